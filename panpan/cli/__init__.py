@@ -1,0 +1,1 @@
+"""The command line; each command is imported only when it is called."""

@@ -1,0 +1,68 @@
+"""`panpan config show`: the settings as they are in force, and where each came from.
+
+What it prints is TOML, so that lines can be copied into a settings file; keys and tokens are never shown.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from pydantic import SecretStr
+
+from panpan.config.keys import KeyPath, dotted, flatten, quoted, shown
+from panpan.config.locations import Locations
+from panpan.config.settings import MERGED_LISTS
+from panpan.config.sources import Loaded, load_settings
+
+_HIDDEN = "********"
+
+
+@click.group("config")
+def command() -> None:
+    """Look at the settings."""
+
+
+@command.command("show")
+@click.option("--show-origin", is_flag=True, help="Say behind each value where it came from.")
+@click.option("--cwd", type=click.Path(path_type=Path), default=Path(), help="Folder whose settings to show.")
+def show(show_origin: bool, cwd: Path) -> None:
+    """Print the settings in force, without secrets."""
+    locations = Locations.find(cwd, os.environ)
+    loaded = load_settings(locations.project_root, os.environ, {}, locations)
+    for line in settings_lines(loaded, show_origin=show_origin):
+        click.echo(line)
+    for warning in loaded.warnings:
+        click.echo(f"panpan: warning: {warning}", err=True)
+
+
+def settings_lines(loaded: Loaded, *, show_origin: bool) -> Iterator[str]:
+    """Yield the settings as lines of TOML; those without a value as comments, secrets as stars."""
+    for path, value in flatten(loaded.settings):
+        origin = f"  # {shown(loaded.origins[dotted(path)])}" if show_origin else ""
+        if value is None:
+            yield f"# {dotted(path)} is not set"
+        elif show_origin and path in MERGED_LISTS and value:
+            yield from _list_lines(path, value, loaded)
+        else:
+            yield f"{dotted(path)} = {_toml(value)}{origin}"
+
+
+def _list_lines(path: KeyPath, items: Sequence[object], loaded: Loaded) -> Iterator[str]:
+    yield f"{dotted(path)} = ["
+    for number, item in enumerate(items):
+        yield f"    {_toml(item)},  # {shown(loaded.origins[f'{dotted(path)}[{number}]'])}"
+    yield "]"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, SecretStr):
+        return quoted(_HIDDEN)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, tuple):
+        return f"[{', '.join(_toml(item) for item in value)}]"
+    return quoted(str(value))

@@ -1,0 +1,52 @@
+"""Which texts must never be written anywhere: keys in the settings and in the environment.
+
+Give them to a `system.redact.Redactor` before anything is logged or reported.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from panpan.config.keys import flatten, is_secret
+from panpan.config.settings import Settings
+
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH(?!OR)", re.IGNORECASE)
+_SHORTEST = 6
+"""Characters; shorter values are words like `true`, and blotting those out would make a report useless."""
+
+
+def known_secrets(env: Mapping[str, str], settings: Settings | None = None) -> frozenset[str]:
+    """Return every secret that the environment and the settings hold.
+
+    Args:
+        env: The environment; what a variable is called decides, and passwords in addresses count whatever it is called.
+        settings: None while they are not loaded, as in a crash before.
+    """
+    found = {*_in_environment(env), *(_in_settings(env, settings) if settings else ())}
+    return frozenset(secret for text in found if len(secret := text.strip()) >= _SHORTEST)
+
+
+def _in_environment(env: Mapping[str, str]) -> Iterator[str]:
+    for name, value in env.items():
+        if _SECRET_NAME.search(name):
+            yield value
+        if "://" in value and "@" in value:
+            yield from _password(value)
+
+
+def _password(address: str) -> Iterator[str]:
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        password = urlsplit(address).password
+    except ValueError:  # no address after all
+        return
+    if password:
+        yield from (password, unquote(password))
+
+
+def _in_settings(env: Mapping[str, str], settings: Settings) -> Iterator[str]:
+    for path, value in flatten(settings):
+        if is_secret(path) and value is not None:
+            yield value.get_secret_value()
+    for variable in (settings.api_key_env, *(provider.api_key_env for provider in settings.providers.values())):
+        yield env.get(variable or "", "")

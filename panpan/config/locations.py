@@ -1,0 +1,147 @@
+"""Where panpan's files live: everything that is kept lies below one folder, the panpan home, which `PANPAN_HOME` moves.
+
+Nothing here makes a folder or opens a file: whoever writes first makes the folder, private, through `system.private`.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+from panpan.errors import ConfigError
+
+_READABLE_CHARS = 60
+"""How much of a project's path its slug shows; with the digest far below the 255 bytes that a file name may have."""
+
+
+CRASH_FOLDER = "crashes"
+"""Below the home: reports of errors that panpan did not expect."""
+
+DEBUG_FOLDER = "debug"
+"""Below the home: logs of runs with `--debug`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Locations:
+    """The folders and files of panpan for one project.
+
+    Args:
+        home: The panpan home, canonical; may not exist yet.
+        project_root: The folder that the project is, canonical.
+    """
+
+    home: Path
+    project_root: Path
+
+    @classmethod
+    def find(cls, cwd: Path, env: Mapping[str, str]) -> "Locations":
+        """Return the locations for work that starts in `cwd`.
+
+        Raises:
+            ConfigError: The panpan home cannot be told, or `cwd` is no folder.
+        """
+        return cls(panpan_home(env, cwd), find_project_root(cwd))
+
+    @property
+    def project_slug(self) -> str:
+        """Name of the project's folder below the home."""
+        return project_slug(self.project_root)
+
+    @property
+    def project_folder(self) -> Path:
+        """What the user keeps for this project, outside it, so that no repository can write it."""
+        return self.home / "projects" / self.project_slug
+
+    @property
+    def sessions_folder(self) -> Path:
+        """One log a session."""
+        return self.project_folder / "sessions"
+
+    @property
+    def outputs_folder(self) -> Path:
+        """Tool output that was too large for a result."""
+        return self.project_folder / "outputs"
+
+    @property
+    def user_settings(self) -> Path:
+        """The user's settings for every project."""
+        return self.home / "settings.toml"
+
+    @property
+    def project_settings(self) -> Path:
+        """The settings that the project brings along; whoever wrote the repository wrote them."""
+        return self.project_root / ".panpan" / "settings.toml"
+
+    @property
+    def local_settings(self) -> Path:
+        """The user's own settings for this project, among them the permissions he gave it."""
+        return self.project_folder / "settings.toml"
+
+    @property
+    def debug_folder(self) -> Path:
+        """Logs of runs with `--debug`."""
+        return self.home / DEBUG_FOLDER
+
+    @property
+    def crash_folder(self) -> Path:
+        """Reports of errors that panpan did not expect."""
+        return self.home / CRASH_FOLDER
+
+
+def panpan_home(env: Mapping[str, str], cwd: Path) -> Path:
+    """Return the canonical panpan home: `PANPAN_HOME`, where it is set and not empty, else `~/.panpan`.
+
+    Args:
+        env: The environment; `HOME` is taken from it, too.
+        cwd: What a relative `PANPAN_HOME` is relative to.
+
+    Raises:
+        ConfigError: There is no home folder, or the path cannot be used.
+    """
+    chosen = env.get("PANPAN_HOME") or "~/.panpan"
+    try:
+        if chosen == "~" or chosen.startswith("~/"):
+            home = Path(env.get("HOME") or Path.home())
+            return (home / chosen[2:]).resolve()
+        return (cwd / Path(chosen).expanduser()).resolve()
+    except (OSError, RuntimeError, ValueError) as exc:
+        raise ConfigError(f"the panpan home {chosen!r} cannot be used ({exc}); set PANPAN_HOME to a folder") from exc
+
+
+def find_project_root(cwd: Path) -> Path:
+    """Return the canonical folder of the project around `cwd`: the nearest upwards that git keeps, else `cwd` itself.
+
+    A `.git` file counts like a folder, since work trees and submodules have one. git itself is not asked: it costs a
+    process, may be missing, and obeys what the repository configures.
+
+    Raises:
+        ConfigError: `cwd` is no folder, or cannot be reached.
+    """
+    try:
+        start = cwd.resolve(strict=True)
+        if not start.is_dir():
+            raise NotADirectoryError("it is not a folder")
+    except (OSError, RuntimeError, ValueError) as exc:
+        reason = getattr(exc, "strerror", None) or exc
+        raise ConfigError(f"cannot work in {str(cwd)!r}: {reason}; name a folder that exists") from exc
+    return next((folder for folder in (start, *start.parents) if _has_git(folder)), start)
+
+
+def _has_git(folder: Path) -> bool:
+    try:
+        (folder / ".git").stat()
+    except OSError:  # missing, or a folder above that may not be looked into
+        return False
+    return True
+
+
+def project_slug(project_root: Path) -> str:
+    """Return a file name for the project: the end of its path to be read, and a digest so that no two share one.
+
+    It starts with a letter or digit, since commands take a name that starts with a dash for an option.
+    """
+    path = str(project_root)
+    readable = re.sub(r"[^A-Za-z0-9._]+", "-", path)[-_READABLE_CHARS:].strip("-._")
+    digest = blake2b(path.encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
+    return f"{readable}-{digest}" if readable else digest

@@ -1,0 +1,92 @@
+"""What the settings file of a project may say, since whoever wrote the repository wrote that file.
+
+It may ask for more care and choose how the user's own models work. Where requests go, with which key, what runs unasked
+and how much may be spent is the user's alone. What else the file says is left out with a warning, not refused with an
+error: a repository must not be able to keep panpan from starting by wishing for too much.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from panpan.config.keys import KeyPath, dotted, leaves, put, quoted, shown
+from panpan.config.settings import MERGED_LISTS, Settings
+from panpan.config.settings_file import Source
+
+_FREE = frozenset(
+    {
+        ("version",),
+        ("max_output_tokens",),
+        ("thinking",),
+        ("thinking_budget_tokens",),
+        ("effort",),
+        ("temperature",),
+        ("permission", "ask"),
+        ("permission", "deny"),
+    }
+)
+"""Keys that change neither what may be done nor where anything is sent."""
+
+_STRICTNESS = {"bypassPermissions": 0, "acceptEdits": 1, "default": 2, "dontAsk": 3, "plan": 4}
+_MODES_OF_PROJECTS = ("default", "plan")
+
+
+def limit_project(project: Source, *, weaker: Settings, own: Settings) -> tuple[Source, list[str]]:
+    """Return the source without what a project may not set, and a warning for each key that was left out.
+
+    Args:
+        project: The checked settings file of the project.
+        weaker: What the sources before it give; it may only be tightened.
+        own: What the user's own sources give together, the stronger ones too.
+    """
+    values: dict[str, Any] = {}
+    warnings: dict[KeyPath, str] = {}
+    for path, value in leaves(project.values):
+        if value == {}:
+            continue
+        reason = _objection(path, value, weaker, own)
+        if reason is None:
+            put(values, path, value)
+        else:
+            group = path if (path[0] == "permission" or path[:2] == ("tools", "enabled")) else path[:1]
+            warnings.setdefault(group, f"{project.place_of(path)}: {dotted(group)} is ignored: {reason}")
+    return replace(project, values=values), list(warnings.values())
+
+
+def _objection(path: KeyPath, value: Any, weaker: Settings, own: Settings) -> str | None:
+    if path in _FREE:
+        return None
+    if path == ("model",):
+        return _objection_to_model(value, own)
+    if path == ("permission", "mode"):
+        return _objection_to_mode(value, weaker)
+    if path == ("max_rounds",):
+        return _objection_to_limit(value, weaker.max_rounds)
+    if path == ("max_budget_usd",):
+        return _objection_to_limit(value, weaker.max_budget_usd)
+    if path[:2] == ("tools", "enabled"):
+        return "a project may switch tools off only" if value else None
+    if path in MERGED_LISTS:
+        return "a project may not give itself rights; allow it in your own settings if you want it"
+    return "a project may not set it; set it in your own settings if you want it"
+
+
+def _objection_to_model(model: str, own: Settings) -> str | None:
+    """A model of another vendor would send the user's files to somewhere he did not choose, a cassette to nowhere."""
+    names = {own.model, *own.aliases, *own.aliases.values()}
+    for provider, settings in own.providers.items():
+        names.update(settings.models, (f"{provider}/{name}" for name in settings.models))
+    if model in names:
+        return None
+    return f"{quoted(model)} is none of the models that your own settings name; use --model to choose it"
+
+
+def _objection_to_mode(mode: str, weaker: Settings) -> str | None:
+    if mode not in _MODES_OF_PROJECTS:
+        return f"a project may only set {' or '.join(_MODES_OF_PROJECTS)}"
+    if _STRICTNESS[mode] < _STRICTNESS[weaker.permission.mode]:
+        return f"a project may not loosen the mode {shown(weaker.permission.mode)}"
+    return None
+
+
+def _objection_to_limit(limit: float, weaker: float | None) -> str | None:
+    return None if weaker is None or limit <= weaker else f"a project may only lower it, and it is {weaker}"

@@ -1,0 +1,160 @@
+"""Every setting of panpan: its name, type, range, unit and default, each once.
+
+A key that is not here does not exist, in no file and on no command line. What a setting means to the code that uses it
+is that code's matter; where its value came from is known to `config.sources`.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+
+from panpan.types.llm import Effort
+from panpan.types.permission import PermissionMode
+
+FORMAT_VERSION = 1
+"""Of settings files; goes up when an older panpan would misread a newer file."""
+
+
+def _web_address(value: str) -> str:
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(value)  # raises ValueError for a bad port or bracket
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+        raise ValueError("should be an address such as https://api.example.com/v1")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("should hold no user name or password; use api_key_env or headers")
+    if any(ord(character) <= 0x20 for character in value):
+        raise ValueError("should hold no blanks")
+    return value
+
+
+def _header_value(secret: SecretStr) -> SecretStr:
+    value = secret.get_secret_value()
+    if not value or any(not 0x20 <= ord(character) < 0x7F for character in value):
+        raise ValueError("should be one line of printable ASCII characters, and not empty")
+    return secret
+
+
+def _absolute(path: Path) -> Path:
+    try:
+        path = path.expanduser()
+    except RuntimeError as exc:
+        raise ValueError("names a home folder that does not exist") from exc
+    if not path.is_absolute() or "\0" in str(path):
+        raise ValueError("should be an absolute path, or one that starts with ~/")
+    return path
+
+
+Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=500)]
+WebAddress: TypeAlias = Annotated[str, AfterValidator(_web_address)]
+Secret: TypeAlias = Annotated[SecretStr, AfterValidator(_header_value)]
+Names: TypeAlias = Annotated[tuple[Name, ...], Field(strict=False)]  # a TOML array comes as a list
+Folder: TypeAlias = Annotated[Path, Field(strict=False), AfterValidator(_absolute)]
+
+
+class _Frozen(BaseModel):
+    """What all tables of settings have in common."""
+
+    # strict: TOML has types, so "5" for a number is a mistake and not another way to write it
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, hide_input_in_errors=True)
+
+
+class ProviderSettings(_Frozen):
+    """One place that serves models, `[providers.NAME]`; `NAME/model` then reaches it."""
+
+    kind: Literal["anthropic", "openai"] = "openai"
+    """Which protocol it speaks: Anthropic's messages, or OpenAI's chat completions."""
+    base_url: WebAddress | None = None
+    """Where it is; None: the vendor's own address, for providers that panpan knows."""
+    models: Names = ()
+    """Names of its models, so that one of them alone is enough to choose this provider."""
+    api_key_env: Name | None = None
+    """Environment variable that holds its key."""
+    api_key: Secret | None = None
+    """Its key, for those who have to keep it in a file; `api_key_env` is the better way."""
+    headers: Mapping[Name, Secret] = Field(default_factory=dict)
+    """Sent with each request; kept as secrets, since gateways take tokens here."""
+
+
+class PermissionSettings(_Frozen):
+    """Who may do what. The lists of all sources are joined; deny is stronger than ask, ask than allow."""
+
+    mode: PermissionMode = "default"
+    """How the gate treats what no rule decides."""
+    allow: Names = ()
+    """Rules such as `Bash(npm run *)` for calls that run unasked."""
+    ask: Names = ()
+    """Rules for calls that always ask."""
+    deny: Names = ()
+    """Rules for calls that never run."""
+
+
+class RetrySettings(_Frozen):
+    """What is tried again when a provider fails in a way that can heal."""
+
+    max_tries: int = Field(default=6, ge=1, le=100)
+    """How often one request is sent at most, the first time counted."""
+
+
+class ToolSettings(_Frozen):
+    """Which tools the model is offered."""
+
+    enabled: Mapping[Name, bool] = Field(default_factory=dict)
+    """Tool name or wildcard such as `mcp__*` to true or false; the longest pattern that fits decides, else true."""
+
+
+class Settings(_Frozen):
+    """All settings of one run, from every source, checked."""
+
+    version: Literal[1] = 1
+    """Format of the file that holds them."""
+
+    model: Name | None = None
+    """Model, alias, or `provider/model`; None: the default of the vendor whose key is there."""
+    provider: Name | None = None
+    """Provider by name, whatever the model's name would choose."""
+    base_url: WebAddress | None = None
+    """Address of the chosen provider, instead of its own."""
+    api_key: Secret | None = None
+    """Key of the chosen provider; kept better in the environment."""
+    api_key_env: Name | None = None
+    """Environment variable that holds the key of the chosen provider."""
+    providers: Mapping[Name, ProviderSettings] = Field(default_factory=dict)
+    """Further places that serve models, by name."""
+    aliases: Mapping[Name, Name] = Field(default_factory=dict)
+    """Short names for models, such as `fast`."""
+
+    max_output_tokens: int | None = Field(default=None, ge=1)
+    """Tokens of one reply at most, thinking included; None: what the model can do."""
+    thinking: bool = False
+    """Whether the model thinks before it answers, where it can."""
+    thinking_budget_tokens: int = Field(default=10_000, ge=1024)
+    """Tokens it may think, for models that take a number; 1,024 is the least that Anthropic's API accepts."""
+    effort: Effort | None = None
+    """How much work goes into an answer, for models that take a word; None: the model's own."""
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    """Randomness of the answers; None: the model's own."""
+
+    permission: PermissionSettings = PermissionSettings()
+    tools: ToolSettings = ToolSettings()
+    additional_directories: Annotated[tuple[Folder, ...], Field(strict=False)] = ()
+    """Folders outside the project that the tools may use as if they were in it; those of all sources are joined."""
+
+    max_rounds: int | None = Field(default=None, ge=1)
+    """Rounds of one turn at most; None: 50 where nobody watches, else no limit but the user."""
+    max_budget_usd: float | None = Field(default=None, gt=0)
+    """US dollars that one session may cost; None: no limit."""
+    idle_timeout_s: float = Field(default=120.0, gt=0, le=86_400)
+    """Seconds without a byte from the provider after which the request has failed."""
+    retry: RetrySettings = RetrySettings()
+
+    verbose: bool = False
+    """Whether faces show more of what happens."""
+
+
+MERGED_LISTS = frozenset(
+    {("permission", "allow"), ("permission", "ask"), ("permission", "deny"), ("additional_directories",)}
+)
+"""Keys whose lists are joined over all sources; every other value replaces that of a weaker source."""

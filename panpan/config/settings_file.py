@@ -1,0 +1,206 @@
+"""Reads one source of settings and finds what is wrong with it, with the file and the line for whoever has to mend it.
+
+A file that is not there is fine; a file that cannot be read, or that says something panpan does not know, never is: a
+misspelt rule that is passed over in silence would leave open what the user meant to close.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from panpan.config.keys import KeyPath, dotted, shown
+from panpan.config.settings import FORMAT_VERSION, Settings
+from panpan.errors import ConfigError, ToolError
+from panpan.system.read_file import read_regular_file
+
+_MAX_BYTES = 1_000_000
+
+SourceKind: TypeAlias = Literal["default", "user", "project", "local", "environment", "flag"]
+"""What a value came from, weakest first; `local` is the user's own file for the project."""
+
+_SHOULD_BE = {
+    "bool_type": "true or false",
+    "dict_type": "a table",
+    "finite_number": "a finite number",
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "is_instance_of": "a table",
+    "list_type": "a list",
+    "mapping_type": "a table",
+    "missing": "given",
+    "model_attributes_type": "a table",
+    "model_type": "a table",
+    "path_type": "a path in quotes",
+    "string_too_short": "longer than nothing",
+    "string_type": "a text in quotes",
+    "tuple_type": "a list",
+}
+"""Pydantic's words for a fault, said for someone who writes TOML."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The settings that one place gives, as nested tables of what was written there."""
+
+    kind: SourceKind
+    place: str
+    """The file, or what else to call it."""
+    values: Mapping[str, Any]
+    places: Mapping[KeyPath, str]
+    """For flags and variables: the name of the one that gave a value."""
+    file: Path | None = None
+    text: str = ""
+    """What is in the file."""
+
+    @cached_property
+    def _lines(self) -> Mapping[KeyPath, int]:
+        from panpan.config.toml_lines import key_lines
+
+        try:
+            return key_lines(self.text)
+        except RecursionError:  # tables in tables without end: such a file is refused, only without a line
+            return {}
+
+    def place_of(self, path: KeyPath) -> str:
+        """Return where the key stands: `FILE:LINE`, or the flag or variable that gave it."""
+        for length in range(len(path), 0, -1):
+            if path[:length] in self.places:
+                return self.places[path[:length]]
+            if path[:length] in self._lines:
+                return f"{self.place}:{self._lines[path[:length]]}"
+        return self.place
+
+    def line_of(self, path: KeyPath) -> int:
+        """Return the line of the key, or 0."""
+        return next((self._lines[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self._lines), 0)
+
+
+def read_settings_file(path: Path, kind: SourceKind) -> Source | None:
+    """Return what the file says, checked, or None where it does not exist.
+
+    Raises:
+        ConfigError: It cannot be read, is no TOML, or holds a key or value that panpan does not know.
+    """
+    text = _read_text(path)
+    if text is None:
+        return None
+    source = Source(kind, shown(path), _parse(text, shown(path)), {}, path, text)
+    check(source)
+    return source
+
+
+def _read_text(path: Path) -> str | None:
+    place = shown(path)
+    try:
+        path.stat()
+        data = read_regular_file(path, max_bytes=_MAX_BYTES)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as exc:
+        raise ConfigError(f"cannot read the settings in {place}: {exc.strerror}; change or remove the file") from exc
+    except ToolError as exc:
+        raise ConfigError(f"cannot read the settings in {place}: {shown(exc)}; change or remove the file") from exc
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as exc:
+        line = data.count(b"\n", 0, exc.start) + 1
+        raise ConfigError(f"{place}:{line}: is not UTF-8; save the file as UTF-8") from exc
+
+
+def _parse(text: str, place: str) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except RecursionError as exc:
+        raise ConfigError(f"{place}: is nested too deeply for settings; see `panpan config show`") from exc
+    except ValueError as exc:  # TOMLDecodeError is one, and so is a number with too many digits
+        import re
+
+        reason = shown(exc)
+        found = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", reason)
+        if found is None:
+            raise ConfigError(f"{place}: is not valid TOML: {reason}") from exc
+        line = found.group(1) or text.count("\n") + 1
+        reason = reason[0].lower() + reason[1 : found.start()]
+        raise ConfigError(f"{place}:{line}: is not valid TOML: {reason}") from exc
+
+
+def check(source: Source) -> Settings:
+    """Return the settings of this source alone.
+
+    Raises:
+        ConfigError: A key or value in it is wrong; the first one is named, with its place.
+    """
+    version = source.values.get("version")
+    if type(version) is int and version > FORMAT_VERSION:
+        place = source.place_of(("version",))
+        raise ConfigError(
+            f"{place}: the settings have format version {version} and this panpan reads {FORMAT_VERSION}; update panpan"
+        )
+    try:
+        return Settings.model_validate(source.values)
+    except ValidationError as exc:
+        raise ConfigError(_sentence(source, exc.errors(include_url=False, include_input=True))) from exc
+
+
+def _sentence(source: Source, errors: list[ErrorDetails]) -> str:
+    first = min(errors, key=lambda error: source.line_of(_path(error)))
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    path = _path(first)
+    place = source.place_of(path)
+    if first["type"] == "extra_forbidden":
+        return f"{place}: there is no setting {dotted(path)}{_suggestion(path)}{more}"
+    return f"{place}: {dotted(path)} {_fault(first)}{more}"
+
+
+def _path(error: ErrorDetails) -> KeyPath:
+    return tuple(part for part in error["loc"] if isinstance(part, str) and part != "[key]")
+
+
+def _fault(error: ErrorDetails) -> str:
+    kind, message = error["type"], error["msg"]
+    if "[key]" in error["loc"]:
+        return "has an empty or too long name"
+    if kind in _SHOULD_BE:
+        return f"should be {_SHOULD_BE[kind]}, not {_toml_type(error['input'])}"
+    if kind == "value_error":
+        return str(error["ctx"]["error"])
+    return shown(message.removeprefix("Input ").replace("Value error, ", ""))
+
+
+def _toml_type(value: object) -> str:
+    names = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", list: "a list"}
+    if value == "":
+        return "empty"
+    return "a table" if isinstance(value, Mapping) else names.get(type(value), f"a {type(value).__name__}")
+
+
+def _suggestion(path: KeyPath) -> str:
+    from difflib import get_close_matches
+
+    known = list(_known_keys(Settings, (), path))
+    beside = {key[-1]: key for key in known if key[:-1] == path[:-1]}
+    anywhere = {key[-1]: key for key in reversed(known)}
+    for candidates in (beside, anywhere):
+        if matches := get_close_matches(path[-1].lower(), candidates, n=1, cutoff=0.6):
+            return f"; did you mean {dotted(candidates[matches[0]])}?"
+    return "; remove it"
+
+
+def _known_keys(model: type[BaseModel], prefix: KeyPath, wanted: KeyPath) -> Iterable[KeyPath]:
+    for name, field in model.model_fields.items():
+        path = (*prefix, name)
+        yield path
+        annotation: Any = field.annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            yield from _known_keys(annotation, path, wanted)
+        elif path == ("providers",) and len(wanted) > 1 and wanted[0] == "providers":
+            from panpan.config.settings import ProviderSettings
+
+            yield from _known_keys(ProviderSettings, (*path, wanted[1]), wanted)

@@ -1,0 +1,167 @@
+"""Joins the settings of all sources, and remembers for each value where it came from.
+
+Weakest first: defaults, the user's file, the project's file, the user's file for the project, the environment, the
+command line. A stronger source replaces the value of a weaker one; permission rules and additional directories are
+joined.
+
+pydantic-settings would do part of this; it is not used because importing it costs more than the whole of this takes,
+and because it can neither name the line of a mistake nor treat one source with less trust than another.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from panpan.config.environment import read_environment
+from panpan.config.keys import KeyPath, dotted, flatten, is_secret, leaves, put, shown
+from panpan.config.locations import Locations
+from panpan.config.project_limits import limit_project
+from panpan.config.settings import MERGED_LISTS, Settings
+from panpan.config.settings_file import Source, SourceKind, check, read_settings_file
+
+FLAGS: Mapping[str, str] = {
+    "additional_directories": "--add-dir",
+    "max_rounds": "--max-turns",
+    "permission.allow": "--allowedTools",
+    "permission.deny": "--disallowedTools",
+    "permission.mode": "--permission-mode",
+    "thinking_budget_tokens": "--thinking-budget",
+}
+"""Flags that are not called like their setting; any other is `--` and the key, with `-` for `_`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a value came from."""
+
+    kind: SourceKind
+    place: str
+    """`FILE:LINE`, the name of a variable or flag, or `default`; several, where a list was joined from several."""
+
+    def __str__(self) -> str:
+        return self.place
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The settings of one run, and how they came about."""
+
+    settings: Settings
+    sources: Sequence[Source]
+    """Weakest first, without the defaults."""
+    warnings: Sequence[str]
+    """What was left out or looks wrong; the user should see each once."""
+
+    @cached_property
+    def origins(self) -> Mapping[str, Origin]:
+        """Origin of each dotted key; the items of joined lists have their own, `permission.allow[0]`."""
+        origins: dict[str, Origin] = {dotted(path): Origin("default", "default") for path, _ in flatten(self.settings)}
+        joined: dict[KeyPath, dict[str, Origin]] = {path: {} for path in MERGED_LISTS}
+        for source in self.sources:
+            for path, value in leaves(source.values):
+                origin = Origin(source.kind, source.place_of(path))
+                if path in MERGED_LISTS:
+                    for item in value or ():
+                        joined[path].setdefault(str(item), origin)
+                else:
+                    origins[dotted(path)] = origin
+        for path, origin_by_item in joined.items():
+            origins |= _origins_of_list(dotted(path), list(origin_by_item.values()))
+        return origins
+
+    @property
+    def files(self) -> Sequence[Path]:
+        """The settings files that were read."""
+        return [source.file for source in self.sources if source.file is not None]
+
+
+def _origins_of_list(key: str, origins: Sequence[Origin]) -> dict[str, Origin]:
+    if not origins:
+        return {}
+    places = ", ".join(dict.fromkeys(origin.place for origin in origins))
+    items = {f"{key}[{number}]": origin for number, origin in enumerate(origins)}
+    return {key: Origin(origins[-1].kind, places), **items}
+
+
+def load_settings(
+    cwd: Path, env: Mapping[str, str], cli_overrides: Mapping[str, object], locations: Locations
+) -> Loaded:
+    """Read all sources and return the settings they make.
+
+    Args:
+        cwd: What relative paths on the command line are relative to.
+        env: The environment.
+        cli_overrides: Values of flags by dotted key, such as `permission.mode`; None and () count as not given.
+        locations: Where the files are.
+
+    Raises:
+        ConfigError: A source is broken or says what panpan does not know; names the file and line, variable or flag.
+    """
+    user = read_settings_file(locations.user_settings, "user")
+    project = None if _is_users_own(locations) else read_settings_file(locations.project_settings, "project")
+    local = read_settings_file(locations.local_settings, "local")
+    environment, warnings = read_environment(env)
+    flags = _read_flags(cli_overrides, cwd)
+
+    warnings += [warning for source in (user, local) if source for warning in _exposed_key(source)]
+    if project is not None:
+        weaker = _joined([user])
+        own = _joined([user, local, environment, flags])
+        project, objections = limit_project(project, weaker=weaker, own=own)
+        warnings += objections
+    sources = [source for source in (user, project, local, environment, flags) if source is not None]
+    return Loaded(_joined(sources), sources, tuple(warnings))
+
+
+def _is_users_own(locations: Locations) -> bool:
+    """Whether the project's file is one of the user's own: the home folder may be under git, with `.panpan` in it."""
+    for path in (locations.user_settings, locations.local_settings):
+        try:
+            if path.samefile(locations.project_settings):
+                return True
+        except OSError:  # one of them is missing, or cannot be reached: reading it tells
+            continue
+    return locations.user_settings == locations.project_settings
+
+
+def _read_flags(overrides: Mapping[str, object], cwd: Path) -> Source:
+    values: dict[str, Any] = {}
+    places: dict[KeyPath, str] = {}
+    for key, value in overrides.items():
+        if value is None or value == () or value == []:
+            continue
+        path = tuple(key.split("."))
+        if path == ("additional_directories",) and isinstance(value, Iterable):
+            value = [str(cwd / Path(str(folder)).expanduser()) for folder in value]
+        put(values, path, value)
+        places[path] = FLAGS.get(key, "--" + key.replace("_", "-"))
+    source = Source("flag", "the command line", values, places)
+    check(source)
+    return source
+
+
+def _joined(sources: Iterable[Source | None]) -> Settings:
+    values: dict[str, Any] = {}
+    for source in sources:
+        for path, value in leaves(source.values) if source else ():
+            _merge(values, path, value)
+    return Settings.model_validate(values)
+
+
+def _merge(values: dict[str, Any], path: KeyPath, value: Any) -> None:
+    if path in MERGED_LISTS:
+        table = values
+        for part in path[:-1]:
+            table = table.get(part, {})
+        value = list(dict.fromkeys([*table.get(path[-1], ()), *value]))
+    put(values, path, value)
+
+
+def _exposed_key(source: Source) -> Iterable[str]:
+    """A key in a file that others may read is no secret."""
+    if source.file is None or not any(is_secret(path) for path, _ in leaves(source.values)):
+        return
+    if source.file.stat().st_mode & 0o077:
+        yield f"{source.place} holds a key and other users may read it; run: chmod 600 {shown(source.place)}"

@@ -1,0 +1,112 @@
+"""Finds the line of each key in a TOML document, which neither tomllib nor tomlkit tells.
+
+The text must have been accepted by a TOML parser before: this reader only finds its way, it checks nothing.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from panpan.config.keys import KeyPath
+
+_TOKEN = re.compile(
+    r'''
+      (?P<string> """(?:\\.|[^\\])*?"""(?!") | \'\'\'.*?\'\'\'(?!\') | "(?:\\.|[^"\\])*" | '[^']*' )
+    | (?P<comment> \#[^\n]* )
+    | (?P<blank> [ \t\r]+ )
+    | (?P<mark> [\[\]{}=,.\n] )
+    | (?P<bare> [^\s\[\]{}=,."'\#]+ )
+    ''',
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def key_lines(text: str) -> Mapping[KeyPath, int]:
+    """Return the line, counted from 1, at which each key and each table of a valid TOML document first stands."""
+    return _LineFinder(text).lines
+
+
+class _LineFinder:
+    def __init__(self, text: str) -> None:
+        self.lines: dict[KeyPath, int] = {}
+        self._tokens = _tokens(text)
+        self._table: KeyPath = ()
+        for kind, token, line in self._tokens:
+            if kind == "mark" and token == "[":
+                self._read_header(line)
+            elif token != "\n":
+                self._read_pair(self._table, token, line)
+
+    def _read_header(self, line: int) -> None:
+        parts = []
+        for kind, token, _ in self._tokens:
+            if token == "\n":
+                break
+            if kind != "mark":
+                parts.append(_plain(token))
+        self._table = tuple(parts)
+        self._record(self._table, line)
+
+    def _read_pair(self, table: KeyPath, first: str, line: int) -> str:
+        """Read `key = value` of which the first token is read; return the mark that ended it."""
+        parts = [_plain(first)]
+        for kind, token, _ in self._tokens:
+            if token == "=":
+                break
+            if kind != "mark":
+                parts.append(_plain(token))
+        path = (*table, *parts)
+        self._record(path, line)
+        return self._read_value(path)
+
+    def _read_value(self, path: KeyPath) -> str:
+        open_brackets = 0
+        for kind, token, _ in self._tokens:
+            if kind != "mark":
+                continue
+            if token == "{":
+                self._read_inline_table(path)
+            elif token == "[":
+                open_brackets += 1
+            elif token == "]":
+                open_brackets -= 1
+            elif token in "\n,}" and open_brackets == 0:
+                return token
+        return ""
+
+    def _read_inline_table(self, path: KeyPath) -> None:
+        for kind, token, line in self._tokens:
+            if token == "}":
+                return
+            if kind != "mark" and self._read_pair(path, token, line) == "}":
+                return
+
+    def _record(self, path: KeyPath, line: int) -> None:
+        for length in range(1, len(path) + 1):  # `[a.b]` and `a.b = 1` are where `a` is, too
+            self.lines.setdefault(path[:length], line)
+
+
+def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
+    line = 1
+    for match in _TOKEN.finditer(text):
+        kind, token = match.lastgroup or "", match.group()
+        if kind not in ("blank", "comment"):
+            yield kind, token, line
+        line += token.count("\n")
+
+
+def _plain(token: str) -> str:
+    if token.startswith("'"):
+        return token[1:-1]
+    if token.startswith('"'):
+        return _unescape(token[1:-1])
+    return token
+
+
+def _unescape(text: str) -> str:
+    def character(match: re.Match[str]) -> str:
+        escape = match.group(1)
+        if escape[0] in "uUx":
+            return chr(int(escape[1:], 16))
+        return {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", "e": "\x1b"}.get(escape, escape)
+
+    return re.sub(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|x[0-9A-Fa-f]{2}|.)", character, text)

@@ -1,0 +1,1 @@
+"""The loop, the executor, and the points where services hook in."""

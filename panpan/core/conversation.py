@@ -1,0 +1,139 @@
+"""The conversation: what has been said, valid to send after every append.
+
+The rule: each tool_use of a reply is answered exactly once, right after the reply, and ids are unique. A live turn
+keeps it by construction, and `append` refuses what would break it; a list that comes from a log may hold anything, and
+goes through `repaired` first.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
+from panpan.types.ids import unique_id
+from panpan.types.llm import ModelRequest, ToolDefinition
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
+
+NEVER_ANSWERED = (
+    "The call was not answered: the session ended before its result was recorded. It may or may not have run."
+)
+INTERRUPTED = "The call was interrupted by the user before it finished. It may have run in part."
+
+
+class Conversation:
+    """A growing list of messages under a prefix that never moves.
+
+    Args:
+        system: The system prompt.
+        tools: What the model may call.
+        messages: What was said before; must be valid (see `repaired`).
+    """
+
+    def __init__(
+        self, system: str = "", tools: Sequence[ToolDefinition] = (), messages: Iterable[Message] = ()
+    ) -> None:
+        self.system = system
+        self.tools = tuple(tools)
+        self.messages: list[Message] = []
+        self.open_tool_uses: dict[str, ToolUseBlock] = {}
+        """Calls of the newest reply that have no result yet, in order."""
+        self._tool_use_ids: set[str] = set()
+        for message in messages:
+            self.append(message)
+
+    def append(self, message: Message) -> None:
+        """Add a message at the end.
+
+        Raises:
+            ValueError: The history would not be valid any more.
+        """
+        match message:
+            case ToolResultMessage():
+                if self.open_tool_uses.pop(message.tool_use_id, None) is None:
+                    raise ValueError(f"no open tool_use {message.tool_use_id} to answer")
+            case _ if self.open_tool_uses:
+                raise ValueError(f"tool uses without a result: {', '.join(self.open_tool_uses)}")
+            case AssistantMessage():
+                for use in message.tool_uses:
+                    if use.id in self._tool_use_ids:
+                        raise ValueError(f"tool_use id {use.id} is taken")
+                    self._tool_use_ids.add(use.id)
+                    self.open_tool_uses[use.id] = use
+            case UserMessage() | SystemReminder():
+                pass
+        self.messages.append(message)
+
+    @property
+    def awaits_model(self) -> bool:
+        """Whether it is the model's turn to speak."""
+        match self.messages[-1] if self.messages else None:
+            case None:
+                return False
+            case AssistantMessage(stop_reason=stop_reason):
+                return stop_reason == "pause_turn"
+            case _:
+                return not self.open_tool_uses
+
+    def request(self) -> ModelRequest:
+        """Return what is sent to the model now."""
+        return ModelRequest(self.system, self.tools, self.messages, self._tool_use_ids)
+
+
+def error_result(tool_use_id: str, text: str) -> ToolResultMessage:
+    """Return a result that says why a call gave none."""
+    block = ToolResultBlock(tool_use_id=tool_use_id, content=(TextBlock(text=text),), is_error=True)
+    return ToolResultMessage(result=block)
+
+
+def repaired(messages: Iterable[Message]) -> Iterator[Message]:
+    """Yield `messages` as a valid history, changing as little as can be.
+
+    Results without a call, and second results of one call, are left out; a result that comes late moves up to its call;
+    a call without a result gets one that says so; a repeated id is made unique together with its result.
+    """
+    pending = list(messages)
+    taken: set[str] = set()
+    for position, message in enumerate(pending):
+        match message:
+            case ToolResultMessage():
+                continue  # yielded with the reply it answers, or an orphan
+            case AssistantMessage() if message.tool_uses:
+                reply, original_ids = _with_unique_ids(message, taken)
+                yield reply
+                results = _results_after(pending, position)
+                for use in reply.tool_uses:
+                    found = results.pop(original_ids[use.id], None)
+                    yield _readdressed(found, use.id) if found else error_result(use.id, NEVER_ANSWERED)
+            case _:
+                yield message
+
+
+def _results_after(messages: Sequence[Message], position: int) -> dict[str, ToolResultMessage]:
+    """Return the first result for each id between the reply at `position` and the next reply that has calls."""
+    results: dict[str, ToolResultMessage] = {}
+    for message in islice(messages, position + 1, None):
+        if isinstance(message, AssistantMessage) and message.tool_uses:
+            break
+        if isinstance(message, ToolResultMessage):
+            results.setdefault(message.tool_use_id, message)
+    return results
+
+
+def _with_unique_ids(reply: AssistantMessage, taken: set[str]) -> tuple[AssistantMessage, dict[str, str]]:
+    """Return the reply with ids that are not taken, and the original id by new id."""
+    original_ids: dict[str, str] = {}
+    blocks = []
+    for block in reply.content:
+        if isinstance(block, ToolUseBlock):
+            unique = unique_id(block.id, taken)
+            taken.add(unique)
+            original_ids[unique] = block.id
+            if unique != block.id:
+                block = block.model_copy(update={"id": unique})
+        blocks.append(block)
+    return reply.model_copy(update={"content": tuple(blocks)}), original_ids
+
+
+def _readdressed(message: ToolResultMessage, tool_use_id: str) -> ToolResultMessage:
+    if message.tool_use_id == tool_use_id:
+        return message
+    return message.model_copy(update={"result": message.result.model_copy(update={"tool_use_id": tool_use_id})})

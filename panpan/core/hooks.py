@@ -1,0 +1,82 @@
+"""Where services hook in around the loop; the core knows these points and no service.
+
+A service is a `Hook` that overrides the points it needs. `app.py` lists the hooks in a visible order and the core calls
+them in that order. If a new service needs an `if` in `query.py`, it is this file that has to change.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from pydantic import BaseModel
+
+from panpan.core.conversation import Conversation
+from panpan.tools.tool import Tool, ToolContext
+from panpan.types.messages import AssistantMessage, SystemReminder, UserMessage
+from panpan.types.permission import Decision
+from panpan.types.tool import Output
+
+Addition: TypeAlias = UserMessage | SystemReminder
+"""What a hook may put into the conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One model reply and its tools, as hooks see it."""
+
+    number: int
+    """Counts the rounds of the turn from 1."""
+    max_rounds: int
+    conversation: Conversation
+    """To read; what a hook adds it returns."""
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the turn may not go on after this round."""
+        return self.number == self.max_rounds
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One validated call of a tool."""
+
+    tool_use_id: str
+    tool: Tool[Any]
+    args: BaseModel
+    input: Mapping[str, Any]
+    """The arguments as the model wrote them."""
+    context: ToolContext
+
+
+class Hook:
+    """One service's view of the loop; each point does nothing unless it is overridden."""
+
+    async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
+        """Return what belongs behind the user's message, before the first request of the turn."""
+        return ()
+
+    async def before_request(self, round_: Round) -> Sequence[Addition]:
+        """Return what the model has to know before it is asked again.
+
+        Raises:
+            PanpanError: The turn must not go on, as with a spent budget.
+        """
+        return ()
+
+    async def before_tool(self, call: ToolCall) -> Decision | None:
+        """Decide whether the call may run; None is no opinion. Deny wins over ask, ask over allow."""
+        return None
+
+    async def after_tool(self, call: ToolCall, output: Output) -> Output:
+        """Return the output as the model shall get it. Called for failures of the tool, too."""
+        return output
+
+    async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
+        """Return what the model has to know after the reply and its tools; anything here keeps the turn going."""
+        return ()
+
+    async def interrupted(self, conversation: Conversation) -> None:
+        """The user stopped the turn; its open calls are answered already."""
+
+    async def turn_ended(self, conversation: Conversation) -> None:
+        """The turn is over, in whatever way."""

@@ -1,0 +1,67 @@
+"""From what the model wrote to a call that can run: the tool found, the arguments checked.
+
+Whatever is wrong here becomes the text of an error result, so it says what to do instead.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from panpan.tools.tool import Tool
+from panpan.types.content import ToolUseBlock
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCall:
+    """A tool use, ready to run or with the reason why it cannot."""
+
+    use: ToolUseBlock
+    tool: Tool[Any] | None = None
+    args: BaseModel | None = None
+    problem: str = ""
+    """Why it cannot run; empty where `tool` and `args` are set."""
+    is_read_only: bool = True
+    """A call that cannot run changes nothing."""
+
+
+def prepared(use: ToolUseBlock, tools: Mapping[str, Tool[Any]]) -> PreparedCall:
+    """Find the tool of `use` and check its arguments."""
+    if use.input_error is not None:
+        return PreparedCall(use, problem=f"The call was not run: {use.input_error}")
+    tool = tools.get(use.name)
+    if tool is None:
+        return PreparedCall(use, problem=_unknown_tool(use.name, tools))
+    try:
+        args = tool.input_model.model_validate(use.input)
+    except ValidationError as error:
+        return PreparedCall(use, problem=_wrong_arguments(use.name, error))
+    return PreparedCall(use, tool, args, is_read_only=tool.is_read_only(args))
+
+
+def batches(calls: Sequence[PreparedCall]) -> list[list[PreparedCall]]:
+    """Split calls into what runs together: neighbouring read-only calls; any other call is alone. The order is kept."""
+    together: list[list[PreparedCall]] = []
+    for call in calls:
+        if together and call.is_read_only and together[-1][-1].is_read_only:
+            together[-1].append(call)
+        else:
+            together.append([call])
+    return together
+
+
+def _unknown_tool(name: str, tools: Mapping[str, Tool[Any]]) -> str:
+    by_lower_name = {known.lower(): known for known in tools}
+    close = get_close_matches(name.lower(), by_lower_name, n=1)
+    hint = f" Did you mean {by_lower_name[close[0]]}?" if close else ""
+    return f"There is no tool named {name!r}.{hint} The tools are: {', '.join(sorted(tools))}."
+
+
+def _wrong_arguments(name: str, error: ValidationError) -> str:
+    lines = [f"The arguments of {name} do not fit, so it was not run:"]
+    for problem in error.errors(include_url=False, include_context=False, include_input=False)[:10]:
+        place = ".".join(str(part) for part in problem["loc"])
+        lines.append(f"- {place}: {problem['msg']}" if place else f"- {problem['msg']}")
+    return "\n".join(lines)

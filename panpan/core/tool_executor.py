@@ -1,0 +1,169 @@
+"""The executor: runs the tools of one turn, read-only neighbours together, everything else alone.
+
+Enter it around the loop, never inside a generator: it owns the tasks, and `run` only receives. Every tool use gets
+exactly one result, from running, refusal, failure or interrupt, and a result is in `results` before it is sent, so that
+none is lost when the receiver goes away.
+"""
+
+import logging
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
+from time import perf_counter
+from typing import Any, Self, assert_never
+
+from anyio import (
+    AsyncContextManagerMixin,
+    CapacityLimiter,
+    Event,
+    create_memory_object_stream,
+    create_task_group,
+    fail_after,
+    move_on_after,
+)
+from anyio.streams.memory import MemoryObjectSendStream
+
+from panpan.core.conversation import error_result
+from panpan.core.hooks import Hook, ToolCall
+from panpan.core.permission import permission_for
+from panpan.core.single_exception import unwrap_single_exception
+from panpan.core.tool_call import PreparedCall, batches, prepared
+from panpan.errors import PanpanError
+from panpan.tools.tool import Tool, ToolContext
+from panpan.types.content import ToolResultBlock, ToolUseBlock
+from panpan.types.events import PermissionDecided, ToolEvent, ToolFinished, ToolProgress, ToolStarted
+from panpan.types.messages import ToolResultMessage
+from panpan.types.permission import Asker
+from panpan.types.tool import Output, Progress
+
+MAX_PARALLEL = 10
+"""Read-only calls that run at once."""
+
+CLEANUP_S = 5.0
+"""Longest wait for the tools to end after they were cancelled; the process runner needs 2 s of it to kill."""
+
+log = logging.getLogger(__name__)
+
+
+class ToolExecutor(AsyncContextManagerMixin):
+    """Runs tool calls for one turn.
+
+    Args:
+        tools: What may be called, by name.
+        context: What every call is given; each call gets its own copy.
+        hooks: Asked before and after each call.
+        ask: Puts a question to the user.
+    """
+
+    def __init__(
+        self, tools: Mapping[str, Tool[Any]], context: ToolContext, hooks: Sequence[Hook] = (), *, ask: Asker
+    ) -> None:
+        self.results: dict[str, ToolResultMessage] = {}
+        """Results that exist but have not been received yet, by tool use id."""
+        self._tools = tools
+        self._context = context
+        self._hooks = hooks
+        self._ask = ask
+
+    @asynccontextmanager
+    async def __asynccontextmanager__(self) -> AsyncGenerator[Self, None]:
+        with unwrap_single_exception():  # so that `except ProviderError` works above
+            async with create_task_group() as self._task_group:
+                yield self
+                self._task_group.cancel_scope.cancel("the turn is over")
+
+    async def run(self, tool_uses: Sequence[ToolUseBlock]) -> AsyncGenerator[ToolEvent, None]:
+        """Yield progress as it comes, and each call's result in the order of the calls."""
+        for batch in batches([prepared(use, self._tools) for use in tool_uses]):
+            send, receive = create_memory_object_stream[ToolEvent](64)
+            task = self._task_group.start_soon(self._run_batch, batch, send)
+            with receive:
+                try:
+                    async for event in receive:
+                        if isinstance(event, ToolResultMessage):
+                            self.results.pop(event.tool_use_id)
+                        yield event
+                finally:
+                    task.cancel()
+                    with move_on_after(CLEANUP_S, shield=True):
+                        await task.wait()
+
+    async def _run_batch(self, batch: Sequence[PreparedCall], send: MemoryObjectSendStream[ToolEvent]) -> None:
+        """Run calls side by side, and send each result when those before it have been sent."""
+        finished = [Event() for _ in batch]
+        limiter = CapacityLimiter(MAX_PARALLEL)
+        with send:
+            async with create_task_group() as task_group:
+                for call, done in zip(batch, finished, strict=True):
+                    task_group.start_soon(self._run_one, call, send, done, limiter, len(batch) == 1)
+                for call, done in zip(batch, finished, strict=True):
+                    await done.wait()
+                    await send.send(self.results[call.use.id])
+
+    async def _run_one(
+        self,
+        call: PreparedCall,
+        send: MemoryObjectSendStream[ToolEvent],
+        done: Event,
+        limiter: CapacityLimiter,
+        runs_alone: bool,
+    ) -> None:
+        """Make exactly one result of a call, whatever happens in it."""
+        try:
+            async with limiter:
+                output = await self._output_of(call, send, runs_alone)
+            self.results[call.use.id] = _result(call.use.id, output)
+        except Exception as error:  # a bug in a tool or a hook costs its call, not the turn
+            log.exception("the tool %s failed unexpectedly", call.use.name)
+            self.results[call.use.id] = error_result(
+                call.use.id, f"{call.use.name} failed unexpectedly: {type(error).__name__}: {error}"
+            )
+        done.set()
+
+    async def _output_of(self, call: PreparedCall, send: MemoryObjectSendStream[ToolEvent], runs_alone: bool) -> Output:
+        """Ask whether the call may run, run it, and let the hooks see what came of it."""
+        if call.tool is None or call.args is None:
+            return Output(call.problem, is_error=True)
+        context = replace(self._context, tool_use_id=call.use.id, runs_alone=runs_alone)
+        tool_call = ToolCall(call.use.id, call.tool, call.args, call.use.input, context)
+        permission = await permission_for(tool_call, self._hooks, self._ask)
+        await send.send(PermissionDecided(call.use.id, call.use.name, permission.is_allowed, permission.reason))
+        if not permission.is_allowed:
+            return Output(permission.text_for_model, is_error=True)
+
+        context = replace(context, paths=context.paths.approving(permission.approved_paths))
+        await send.send(ToolStarted(call.use.id, call.use.name, call.tool.title(call.args)))
+        started_at = perf_counter()
+        output = await _run_tool(call.tool, call.args, context, send)
+        for hook in self._hooks:
+            output = await hook.after_tool(tool_call, output)
+        await send.send(ToolFinished(call.use.id, output.is_error, perf_counter() - started_at))
+        return output
+
+
+async def _run_tool(
+    tool: Tool[Any], args: Any, context: ToolContext, send: MemoryObjectSendStream[ToolEvent]
+) -> Output:
+    """Drive the tool's generator within its time, and turn what it raises on purpose into an output."""
+    output: Output | None = None
+    try:
+        with fail_after(tool.timeout_s):
+            async with aclosing(tool.run(args, context)) as yields:
+                async for item in yields:
+                    match item:
+                        case Progress(text=text):
+                            await send.send(ToolProgress(context.tool_use_id, text))
+                        case Output():
+                            output = item
+                        case _:
+                            assert_never(item)
+    except TimeoutError:
+        return Output(f"{tool.name} did not finish within {tool.timeout_s:g} s and was ended", is_error=True)
+    except PanpanError as error:
+        return Output(str(error), is_error=True)
+    return output or Output(f"{tool.name} ended without an output", is_error=True)
+
+
+def _result(tool_use_id: str, output: Output) -> ToolResultMessage:
+    block = ToolResultBlock(tool_use_id=tool_use_id, content=output.blocks, is_error=output.is_error)
+    return ToolResultMessage(result=block, display=output.display)

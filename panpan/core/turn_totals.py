@@ -1,0 +1,31 @@
+"""What a turn has used, added up from its messages."""
+
+from dataclasses import dataclass, field
+
+from panpan.types.messages import AssistantMessage, Usage
+
+
+@dataclass(slots=True)
+class TurnTotals:
+    """Sums over the replies of a turn, or of several."""
+
+    rounds: int = 0
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = 0.0
+    """None as soon as one reply has no known price."""
+    api_duration_s: float = 0.0
+    usage_by_model: dict[str, Usage] = field(default_factory=dict)
+    cost_by_model: dict[str, float | None] = field(default_factory=dict)
+
+    def add(self, reply: AssistantMessage) -> None:
+        """Count one reply."""
+        self.rounds += 1
+        self.usage += reply.usage
+        self.cost_usd = _sum(self.cost_usd, reply.cost_usd)
+        self.api_duration_s += reply.duration_s
+        self.usage_by_model[reply.model] = self.usage_by_model.get(reply.model, Usage()) + reply.usage
+        self.cost_by_model[reply.model] = _sum(self.cost_by_model.get(reply.model, 0.0), reply.cost_usd)
+
+
+def _sum(so_far: float | None, more: float | None) -> float | None:
+    return None if so_far is None or more is None else so_far + more

@@ -1,0 +1,122 @@
+"""Every error that panpan raises on purpose; anything else that is raised is a bug.
+
+    PanpanError                  exit 1: the turn failed
+    ├── ConfigError              exit 2: the user can fix it
+    │   └── SessionError         the session named cannot be opened
+    ├── ProviderError            the model could not be asked, or answered nonsense
+    │   ├── AuthenticationError  the key is missing, wrong or has no rights
+    │   ├── ContextOverflowError the request is longer than the model's context window
+    │   ├── CassetteError        the tape does not fit the conversation
+    │   └── RetryableError       worth another try; carries `retry_after_s`
+    │       ├── RateLimitError   the provider asks for a pause
+    │       └── StreamError      the reply was cut, stalled or damaged on its way
+    ├── TurnLimitError           exit 3: the turn asked for too many rounds
+    ├── BudgetError              exit 4: the money set for it is spent, or cannot be counted
+    ├── AnswerNeededError        exit 5: only the user can decide how to go on
+    └── ToolError                becomes a tool_result with is_error; never ends the turn
+
+Messages say what and which and what to do, for the user's eyes: lower case, no full stop, no traceback.
+"""
+
+from typing import ClassVar
+
+
+class PanpanError(Exception):
+    """Root of the tree; `exit_code` is what the command line ends with."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class ConfigError(PanpanError):
+    """A flag, setting, key, path or file is wrong in a way that the user can fix."""
+
+    exit_code = 2
+
+
+class SessionError(ConfigError):
+    """The session that was named does not exist, is held by another process, or cannot be read."""
+
+
+class ProviderError(PanpanError):
+    """The model could not be asked, or sent no message.
+
+    Args:
+        message: What happened, for the user.
+        provider: Name of the provider, such as "anthropic".
+        status: HTTP status of the answer, where there was one.
+        request_id: The provider's own id of the request, for its support.
+    """
+
+    def __init__(
+        self, message: str, *, provider: str = "", status: int | None = None, request_id: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.provider = provider
+        self.status = status
+        self.request_id = request_id
+
+
+class AuthenticationError(ProviderError):
+    """The provider does not accept the key (401, 403)."""
+
+
+class ContextOverflowError(ProviderError):
+    """The request does not fit into the model's context window; sending it again cannot help."""
+
+
+class CassetteError(ProviderError):
+    """A cassette is damaged, or the requests no longer fit what was recorded."""
+
+
+class RetryableError(ProviderError):
+    """A fault that can heal: 5xx, 529, a connection that was refused or dropped.
+
+    Args:
+        message: What happened, for the user.
+        provider: Name of the provider.
+        status: HTTP status of the answer, where there was one.
+        request_id: The provider's own id of the request.
+        retry_after_s: Seconds that the provider asked to wait, where it said so.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        provider: str = "",
+        status: int | None = None,
+        request_id: str | None = None,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(message, provider=provider, status=status, request_id=request_id)
+        self.retry_after_s = retry_after_s
+
+
+class RateLimitError(RetryableError):
+    """The provider asks for a pause (429)."""
+
+
+class StreamError(RetryableError):
+    """A reply that began did not arrive whole: cut, stalled, or not readable."""
+
+
+class TurnLimitError(PanpanError):
+    """The turn asked for more rounds than it may."""
+
+    exit_code = 3
+
+
+class BudgetError(PanpanError):
+    """The money set for the work is spent, or the model's price is not known."""
+
+    exit_code = 4
+
+
+class AnswerNeededError(PanpanError):
+    """The work cannot go on without an answer of the user, and nobody is there to give it."""
+
+    exit_code = 5
+
+
+class ToolError(PanpanError):
+    """A tool could not do what it was asked; the text tells the model what to do next."""

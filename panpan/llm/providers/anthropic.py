@@ -1,0 +1,240 @@
+"""Claude, through the Messages API (https://platform.claude.com/docs/en/build-with-claude/streaming).
+
+The rule: a reply is whole only when `message_stop` came; whatever else ends the stream is an error. Kinds of events and
+blocks that are not known here are passed over, since the API adds new ones.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from functools import partial
+from typing import Any, get_args
+
+from panpan.errors import ProviderError, StreamError
+from panpan.llm.prefix import Prefix
+from panpan.llm.providers import anthropic_request as wire
+from panpan.llm.reply import OpenBlock, ReplyBuilder
+from panpan.llm.sdk_clients import SdkClient, open_anthropic
+from panpan.llm.sse import ServerSentEvent
+from panpan.llm.transport import DEFAULT_IDLE_TIMEOUT_S, Transport, WholeReply
+from panpan.llm.wire_errors import read_error_body
+from panpan.llm.wire_event import read_event
+from panpan.llm.wire_history import WireHistory
+from panpan.llm.wire_json import to_json
+from panpan.types.events import StreamEvent
+from panpan.types.llm import ModelOptions, ModelRequest
+from panpan.types.messages import StopReason, Usage
+
+_STOP_REASONS: frozenset[str] = frozenset(get_args(StopReason)) - {"interrupted"}
+
+
+class AnthropicProvider:
+    """One account at one server that speaks the Messages API.
+
+    Args:
+        api_key: The key; empty for a server that asks for none.
+        base_url: Address of the server; None is Anthropic's.
+        name: Name for messages and logs.
+        idle_timeout_s: Longest wait for the next bytes of a reply, in seconds.
+        headers: Sent with every request besides the usual ones.
+        open_client: Opens the SDK's client in place of `open_anthropic`.
+    """
+
+    def __init__(
+        self,
+        *,
+        api_key: str,
+        base_url: str | None = None,
+        name: str = "anthropic",
+        idle_timeout_s: float = DEFAULT_IDLE_TIMEOUT_S,
+        headers: Mapping[str, str] | None = None,
+        open_client: Callable[[], SdkClient] | None = None,
+    ) -> None:
+        self.name = name
+        self._transport = Transport(
+            provider=name,
+            open_client=open_client
+            or partial(open_anthropic, api_key=api_key, base_url=base_url, headers=dict(headers or {})),
+            secrets=(api_key, *(headers or {}).values()),
+            idle_timeout_s=idle_timeout_s,
+        )
+        self._prefix = Prefix(
+            encode_head=wire.encode_head,
+            new_history=lambda model: WireHistory(partial(wire.encode_reply, model=model), wire.encode_user_side),
+        )
+
+    async def stream(self, request: ModelRequest, options: ModelOptions) -> AsyncGenerator[StreamEvent, None]:
+        body = self._body(request, options, is_stream=True)
+        reply = AnthropicReply(ReplyBuilder(model=options.model, taken_ids=request.tool_use_ids), self._transport)
+        async with aclosing(self._transport.stream("/v1/messages", body)) as reads:
+            async for read in reads:
+                if isinstance(read, WholeReply):
+                    reply.read_document(read.document)
+                else:
+                    reply.read(read)
+                for event in reply.builder.take():
+                    yield event
+                if reply.is_whole:
+                    return
+        raise StreamError(f"{self.name} ended the stream in the middle of the reply", provider=self.name)
+
+    async def count_tokens(self, request: ModelRequest, options: ModelOptions) -> int | None:
+        body = self._body(request, options, is_stream=False)
+        document = await self._transport.request("/v1/messages/count_tokens", body)
+        tokens = document.get("input_tokens")
+        return tokens if isinstance(tokens, int) else None
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+    def _body(self, request: ModelRequest, options: ModelOptions, *, is_stream: bool) -> bytes:
+        head, groups = self._prefix.of(request, options, is_stream=is_stream)
+        if not groups:
+            raise ProviderError("there is no message to send", provider=self.name)
+        return wire.join_body(head, groups)
+
+
+class AnthropicReply:
+    """Reads the events of one reply into a `ReplyBuilder`."""
+
+    def __init__(self, builder: ReplyBuilder, transport: Transport) -> None:
+        self.builder = builder
+        self.is_whole = False
+        self._transport = transport
+        self._open: OpenBlock | None = None
+        self._open_index: object = None
+        self._stop_reason: StopReason | None = None
+
+    def read(self, events: Sequence[ServerSentEvent]) -> None:
+        """Read the events of one network read.
+
+        Raises:
+            ProviderError: The server reports an error, or sends what is no JSON object.
+        """
+        for event in events:
+            document = read_event(event.data, provider=self._transport.provider)
+            kind = document.get("type")
+            if kind == "content_block_delta":
+                self._delta(document)
+            else:
+                self._other(kind, document)
+            if self.is_whole:
+                return
+
+    def read_document(self, document: dict[str, Any]) -> None:
+        """Read a reply that came whole, as from a proxy that does not stream."""
+        self._message_start({"message": document})
+        for index, block in enumerate(_list(document.get("content"))):
+            self._block_start({"index": index, "content_block": block})
+            self._block_stop()
+        self._message_delta({"delta": document, "usage": document.get("usage")})
+        if not self.builder.is_started or document.get("type") != "message":
+            raise ProviderError(
+                f"{self._transport.provider} answered with a document that is no message; check the base URL",
+                provider=self._transport.provider,
+            )
+        self._finish()
+
+    def _delta(self, document: dict[str, Any]) -> None:
+        block = self._open
+        delta = document.get("delta")
+        if block is None or not isinstance(delta, dict) or document.get("index") != self._open_index:
+            return  # of a block that we do not know
+        match delta:
+            case {"type": "text_delta", "text": str(piece)} if block.kind == "text":
+                block.parts.append(piece)
+            case {"type": "input_json_delta", "partial_json": str(piece)} if block.kind == "tool_use":
+                block.parts.append(piece)
+            case {"type": "thinking_delta", "thinking": str(piece)} if block.kind == "thinking":
+                block.parts.append(piece)
+            case {"type": "signature_delta", "signature": str(piece)}:
+                block.signature += piece
+            case _:
+                pass  # citations, and what will come
+
+    def _other(self, kind: object, document: dict[str, Any]) -> None:
+        match kind:
+            case "content_block_start":
+                self._block_start(document)
+            case "content_block_stop":
+                self._block_stop()
+            case "message_start":
+                self._message_start(document)
+            case "message_delta":
+                self._message_delta(document)
+            case "message_stop":
+                self._finish()
+            case "error":
+                raise self._transport.error(read_error_body(document), is_mid_stream=True)
+            case _ if kind is None and "error" in document:
+                raise self._transport.error(read_error_body(document), is_mid_stream=True)
+            case _:
+                pass  # ping, and what will come
+
+    def _message_start(self, document: dict[str, Any]) -> None:
+        message = document.get("message")
+        if not isinstance(message, dict):
+            return
+        self._add_usage(message.get("usage"))
+        self.builder.start(message_id=_text(message.get("id")), model=_text(message.get("model")))
+
+    def _block_start(self, document: dict[str, Any]) -> None:
+        self._block_stop()
+        self._open_index = document.get("index")
+        block = document.get("content_block")
+        if not isinstance(block, dict):
+            return
+        match block.get("type"):
+            case "text":
+                self._begin(self.builder.open_block("text"), block.get("text"))
+            case "thinking":
+                opened = self._begin(self.builder.open_block("thinking"), block.get("thinking"))
+                opened.signature = _text(block.get("signature"))
+            case "redacted_thinking":
+                self._begin(self.builder.open_block("redacted_thinking"), block.get("data"))
+            case "tool_use":
+                tool_use_id, name = _text(block.get("id")), _text(block.get("name"))
+                opened = self.builder.open_block("tool_use", tool_use_id=tool_use_id, tool_name=name)
+                given = block.get("input")  # mostly {}, and then the deltas; some servers give all of it here
+                self._begin(opened, to_json(given).decode() if given else None)
+            case _:
+                pass  # of a kind that we do not know; its deltas are passed over too
+
+    def _begin(self, block: OpenBlock, piece: object) -> OpenBlock:
+        if isinstance(piece, str) and piece:
+            block.parts.append(piece)
+        self._open = block
+        return block
+
+    def _block_stop(self) -> None:
+        self._open = self._open_index = None
+        self.builder.close_block()
+
+    def _message_delta(self, document: dict[str, Any]) -> None:
+        self._add_usage(document.get("usage"))
+        delta = document.get("delta")
+        reason = delta.get("stop_reason") if isinstance(delta, dict) else None
+        if isinstance(reason, str):
+            self._stop_reason = reason if reason in _STOP_REASONS else "unknown"  # type: ignore[assignment]
+
+    def _add_usage(self, usage: object) -> None:
+        """Take over the counts, which only grow; what comes as null or is left out is as it was."""
+        if not isinstance(usage, dict):
+            return
+        counts = self.builder.usage.model_dump()
+        for name, count in counts.items():
+            if isinstance(usage.get(name), int):
+                counts[name] = max(count, usage[name])
+        self.builder.usage = Usage(**counts)
+
+    def _finish(self) -> None:
+        self._block_stop()
+        self.builder.finish(self._stop_reason)
+        self.is_whole = True
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,76 @@
+"""Opening the SDKs' clients: the one place that imports them, and only when a request is about to be sent.
+
+The SDKs know how to address, sign and send a request and how to find proxies and certificates (the usual variables,
+such as HTTPS_PROXY and SSL_CERT_FILE); their retries are off, because the client above shows and can interrupt each
+pause.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+NO_KEY = "none"
+"""Sent where no key is set; local servers ignore it, and an empty one would not make a valid header."""
+
+
+class PostingClient(Protocol):
+    """What is used of an SDK's client."""
+
+    async def post(self, path: str, *, cast_to: Any, content: bytes, options: Any, stream: bool) -> Any:
+        """Send a request and return what `cast_to` names."""
+        ...
+
+    async def close(self) -> None:
+        """Close its connections."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SdkClient:
+    """An SDK's client, and the root of the errors that it raises."""
+
+    client: PostingClient
+    error_type: type[Exception]
+
+
+def open_anthropic(*, api_key: str, base_url: str | None, headers: Mapping[str, str]) -> SdkClient:
+    """Return a client for the Messages API at `base_url`; None is Anthropic's own address."""
+    from anthropic import AnthropicError, AsyncAnthropic
+
+    client = AsyncAnthropic(
+        api_key=api_key or NO_KEY,
+        base_url=base_url or "https://api.anthropic.com",
+        max_retries=0,
+        default_headers={**_headers_of_other_vendors(api_key, base_url), **headers},
+    )
+    return SdkClient(client, AnthropicError)
+
+
+def open_openai(*, api_key: str, base_url: str | None, headers: Mapping[str, str]) -> SdkClient:
+    """Return a client for the chat completions API at `base_url`; None is OpenAI's own address."""
+    from openai import AsyncOpenAI, OpenAIError
+
+    client = AsyncOpenAI(
+        api_key=api_key or NO_KEY,
+        base_url=base_url or "https://api.openai.com/v1",
+        max_retries=0,
+        default_headers=dict(headers),
+    )
+    if not _is_host_of(base_url, "openai.com"):
+        client.organization = client.project = (
+            None  # ids of an OpenAI account, which the SDK takes from the environment
+        )
+    return SdkClient(client, OpenAIError)
+
+
+def _headers_of_other_vendors(api_key: str, base_url: str | None) -> dict[str, str]:
+    """Return what servers that copy the Messages API expect: its long-lived version, and the key in its own header."""
+    if _is_host_of(base_url, "anthropic.com"):
+        return {}
+    return {"anthropic-version": "2023-06-01", "x-api-key": api_key or NO_KEY}
+
+
+def _is_host_of(base_url: str | None, domain: str) -> bool:
+    host = (urlsplit(base_url).hostname or "") if base_url else domain
+    return host == domain or host.endswith(f".{domain}")

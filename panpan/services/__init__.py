@@ -1,0 +1,1 @@
+"""What hooks in around the loop, one feature a file or folder."""

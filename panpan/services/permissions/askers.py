@@ -1,0 +1,45 @@
+"""Who answers questions where no face does: nobody, or a flag that says yes."""
+
+from panpan.types.permission import Asker, PermissionAnswer, PermissionQuestion
+
+
+class NobodyToAsk:
+    """Always no: without a person to answer, what is not allowed does not run."""
+
+    async def __call__(self, question: PermissionQuestion) -> PermissionAnswer:
+        return PermissionAnswer(is_allowed=False, feedback=_advice(question))
+
+
+class YesToAll:
+    """Yes to every question but those that only a person may answer.
+
+    Args:
+        otherwise: Who is asked about protected paths; nobody if not given.
+    """
+
+    def __init__(self, otherwise: Asker | None = None) -> None:
+        self._otherwise = otherwise or NobodyToAsk()
+
+    async def __call__(self, question: PermissionQuestion) -> PermissionAnswer:
+        if question.is_protected:
+            return await self._otherwise(question)
+        return PermissionAnswer(is_allowed=True)
+
+
+def _advice(question: PermissionQuestion) -> str:
+    refused = (
+        f"It would need the user's answer ({question.reason}), and nobody is there to give it. Go on without it, or in "
+        "another way that is allowed"
+    )
+    if question.is_protected:
+        return f"{refused}; name in your answer what is left for the user to do. No flag opens it: it needs a person."
+    return (
+        f"{refused}. If the task cannot be done without it, say so in your answer: the user can allow it by starting "
+        f"panpan {_flags(question)}."
+    )
+
+
+def _flags(question: PermissionQuestion) -> str:
+    if question.rule is None or "'" in question.rule:
+        return "with --yes"
+    return f"with --allowedTools '{question.rule}', or with --yes for everything"

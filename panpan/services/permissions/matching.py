@@ -1,0 +1,109 @@
+"""Whether a rule holds for a call.
+
+Allowing and restricting are two questions with two answers: an allowance must cover everything that the call does and
+is refused in doubt; a restriction holds as soon as it meets any part of the call, and in doubt becomes a question.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, TypeAlias
+
+from panpan.services.permissions.command_pattern import CommandPattern
+from panpan.services.permissions.command_words import simple_commands
+from panpan.services.permissions.domain_pattern import DomainPattern
+from panpan.services.permissions.path_pattern import PathPattern
+from panpan.services.permissions.rules import READ_TOOLS, NamePattern, Rule
+from panpan.services.permissions.subject import LocatedUse, Subject
+
+Restriction: TypeAlias = Literal["holds", "may hold"]
+
+
+def restriction(rule: Rule, subject: Subject) -> Restriction | None:
+    """Return whether a rule that asks or denies holds for the call, or may; None where it does not."""
+    match rule.specifier:
+        case None:
+            return "holds" if rule.names(subject.tool) else None
+        case PathPattern() as pattern:
+            uses = [use for use in subject.uses if _speaks_of(rule, use, subject)]
+            return "holds" if any(pattern.restricts(use.spellings, subject.root) for use in uses) else None
+        case CommandPattern() as pattern if subject.command is not None:
+            if pattern.restricts(subject.command):
+                return "holds"
+            return "may hold" if pattern.may_restrict(subject.command) else None
+        case DomainPattern() as pattern if subject.url is not None:
+            return "holds" if pattern.restricts(subject.url) else None
+        case NamePattern() as pattern if rule.names(subject.tool):
+            return "holds" if pattern.matches(subject.names) else None
+        case _:
+            return None
+
+
+def allowing_rules(rules: Iterable[Rule], subject: Subject) -> list[Rule] | None:
+    """Return the rules that together allow the whole call, or None where something of it is left over."""
+    candidates = [rule for rule in rules if rule.names(subject.tool)]
+    for rule in candidates:
+        if rule.specifier is None or _allows_alone(rule, subject):
+            return [rule]
+    if subject.command is not None:
+        return _rules_for_each_command(candidates, subject.command)
+    return _rules_for_each_use(candidates, subject)
+
+
+def covering_rule(rules: Iterable[Rule], use: LocatedUse, subject: Subject) -> Rule | None:
+    """Return a rule that names the path of `use`, whatever the tool; a rule for the whole tool names none."""
+    for rule in rules:
+        pattern = rule.specifier
+        if (
+            isinstance(pattern, PathPattern)
+            and _speaks_of(rule, use, subject)
+            and pattern.covers(use.path, subject.root)
+        ):
+            return rule
+    return None
+
+
+def _speaks_of(rule: Rule, use: LocatedUse, subject: Subject) -> bool:
+    """Return whether the rule is about this kind of access: Read rules about reading, Edit rules about writing."""
+    if rule.tool == "Read":
+        return not use.is_write
+    if rule.tool == "Edit":
+        return use.is_write
+    return rule.tool == subject.tool
+
+
+def _allows_alone(rule: Rule, subject: Subject) -> bool:
+    match rule.specifier:
+        case CommandPattern() as pattern:
+            return subject.command is not None and pattern.matches_exactly(subject.command)
+        case DomainPattern() as pattern:
+            return subject.url is not None and pattern.allows(subject.url)
+        case NamePattern() as pattern:
+            return bool(subject.names) and all(pattern.matches([name]) for name in subject.names)
+        case _:
+            return False
+
+
+def _rules_for_each_command(rules: Sequence[Rule], command: str) -> list[Rule] | None:
+    commands = simple_commands(command)
+    if commands is None:
+        return None
+    found: list[Rule] = []
+    for words in commands:
+        rule = next((rule for rule in rules if _opens(rule, words)), None)
+        if rule is None:
+            return None
+        found.append(rule)
+    return list(dict.fromkeys(found))
+
+
+def _opens(rule: Rule, words: tuple[str, ...]) -> bool:
+    return isinstance(rule.specifier, CommandPattern) and rule.specifier.matches_words(words)
+
+
+def _rules_for_each_use(rules: Sequence[Rule], subject: Subject) -> list[Rule] | None:
+    # What a writing tool reads it reads in order to write; only its writes have to be opened.
+    is_reader = subject.tool in READ_TOOLS
+    uses = [use for use in subject.uses if is_reader or use.is_write]
+    found = [covering_rule(rules, use, subject) for use in uses]
+    if not found or None in found:
+        return None
+    return [rule for rule in dict.fromkeys(found) if rule is not None]

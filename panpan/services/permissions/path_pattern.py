@@ -1,0 +1,135 @@
+"""Which paths a rule such as `Edit(/src/**)` speaks of: gitignore patterns below one of four roots.
+
+`//x` starts at the root of the file system, `~/x` at the home folder, `/x` and `./x` and anything else at the root of
+the project. An allowance is judged on the canonical path alone; a restriction also on the path as it was written, so
+that a link is no way round it.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+_ANY_CHILD = "\x01/\x01"
+"""A path that no pattern names, to ask whether everything below a folder is meant."""
+_WILDCARDS = frozenset("*?[\\")
+
+
+class PathPattern:
+    """One gitignore pattern and the folder it starts from.
+
+    Args:
+        text: What stands in the parentheses of the rule.
+
+    Raises:
+        ValueError: The pattern names no path; the text says why.
+    """
+
+    def __init__(self, text: str) -> None:
+        base, pattern = _split_base(text)
+        self._base = base
+        self._is_floating = base is None and "/" not in pattern.rstrip("/")
+        patterns = [pattern]
+        if base is not None and (resolved := _resolved_prefix(base, pattern)) is not None:
+            self._base, patterns = Path("/"), [_as_absolute(base, pattern), resolved]
+        self._spec = _compiled(patterns)
+
+    def covers(self, path: Path, root: Path) -> bool:
+        """Return whether an allowance for this pattern opens `path`, which is canonical, and all that is below it."""
+        relative = _relative(path, self._base or root)
+        if relative is None:
+            return False
+        if path.is_dir():
+            return self._spec.match_file(_joined(relative, _ANY_CHILD))
+        return self._spec.match_file(relative)
+
+    def restricts(self, paths: Iterable[Path], root: Path) -> bool:
+        """Return whether a restriction of this pattern holds for any of `paths`, spellings of one path."""
+        return any(self._restricts(path, root) for path in paths)
+
+    def _restricts(self, path: Path, root: Path) -> bool:
+        # A pattern without a slash names files wherever they lie, and so outside the project, too.
+        bases = [self._base or root, *([Path("/")] if self._is_floating else [])]
+        for base in bases:
+            relative = _relative(path, base)
+            if relative is None:
+                continue
+            forms = [relative, _joined(relative, ""), _joined(relative, _ANY_CHILD)] if path.is_dir() else [relative]
+            if any(self._spec.match_file(form) for form in forms):
+                return True
+        return False
+
+
+def escaped(path: str) -> str:
+    """Return the pattern that matches `path` and nothing else."""
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern  # heavy: only where it is needed
+
+    pattern = GitIgnoreSpecPattern.escape(path)
+    stripped = pattern.rstrip(" ")
+    return stripped + "\\ " * (len(pattern) - len(stripped))
+
+
+def _split_base(text: str) -> tuple[Path | None, str]:
+    """Return the folder that the pattern starts from, None for the project's root, and the pattern."""
+    if not text.strip() or "\0" in text or "\n" in text:
+        raise ValueError("names no path")
+    if text.startswith(("!", "#")):
+        raise ValueError(f"begins with {text[0]!r}, which patterns use for something else: write \\{text[0]}")
+    if ".." in text.split("/"):
+        raise ValueError("holds '..': write the path it leads to")
+    if text.startswith("//"):
+        return Path("/"), "/" + text[2:].lstrip("/")
+    if text == "~" or text.startswith("~/"):
+        return Path.home().resolve(), "/" + text[2:].lstrip("/")
+    if text.startswith("~"):
+        raise ValueError("names the home of another user: write the absolute path with // in front")
+    if text == ".":
+        return None, "/**"
+    return None, text.removeprefix(".") if text.startswith("./") else text
+
+
+def _compiled(patterns: list[str]) -> "GitIgnoreSpec":
+    from pathspec import GitIgnoreSpec  # heavy: only where a rule names paths
+
+    everything = ["/**" if pattern == "/" else pattern for pattern in patterns]
+    try:
+        spec = GitIgnoreSpec.from_lines(everything)
+    except ValueError as exc:
+        raise ValueError("is not a gitignore pattern") from exc
+    if not spec.patterns or not all(pattern.include for pattern in spec.patterns):
+        raise ValueError("is not a gitignore pattern that matches something")
+    return spec
+
+
+def _resolved_prefix(base: Path, pattern: str) -> str | None:
+    """Return the absolute pattern with the links in its literal folders followed, or None where there are none."""
+    parts = pattern.strip("/").split("/")
+    literal = []
+    for part in parts:
+        if _WILDCARDS & set(part):
+            break
+        literal.append(part)
+    prefix = base.joinpath(*literal)
+    resolved = prefix.resolve()
+    if resolved == prefix:
+        return None
+    rest = parts[len(literal) :]
+    return "/".join([escaped(str(resolved)), *rest]) + ("/" if pattern.endswith("/") else "")
+
+
+def _as_absolute(base: Path, pattern: str) -> str:
+    return pattern if base == Path("/") else escaped(str(base)) + pattern
+
+
+def _relative(path: Path, base: Path) -> str | None:
+    try:
+        return path.relative_to(base).as_posix()
+    except ValueError:
+        return None
+
+
+def _joined(relative: str, child: str) -> str:
+    return child or "./" if relative == "." else f"{relative}{os.sep}{child}"

@@ -1,0 +1,137 @@
+"""Permission rules as people write them: `Tool`, `Tool(specifier)`, `mcp__server__*`.
+
+A rule that cannot be read is an error that names it and where it came from, never one that is left out: a restriction
+that silently means nothing is worse than a program that does not start.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TypeAlias
+
+from panpan.errors import ConfigError
+from panpan.services.permissions.command_pattern import CommandPattern
+from panpan.services.permissions.domain_pattern import DomainPattern
+from panpan.services.permissions.path_pattern import PathPattern
+
+READ_TOOLS = frozenset({"Read", "LS", "Glob", "Grep"})
+"""What a rule for Read speaks of."""
+EDIT_TOOLS = frozenset({"Edit", "MultiEdit", "Write", "Patch"})
+"""What a rule for Edit speaks of."""
+_AGENT_TOOLS = frozenset({"Agent", "Task", "Skill"})
+_TOOLS_OF_RULE = {"Read": READ_TOOLS, "Edit": EDIT_TOOLS}
+_WELL_KNOWN = {
+    name.lower(): name for name in READ_TOOLS | EDIT_TOOLS | _AGENT_TOOLS | {"Bash", "WebFetch", "WebSearch"}
+}
+_RULE = re.compile(r"(?P<tool>[A-Za-z_][\w.-]*(?:\*[\w.*-]*)?)(?:\((?P<specifier>.*)\))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class NamePattern:
+    """The name of a subagent or skill, such as `Agent(reviewer)`; `*` stands for any characters."""
+
+    text: str
+
+    def matches(self, names: Sequence[str]) -> bool:
+        """Return whether one of `names` is meant."""
+        return any(fnmatchcase(name, self.text) for name in names)
+
+
+Specifier: TypeAlias = CommandPattern | PathPattern | DomainPattern | NamePattern
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule, and where it was written."""
+
+    text: str
+    source: str
+    """For people, such as "--allowedTools" or "~/.panpan/settings.toml"."""
+    tool: str
+    specifier: Specifier | None
+
+    def __str__(self) -> str:
+        return f"the rule {self.text} from {self.source}"
+
+    def names(self, tool_name: str) -> bool:
+        """Return whether the rule speaks of the tool at all."""
+        if tool_name in _TOOLS_OF_RULE.get(self.tool, ()):
+            return True
+        if self.tool.startswith("mcp__"):
+            return fnmatchcase(tool_name, self.tool) or tool_name.startswith(f"{self.tool}__")
+        return tool_name == self.tool
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSource:
+    """The rules of one place.
+
+    Args:
+        name: The place, for people.
+        may_allow: Whether its `allow` rules count; a file of the project may only tighten.
+        allow: Rules that open.
+        ask: Rules that always ask.
+        deny: Rules that close.
+    """
+
+    name: str
+    may_allow: bool = True
+    allow: Sequence[str] = ()
+    ask: Sequence[str] = ()
+    deny: Sequence[str] = ()
+
+
+def parse_rule(text: str, source: str) -> Rule:
+    """Return the rule that `text` says.
+
+    Args:
+        text: As written, such as `Bash(npm run *)`.
+        source: Where it was written, for messages.
+
+    Raises:
+        ConfigError: It is not a rule.
+    """
+    match = _RULE.fullmatch(text.strip())
+    if match is None:
+        raise _unreadable(text, source, "write Tool or Tool(specifier), such as Bash(npm run *) or Edit(/src/**)")
+    tool, specifier = match["tool"], match["specifier"]
+    known = _WELL_KNOWN.get(tool.lower(), tool)
+    if known != tool:
+        raise _unreadable(text, source, f"the tool is called {known}")
+    if "*" in tool and not tool.startswith("mcp__"):
+        raise _unreadable(text, source, "only names that begin with mcp__ may have a *")
+    if specifier is None or specifier.strip() in ("*", "**"):
+        return Rule(text.strip(), source, tool, None)
+    try:
+        return Rule(text.strip(), source, tool, _parse_specifier(tool, specifier))
+    except ValueError as exc:
+        raise _unreadable(text, source, f"what stands in the parentheses {exc}") from exc
+
+
+def split_rules(text: str) -> list[str]:
+    """Return the rules in `text`, which are set apart by commas or blanks outside parentheses, as on a command line."""
+    rules, depth = [""], 0
+    for char in text:
+        depth += (char == "(") - (char == ")" and depth > 0)
+        if depth == 0 and char in ", \t\n":
+            rules.append("")
+        else:
+            rules[-1] += char
+    return [rule for rule in rules if rule]
+
+
+def _parse_specifier(tool: str, specifier: str) -> Specifier:
+    if tool == "Bash":
+        return CommandPattern(specifier)
+    if tool in READ_TOOLS | EDIT_TOOLS:
+        return PathPattern(specifier)
+    if tool == "WebFetch":
+        return DomainPattern(specifier)
+    if tool in _AGENT_TOOLS and specifier.strip():
+        return NamePattern(specifier.strip())
+    raise ValueError(f"means nothing for {tool}; leave the parentheses away")
+
+
+def _unreadable(text: str, source: str, advice: str) -> ConfigError:
+    return ConfigError(f"the permission rule {text!r} from {source} cannot be read: {advice}")

@@ -1,0 +1,61 @@
+"""The rule that "always" would save: the narrowest one that allows the same call again, and nothing beside it."""
+
+from panpan.errors import ConfigError
+from panpan.services.permissions.command_pattern import exact_pattern
+from panpan.services.permissions.domain_pattern import plain_host
+from panpan.services.permissions.matching import allowing_rules, covering_rule
+from panpan.services.permissions.path_pattern import escaped
+from panpan.services.permissions.rules import EDIT_TOOLS, READ_TOOLS, parse_rule
+from panpan.services.permissions.subject import LocatedUse, Subject
+
+_LONGEST_RULE = 300
+"""Characters; a longer one is a program rather than a rule, and nobody would read it before saying "always"."""
+
+
+def narrowest_rule(subject: Subject) -> str | None:
+    """Return the rule to offer for `subject`, or None where the call cannot be remembered."""
+    text = _candidate(subject)
+    if text is None or len(text) > _LONGEST_RULE or not text.isprintable():
+        return None
+    return text if _allows_again(text, subject) else None
+
+
+def _candidate(subject: Subject) -> str | None:
+    if subject.is_read_only and not all(use.is_open for use in subject.uses):
+        return _path_rule(subject)  # what it does needs no rule, only where
+    if subject.command is not None:
+        return f"Bash({exact_pattern(subject.command)})"
+    if subject.url is not None:
+        host = plain_host(subject.url)
+        return host and f"WebFetch(domain:{host})"
+    if subject.tool in READ_TOOLS | EDIT_TOOLS:
+        return _path_rule(subject)
+    return subject.tool
+
+
+def _path_rule(subject: Subject) -> str | None:
+    uses = _uses_to_open(subject)
+    if len({use.path for use in uses}) != 1:
+        return None  # one rule could not name them all
+    path = uses[0].path
+    ending = "/**" if path.is_dir() else ""
+    if path != subject.root and path.is_relative_to(subject.root):
+        pattern = "/" + escaped(path.relative_to(subject.root).as_posix())
+    else:
+        pattern = "/" + escaped(str(path))
+    return f"{'Edit' if uses[0].is_write else 'Read'}({pattern}{ending})"
+
+
+def _uses_to_open(subject: Subject) -> list[LocatedUse]:
+    outside = [use for use in subject.uses if not use.is_open]
+    return outside or [use for use in subject.uses if use.is_write] or list(subject.uses)
+
+
+def _allows_again(text: str, subject: Subject) -> bool:
+    try:
+        rule = parse_rule(text, "the answer")
+    except ConfigError:
+        return False
+    if any(covering_rule([rule], use, subject) is None for use in subject.uses if not use.is_open):
+        return False
+    return subject.is_read_only or allowing_rules([rule], subject) is not None

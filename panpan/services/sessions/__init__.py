@@ -1,0 +1,1 @@
+"""The session: its log on disk, and what is built from it."""

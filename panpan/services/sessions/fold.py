@@ -1,0 +1,67 @@
+"""The fold: what a session's records add up to.
+
+Records form a tree by `parentUuid`, and the conversation is the path from its root to the newest record. Nothing in the
+log grants a permission; it only says what was said.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from panpan.core.conversation import repaired
+from panpan.services.sessions.records import FORMAT_VERSION, message_of
+from panpan.types.llm import ToolDefinition
+from panpan.types.messages import Message
+
+
+@dataclass(slots=True)
+class FoldedSession:
+    """What a log holds."""
+
+    system: str | None = None
+    """The system prompt of its requests; None where the log does not say."""
+    tools: tuple[ToolDefinition, ...] = ()
+    messages: list[Message] = field(default_factory=list)
+    """Valid to send."""
+    last_uuid: str | None = None
+    """The record that the next one follows."""
+    is_from_newer_version: bool = False
+    """Whether a record says that it needs a newer panpan."""
+
+
+def folded(records: Iterable[Mapping[str, Any]]) -> FoldedSession:
+    """Return what `records` add up to, in whatever state a crash left them."""
+    session = FoldedSession()
+    path = _path_to_newest(list(records))
+    for record in path:
+        session.last_uuid = record["uuid"]
+        session.is_from_newer_version |= _version(record) > FORMAT_VERSION
+        if record.get("subtype") == "session_start":
+            session.system = str(record.get("system", ""))
+            session.tools = tuple(_tool_definitions(record.get("tools")))
+    session.messages = list(repaired(message for record in path if (message := message_of(record)) is not None))
+    return session
+
+
+def _path_to_newest(records: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the records from the root to the newest; one whose parent was lost follows the record before it."""
+    index_by_uuid = {record["uuid"]: index for index, record in enumerate(records)}
+    path = []
+    index: int | None = len(records) - 1 if records else None
+    while index is not None:
+        path.append(records[index])
+        parent = index_by_uuid.get(str(records[index].get("parentUuid")), index - 1)
+        # a parent lies before its child; anything else is damage, and would be a circle
+        index = parent if 0 <= parent < index else index - 1 if index > 0 else None
+    return path[::-1]
+
+
+def _version(record: Mapping[str, Any]) -> int:
+    version = record.get("version")
+    return version if isinstance(version, int) else FORMAT_VERSION
+
+
+def _tool_definitions(tools: Any) -> Iterable[ToolDefinition]:
+    for tool in tools if isinstance(tools, list) else ():
+        if isinstance(tool, dict) and {"name", "description", "input_schema"} <= tool.keys():
+            yield ToolDefinition(tool["name"], tool["description"], tool["input_schema"])

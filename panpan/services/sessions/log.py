@@ -1,0 +1,140 @@
+"""The session's log: an append-only file of JSON lines, with one writer.
+
+Nothing in it is ever rewritten. A record is one `write`; what a crash tore stays where it is, and the next record
+begins on a line of its own. When the disk is full, records wait in memory, in order, and go out first when there is
+space again, so that the file never has a gap.
+"""
+
+import fcntl
+import json
+import os
+from collections import deque
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from panpan.errors import SessionError
+from panpan.services.sessions.records import FORMAT_VERSION, encoded, timestamp
+from panpan.system.private import make_private_folder, open_private_file
+
+
+class SessionLog:
+    """The log of one session, open for writing; held by this process alone until it is closed.
+
+    Args:
+        path: The file; made with its folders where it does not exist.
+        session_id: Written into each record.
+        cwd: Working directory, written into each record.
+        git_branch: Branch at the start, written into each record.
+
+    Raises:
+        SessionError: Another process holds the session, or the file cannot be opened.
+    """
+
+    def __init__(self, path: Path, *, session_id: str, cwd: Path, git_branch: str = "") -> None:
+        self.path = path
+        self._base = {
+            "sessionId": session_id,
+            "cwd": str(cwd),
+            "gitBranch": git_branch,
+            "version": FORMAT_VERSION,
+        }
+        self._waiting: deque[bytes] = deque()
+        try:
+            make_private_folder(path.parent)
+            self._fd = open_private_file(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        except OSError as error:
+            raise SessionError(f"cannot open the session log {path}: {error.strerror}") from error
+        try:
+            self._lock()
+            self._is_torn = _ends_in_mid_line(self._fd)
+        except BaseException:
+            os.close(self._fd)
+            raise
+        self.parent_uuid: str | None = None
+        """The record that the next one follows."""
+
+    def append(self, record: Mapping[str, Any]) -> None:
+        """Write a record that follows the one before.
+
+        Raises:
+            SessionError: It could not be written; it is written before the next one.
+        """
+        line = encoded({"parentUuid": self.parent_uuid, **self._base, "timestamp": timestamp(), **record})
+        self.parent_uuid = record["uuid"]
+        self._waiting.append(line)
+        self.flush()
+
+    def flush(self) -> None:
+        """Write what could not be written before.
+
+        Raises:
+            SessionError: It still cannot be written.
+        """
+        while self._waiting:
+            self._write(self._waiting[0])
+            self._waiting.popleft()
+
+    def sync(self) -> None:
+        """Make what was written durable; blocks for some milliseconds.
+
+        Raises:
+            SessionError: The disk reports an error.
+        """
+        try:
+            os.fsync(self._fd)
+        except OSError as error:
+            raise SessionError(f"the session log {self.path} may not be on disk: {error.strerror}") from error
+
+    def close(self) -> None:
+        """Give the file back; the lock goes with it."""
+        os.close(self._fd)
+
+    def _write(self, line: bytes) -> None:
+        data = b"\n" + line if self._is_torn else line
+        self._is_torn = True
+        written = 0
+        try:
+            while written < len(data):
+                written += os.write(self._fd, data[written:])
+        except OSError as error:
+            self._is_torn = self._is_torn if written else _ends_in_mid_line(self._fd)
+            raise SessionError(
+                f"the session log {self.path} cannot be written: {error.strerror}; "
+                "what was said since is kept in memory and written as soon as it can be"
+            ) from error
+        self._is_torn = False
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SessionError(
+                f"the session {self._base['sessionId']} is open in another panpan; close it there, or start a new one"
+            ) from None
+        except OSError:
+            pass  # a file system without locks; appending is still whole records
+
+
+def read_records(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the records of a log in the order they were written; lines that are torn or damaged are passed over.
+
+    Raises:
+        SessionError: The file cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            for line in file:  # binary files are split at b"\n" only
+                try:
+                    record = json.loads(line)
+                except (ValueError, RecursionError):
+                    continue
+                if isinstance(record, dict) and isinstance(record.get("uuid"), str):
+                    yield record
+    except OSError as error:
+        raise SessionError(f"cannot read the session log {path}: {error.strerror}") from error
+
+
+def _ends_in_mid_line(fd: int) -> bool:
+    size = os.fstat(fd).st_size
+    return size > 0 and os.pread(fd, 1, size - 1) != b"\n"

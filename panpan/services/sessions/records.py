@@ -1,0 +1,143 @@
+"""Records: the lines of a session's log, and the messages that they hold.
+
+A record carries `uuid`, `parentUuid`, `sessionId`, `timestamp`, `type`, `message`, `cwd`, `gitBranch` and a format
+version; the names are those of other agents' transcripts, so that existing viewers read ours. A record of a type that
+this version does not know is kept as it is and left out of the conversation.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from panpan.types.content import AssistantContent, ToolResultBlock, UserContent
+from panpan.types.display import Display
+from panpan.types.llm import ToolDefinition
+from panpan.types.messages import (
+    AssistantMessage,
+    Message,
+    SystemReminder,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+)
+
+FORMAT_VERSION = 1
+"""Raised when a reader of the old format could misread the new one."""
+
+_user_content = TypeAdapter(tuple[UserContent, ...])
+_assistant_content = TypeAdapter(tuple[AssistantContent, ...])
+_display = TypeAdapter(Display)
+
+
+def encoded(record: Mapping[str, Any]) -> bytes:
+    """Return the record as one line. Half surrogates, which UTF-8 cannot hold, are written as escapes."""
+    try:
+        text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+        return text.encode() + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(record, separators=(",", ":")).encode() + b"\n"
+
+
+def timestamp() -> str:
+    """Return the time now as ISO 8601 in UTC with milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def record_of(message: Message) -> dict[str, Any]:
+    """Return what the record of `message` says; the log adds who, when and where."""
+    match message:
+        case UserMessage():
+            return _record("user", message, {"role": "user", "content": _dumped(message.content)})
+        case ToolResultMessage():
+            record = _record("user", message, {"role": "user", "content": _dumped((message.result,))})
+            if message.display is not None:
+                record["toolUseResult"] = message.display.model_dump(mode="json")
+            return record
+        case SystemReminder():
+            return _record("system", message) | {
+                "subtype": "system_reminder",
+                "content": message.text,
+                "cause": message.cause,
+            }
+        case AssistantMessage():
+            body = {
+                "role": "assistant",
+                "model": message.model,
+                "content": _dumped(message.content),
+                "stop_reason": message.stop_reason,
+                "usage": message.usage.model_dump(mode="json"),
+            }
+            return _record("assistant", message, body) | {
+                "costUSD": message.cost_usd,
+                "durationMs": round(message.duration_s * 1000),
+            }
+
+
+def start_record(uuid: str, *, system: str, tools: tuple[ToolDefinition, ...], panpan_version: str) -> dict[str, Any]:
+    """Return the record that opens a session: the prefix of its requests, so that a resumed session sends the same."""
+    return {
+        "type": "system",
+        "subtype": "session_start",
+        "uuid": uuid,
+        "panpanVersion": panpan_version,
+        "system": system,
+        "tools": [
+            {"name": tool.name, "description": tool.description, "input_schema": dict(tool.input_schema)}
+            for tool in tools
+        ],
+    }
+
+
+def message_of(record: Mapping[str, Any]) -> Message | None:
+    """Return the message that a record holds, or None where it holds none that this version can read."""
+    try:
+        match record.get("type"), record.get("subtype"):
+            case "assistant", _:
+                return _assistant_message(record)
+            case "user", _:
+                return _user_message(record)
+            case "system", "system_reminder":
+                return SystemReminder(uuid=record["uuid"], text=record["content"], cause=record.get("cause", ""))
+            case _:
+                return None
+    except (KeyError, TypeError, IndexError, AttributeError, ValidationError):
+        return None
+
+
+def _record(type_: str, message: Message, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    record: dict[str, Any] = {"type": type_, "uuid": message.uuid}
+    if body is not None:
+        record["message"] = body
+    return record
+
+
+def _dumped(blocks: tuple[Any, ...]) -> list[Any]:
+    return [block.model_dump(mode="json", exclude_none=True) for block in blocks]
+
+
+def _assistant_message(record: Mapping[str, Any]) -> AssistantMessage:
+    body = record["message"]
+    return AssistantMessage(
+        uuid=record["uuid"],
+        content=_assistant_content.validate_python(body["content"]),
+        model=body["model"],
+        stop_reason=body["stop_reason"],
+        usage=Usage.model_validate(body["usage"]),
+        cost_usd=record.get("costUSD"),
+        duration_s=record.get("durationMs", 0) / 1000,
+    )
+
+
+def _user_message(record: Mapping[str, Any]) -> UserMessage | ToolResultMessage:
+    content = record["message"]["content"]
+    if content[0]["type"] == "tool_result":
+        display = record.get("toolUseResult")
+        return ToolResultMessage(
+            uuid=record["uuid"],
+            result=ToolResultBlock.model_validate(content[0]),
+            display=_display.validate_python(display) if display is not None else None,
+        )
+    return UserMessage(uuid=record["uuid"], content=_user_content.validate_python(content))

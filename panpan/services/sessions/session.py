@@ -1,0 +1,223 @@
+"""A session: one conversation, its log, and the turns that make both longer.
+
+The session owns the tasks for its whole life and a turn is one of them; `submit` only receives. Each message is
+recorded before it is passed on, so that what a face has shown is on disk.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Self
+
+from anyio import (
+    AsyncContextManagerMixin,
+    BrokenResourceError,
+    CancelScope,
+    create_memory_object_stream,
+    create_task_group,
+    move_on_after,
+    to_thread,
+)
+from anyio.streams.memory import MemoryObjectSendStream
+
+from panpan.core.conversation import INTERRUPTED, Conversation, error_result
+from panpan.core.hooks import Hook
+from panpan.core.query import Turn, query
+from panpan.core.single_exception import unwrap_single_exception
+from panpan.core.tool_executor import CLEANUP_S, ToolExecutor
+from panpan.core.turn_totals import TurnTotals
+from panpan.services.sessions.log import SessionLog
+from panpan.services.sessions.records import record_of
+from panpan.tools.tool import Tool, ToolContext
+from panpan.types.content import TextBlock
+from panpan.types.events import BlockStarted, Event, ReplyStarted, TextDelta, TurnEnded
+from panpan.types.llm import ModelClient
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
+from panpan.types.permission import Asker
+
+
+@dataclass(frozen=True, slots=True)
+class SessionParts:
+    """What a session is made of; `app.py` puts it together."""
+
+    id: str
+    conversation: Conversation
+    log: SessionLog
+    llm: ModelClient
+    model: str
+    """Name of the model, for faces and for a reply that was cut short."""
+    tools: Mapping[str, Tool[Any]]
+    tool_context: ToolContext
+    hooks: Sequence[Hook]
+    ask: Asker
+    max_rounds: int
+    on_close: Sequence[Callable[[], Any]] = ()
+    """Awaited in order when the session ends."""
+
+
+class Session(AsyncContextManagerMixin):
+    """One conversation. Enter it, then `submit` prompts one after the other.
+
+    Args:
+        parts: What it is made of.
+    """
+
+    def __init__(self, parts: SessionParts) -> None:
+        self.parts = parts
+        self.id = parts.id
+        self.conversation = parts.conversation
+        self.totals = TurnTotals()
+        """What the newest turn has used."""
+        self._turn_scope: CancelScope | None = None
+
+    @asynccontextmanager
+    async def __asynccontextmanager__(self) -> AsyncGenerator[Self, None]:
+        try:
+            with unwrap_single_exception():
+                async with create_task_group() as self._task_group:
+                    yield self
+                    self._task_group.cancel_scope.cancel("the session is over")
+        finally:
+            with move_on_after(CLEANUP_S, shield=True):
+                for close in self.parts.on_close:
+                    await close()
+            self.parts.log.close()
+
+    async def submit(self, prompt: str | UserMessage) -> AsyncGenerator[Event, None]:
+        """Run one turn and yield its events; leaving early, or `interrupt()`, ends the turn and all that it started.
+
+        Args:
+            prompt: What the user says.
+
+        Raises:
+            PanpanError: The turn failed; what was said before stays in the conversation.
+            RuntimeError: A turn is running already.
+        """
+        if self._turn_scope is not None:
+            raise RuntimeError("a turn is running already")
+        send, receive = create_memory_object_stream[Event](64)
+        self._turn_scope = scope = CancelScope()
+        failure: list[Exception] = []
+        message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
+        turn = self._task_group.start_soon(self._run_turn, message, send, scope, failure)
+        with receive:
+            try:
+                async for event in receive:
+                    yield event
+            finally:
+                scope.cancel("the face has left")
+                receive.close()
+                with move_on_after(2 * CLEANUP_S, shield=True):
+                    await turn.wait()
+                self._turn_scope = None
+        if failure:
+            raise failure[0]
+
+    def interrupt(self) -> None:
+        """End the running turn, if there is one; safe to call from a key binding or a signal handler's callback."""
+        if self._turn_scope is not None:
+            self._turn_scope.cancel("the user interrupted the turn")
+
+    async def _run_turn(
+        self, prompt: UserMessage, send: MemoryObjectSendStream[Event], scope: CancelScope, failure: list[Exception]
+    ) -> None:
+        """Drive one turn to its end, whatever end that is, and leave a conversation that is valid and recorded."""
+        self.totals = totals = TurnTotals()
+        partial = PartialReply()
+        started_at = perf_counter()
+        parts = self.parts
+        executor = ToolExecutor(parts.tools, parts.tool_context, parts.hooks, ask=parts.ask)
+        is_whole = False
+        with send:
+            try:
+                with scope:
+                    self._keep(prompt)
+                    turn = Turn(parts.llm, executor, parts.hooks, parts.max_rounds)
+                    async with executor, aclosing(query(self.conversation, turn)) as events:
+                        async for event in events:
+                            self._record_if_message(event)  # first the record, then the screen
+                            partial.follow(event)
+                            if isinstance(event, AssistantMessage):
+                                totals.add(event)
+                            await send.send(event)
+                    is_whole = True
+            except Exception as error:  # belongs to whoever asked, not to the session
+                failure.append(error)
+            finally:  # also when the whole session is cancelled
+                is_interrupted = not is_whole and not failure
+                await self._finish_turn(executor, partial, is_interrupted, failure)
+            if not failure:
+                with suppress(BrokenResourceError):  # the face may have left
+                    await send.send(_turn_ended(totals, perf_counter() - started_at, is_interrupted))
+
+    async def _finish_turn(
+        self, executor: ToolExecutor, partial: "PartialReply", is_interrupted: bool, failure: list[Exception]
+    ) -> None:
+        """Answer what is open, tell the hooks, and make the log durable; bounded, and not stopped by a cancel."""
+        with move_on_after(CLEANUP_S, shield=True):
+            try:
+                if is_interrupted and (reply := partial.message(self.parts.model)) is not None:
+                    self._keep(reply)
+                self._keep(
+                    *(
+                        executor.results.get(tool_use_id) or error_result(tool_use_id, INTERRUPTED)
+                        for tool_use_id in list(self.conversation.open_tool_uses)
+                    )
+                )
+                for hook in self.parts.hooks:
+                    if is_interrupted:
+                        await hook.interrupted(self.conversation)
+                    await hook.turn_ended(self.conversation)
+                await to_thread.run_sync(self.parts.log.sync)
+            except Exception as error:
+                failure.append(error)
+
+    def _keep(self, *messages: Message) -> None:
+        """Add messages to the conversation, all of them, and then to the log, which may be full."""
+        for message in messages:
+            self.conversation.append(message)
+        for message in messages:
+            self.parts.log.append(record_of(message))
+
+    def _record_if_message(self, event: Event) -> None:
+        """Record what the loop has appended to the conversation."""
+        if isinstance(event, UserMessage | SystemReminder | AssistantMessage | ToolResultMessage):
+            self.parts.log.append(record_of(event))
+
+
+def _turn_ended(totals: TurnTotals, duration_s: float, is_interrupted: bool) -> TurnEnded:
+    return TurnEnded(
+        rounds=totals.rounds,
+        usage=totals.usage,
+        cost_usd=totals.cost_usd,
+        duration_s=duration_s,
+        api_duration_s=totals.api_duration_s,
+        is_interrupted=is_interrupted,
+    )
+
+
+class PartialReply:
+    """The text of a reply that is still arriving, kept so that an interrupt loses nothing the user has read."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+
+    def follow(self, event: Event) -> None:
+        """Note what an event adds to the reply, or that it begins or is whole."""
+        match event:
+            case TextDelta(text=text):
+                self._texts.append(text)
+            case BlockStarted(kind="text") if self._texts:
+                self._texts.append("\n")
+            case ReplyStarted() | AssistantMessage():
+                self._texts.clear()
+            case _:
+                pass
+
+    def message(self, model: str) -> AssistantMessage | None:
+        """Return the text so far as a reply that was interrupted, or None where there is none."""
+        text = "".join(self._texts)
+        if not text.strip():
+            return None
+        return AssistantMessage(content=(TextBlock(text=text),), model=model, stop_reason="interrupted")

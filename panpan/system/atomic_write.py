@@ -1,0 +1,272 @@
+"""Writing files so that the old or the new content is there whole at every instant.
+
+The rule: nothing in panpan writes over a user's file in another way. The new content goes to a file of its own beside the
+target, reaches the disk, and takes the target's place by a rename; whatever fails before or after leaves the old file. A
+hard link to the old file keeps the old content, since a rename replaces a name.
+"""
+
+import errno
+import hashlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Protocol
+
+from panpan.errors import ToolError
+from panpan.system.canonical import canonical_path
+from panpan.system.read_file import require_regular
+
+_NO_LINKS_HERE = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EACCES})
+_NO_FOLDER_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF})
+
+
+class FileChangedError(ToolError):
+    """The file is not what the writer took it to be; it was left alone."""
+
+
+class FileOperations(Protocol):
+    """The steps at which a disk can fail."""
+
+    def write(self, fd: int, data: memoryview) -> int:
+        """Write some of `data` and return how many bytes."""
+        ...
+
+    def fsync(self, fd: int) -> None:
+        """Return when what was written to `fd` is on the disk."""
+        ...
+
+    def replace(self, source: str, target: str) -> None:
+        """Rename `source` over `target`."""
+        ...
+
+    def link(self, source: str, target: str) -> None:
+        """Give `source` the second name `target`, which must be free."""
+        ...
+
+
+class DiskOperations:
+    """The operating system's own."""
+
+    def write(self, fd: int, data: memoryview) -> int:
+        return os.write(fd, data)
+
+    def fsync(self, fd: int) -> None:
+        os.fsync(fd)
+
+    def replace(self, source: str, target: str) -> None:
+        os.replace(source, target)
+
+    def link(self, source: str, target: str) -> None:
+        os.link(source, target)
+
+
+def write_atomic(
+    path: Path,
+    data: bytes,
+    *,
+    mode: int | None = None,
+    expected_digest: bytes | None = None,
+    must_not_exist: bool = False,
+    operations: FileOperations | None = None,
+) -> None:
+    """Make `data` the content of the file at `path`.
+
+    Mode, group, extended attributes and, where the process may, the owner of an existing file are kept; a link is written
+    through to its target; missing folders are made.
+
+    Args:
+        path: Where to write.
+        data: The whole new content.
+        mode: Permission bits; those of the old file, or what the umask leaves of 0666, if not given.
+        expected_digest: BLAKE2b of 16 bytes over the content that is to be replaced; compared right before the rename.
+        must_not_exist: Whether to refuse when there is a file already.
+        operations: How the disk is reached; a seam for tests.
+
+    Raises:
+        FileChangedError: The content differs from `expected_digest`, the file is gone, or it exists and must not.
+        ToolError: It could not be written; the old file is as it was.
+    """
+    target = canonical_path(path)
+    writer = _Writer(target, operations or DiskOperations())
+    try:
+        with _made_folders(target.parent):
+            writer.write(data, mode=mode, expected_digest=expected_digest, must_not_exist=must_not_exist)
+    except OSError as exc:
+        raise ToolError(f"could not write {path}: {exc.strerror}; nothing was changed") from exc
+
+
+class _Writer:
+    """One write to one canonical target."""
+
+    def __init__(self, target: Path, operations: FileOperations) -> None:
+        self._target = target
+        self._operations = operations
+
+    def write(
+        self, data: bytes, *, mode: int | None, expected_digest: bytes | None, must_not_exist: bool
+    ) -> None:
+        old = self._status()
+        if old is not None and must_not_exist:
+            raise _exists(self._target)
+        if old is not None and not os.access(self._target, os.W_OK):
+            raise ToolError(f"{self._target} is read-only; ask the user before its mode is changed")
+        with self._temporary_name() as temporary, self._temporary_name() as backup:
+            self._fill(temporary, data, old, mode)
+            if expected_digest is not None:
+                self._require_unchanged(expected_digest)
+            self._put_in_place(temporary, backup, existed=old is not None, must_not_exist=must_not_exist)
+
+    def _status(self) -> os.stat_result | None:
+        """Return the status of the target, None where it is missing; refuse what is no regular file."""
+        try:
+            status = os.lstat(self._target)
+        except FileNotFoundError:
+            return None
+        require_regular(self._target, status)
+        return status
+
+    @contextmanager
+    def _temporary_name(self) -> Iterator[str]:
+        """Offer a free, unpredictable name beside the target; nothing of that name is left afterwards."""
+        name = str(self._target.parent / f".panpan-{secrets.token_hex(12)}.tmp")
+        try:
+            yield name
+        finally:
+            with suppress(OSError):
+                os.unlink(name)
+
+    def _fill(self, temporary: str, data: bytes, old: os.stat_result | None, mode: int | None) -> None:
+        """Write the new file and see it onto the disk."""
+        # A new file gets what the umask leaves; one that replaces another stays closed until it has the other's mode.
+        first_mode = 0o666 if old is None and mode is None else 0o600
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, first_mode)
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[self._operations.write(fd, rest) :]
+            if old is not None:
+                _keep_owner(fd, old, self._target)
+                _keep_attributes(fd, self._target)
+            if mode is not None or old is not None:
+                os.fchmod(fd, mode if mode is not None else stat.S_IMODE(old.st_mode if old else 0))
+            self._operations.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def _require_unchanged(self, expected_digest: bytes) -> None:
+        digest = hashlib.blake2b(digest_size=16)
+        try:
+            fd = os.open(self._target, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError as exc:
+            raise FileChangedError(f"{self._target} has been removed since it was read; nothing was written") from exc
+        with open(fd, "rb") as file:
+            while chunk := file.read(1 << 20):
+                digest.update(chunk)
+        if digest.digest() != expected_digest:
+            raise FileChangedError(f"{self._target} has changed since it was read; read it again, then repeat the edit")
+
+    def _put_in_place(self, temporary: str, backup: str, *, existed: bool, must_not_exist: bool) -> None:
+        """Rename, and take the rename back if the folder cannot be brought to the disk."""
+        has_backup = existed and self._keep_as(backup)
+        if must_not_exist:
+            self._name_if_free(temporary)
+        else:
+            self._operations.replace(temporary, str(self._target))
+        try:
+            self._sync_folder(self._target.parent)
+        except OSError as exc:
+            if existed and not has_backup:
+                raise ToolError(
+                    f"{self._target} holds the new content, but the disk did not confirm it: {exc.strerror}"
+                ) from exc
+            self._undo(backup if has_backup else None)
+            raise
+
+    def _name_if_free(self, temporary: str) -> None:
+        """Give the new file its name unless another took it meanwhile."""
+        target = str(self._target)
+        try:
+            self._operations.link(temporary, target)
+        except FileExistsError as exc:
+            raise _exists(self._target) from exc
+        except OSError as exc:
+            if exc.errno not in _NO_LINKS_HERE:
+                raise
+            if os.path.lexists(target):
+                raise _exists(self._target) from exc
+            self._operations.replace(temporary, target)
+
+    def _keep_as(self, backup: str) -> bool:
+        """Give the old file a second name, so that it can be put back; return whether that worked."""
+        try:
+            self._operations.link(str(self._target), backup)
+        except OSError:
+            return False  # a file system without links; then there is no way back after the rename
+        return True
+
+    def _undo(self, backup: str | None) -> None:
+        if backup is None:
+            os.unlink(self._target)
+        else:
+            os.replace(backup, self._target)
+
+    def _sync_folder(self, folder: Path) -> None:
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self._operations.fsync(fd)
+        except OSError as exc:
+            if exc.errno not in _NO_FOLDER_SYNC:
+                raise
+        finally:
+            os.close(fd)
+
+
+@contextmanager
+def _made_folders(folder: Path) -> Iterator[None]:
+    """Make what is missing of `folder`, and take it away again if the block fails."""
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    made: list[Path] = []
+    try:
+        for place in reversed(missing):
+            with suppress(FileExistsError):
+                place.mkdir()
+                made.append(place)
+        yield
+    except BaseException:
+        for place in reversed(made):
+            with suppress(OSError):
+                place.rmdir()
+        raise
+
+
+def _keep_owner(fd: int, old: os.stat_result, target: Path) -> None:
+    """Give the new file the old one's group, and its owner where the process may."""
+    new = os.fstat(fd)
+    if old.st_uid != new.st_uid:
+        with suppress(PermissionError):
+            os.fchown(fd, old.st_uid, -1)
+    if old.st_gid != new.st_gid:
+        try:
+            os.fchown(fd, -1, old.st_gid)
+        except PermissionError as exc:
+            raise ToolError(f"cannot keep the group of {target}, of which you are no member; nothing was written") from exc
+
+
+def _keep_attributes(fd: int, target: Path) -> None:
+    """Copy access lists and the user's own extended attributes, where the system has them."""
+    if not hasattr(os, "listxattr"):
+        return
+    try:
+        names = os.listxattr(target)
+    except OSError:
+        return
+    for name in names:
+        if name.startswith("user.") or name == "system.posix_acl_access":
+            os.setxattr(fd, name, os.getxattr(target, name))
+
+
+def _exists(target: Path) -> FileChangedError:
+    return FileChangedError(f"{target} exists already; nothing was written")

@@ -1,0 +1,90 @@
+"""The canonical form of a path: every link followed, every `..` applied to what it really stands in.
+
+The rule: containment is judged on canonical paths only. The walk goes one component at a time, as the kernel does, so that
+it also works for targets that do not exist yet, and fails where the kernel would lose its way.
+"""
+
+import errno
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from panpan.errors import ToolError
+
+MAX_LINKS = 40
+"""Links followed in one walk; the limit of Linux (path_resolution(7))."""
+
+MAX_PATH_BYTES = 4096
+"""PATH_MAX of Linux; nothing longer can be opened."""
+
+_NOT_A_LINK = frozenset({errno.EINVAL, errno.ENOENT, errno.ENOTDIR})
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Where a path leads."""
+
+    end: Path
+    """The canonical path; it may not exist."""
+    links: tuple[Path, ...]
+    """The links that were followed, each by its own canonical place."""
+
+
+def walk(path: str) -> Walk:
+    """Follow the absolute `path` to its end.
+
+    Args:
+        path: An absolute path; its last components may be missing.
+
+    Raises:
+        ToolError: The path is too long, runs in a loop of links, or passes a folder that may not be searched.
+    """
+    shown = path if len(path) <= 200 else f"{path[:200]}…"
+    pending = path.split("/")[::-1]
+    here = "/"
+    links: list[Path] = []
+    while pending:
+        name = pending.pop()
+        if name in ("", "."):
+            continue
+        if name == "..":
+            here = os.path.dirname(here)
+            continue
+        candidate = os.path.join(here, name)
+        target = _link_target(candidate, shown)
+        if target is None:
+            here = candidate
+            continue
+        links.append(Path(candidate))
+        if len(links) > MAX_LINKS:
+            raise ToolError(f"{shown} runs in a loop of links; name the file itself")
+        if target.startswith("/"):
+            here = "/"
+        pending.extend(target.split("/")[::-1])
+    return Walk(Path(here), tuple(links))
+
+
+def canonical_path(path: Path) -> Path:
+    """Return the canonical form of `path`, which may be relative to the process's own working directory.
+
+    Raises:
+        ToolError: As for `walk`.
+    """
+    return walk(os.path.join(Path.cwd(), path)).end
+
+
+def is_below(path: Path, root: Path) -> bool:
+    """Return whether the canonical `path` is the canonical `root` or lies in it, compared by components."""
+    return path == root or root in path.parents
+
+
+def _link_target(candidate: str, shown: str) -> str | None:
+    """Return where the link `candidate` points, or None where it is no link or is missing."""
+    try:
+        return os.readlink(candidate)
+    except OSError as exc:
+        if exc.errno in _NOT_A_LINK:
+            return None
+        if exc.errno == errno.ENAMETOOLONG:
+            raise ToolError(f"{shown} is too long for a path") from exc
+        raise ToolError(f"cannot follow {shown}: {exc.strerror} at {candidate}") from exc

@@ -1,0 +1,110 @@
+"""Advisory locks between processes: one writer for a session log, one at a time for a shared store.
+
+The rule: the lock file is made for the purpose and never removed or renamed, since a lock belongs to the file and not to
+its name. The lock goes with the process, however that ends.
+"""
+
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from panpan.errors import PanpanError
+from panpan.system.private import make_private_folder, open_private_file
+
+_POLL_S = 0.01
+_UNSUPPORTED = frozenset({errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
+
+
+class LockHeldError(PanpanError):
+    """Another process holds the lock.
+
+    Args:
+        path: The lock file.
+        pid: Who holds it, where that is known.
+    """
+
+    def __init__(self, path: Path, pid: int | None) -> None:
+        holder = f"process {pid}" if pid is not None else "another process"
+        super().__init__(f"{path} is locked by {holder}; wait for it or end it")
+        self.path = path
+        self.pid = pid
+
+
+class LockUnsupportedError(PanpanError):
+    """The file system has no locks; the caller decides whether to go on without."""
+
+
+@contextmanager
+def hold_lock(path: Path, *, wait_s: float) -> Iterator[None]:
+    """Hold the lock on the file `path` for the block.
+
+    It blocks the thread while it waits: call it from a worker thread, or with `wait_s=0`.
+
+    Args:
+        path: The lock file; made, private, where it is missing.
+        wait_s: Seconds to wait for another holder; 0 tries once.
+
+    Raises:
+        LockHeldError: Another holder did not let go in time.
+        LockUnsupportedError: The file system has no locks.
+        ConfigError: The lock file cannot be made, or is not a regular file.
+    """
+    fd = _acquire(path, time.monotonic() + wait_s)
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+def _acquire(path: Path, deadline: float) -> int:
+    make_private_folder(path.parent)
+    while True:
+        fd = _open(path)
+        try:
+            is_ours = _try_lock(fd, path) and _is_still(fd, path)
+            if is_ours:
+                os.ftruncate(fd, 0)
+                os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+                return fd
+            holder = _pid_in(fd)
+        except BaseException:
+            os.close(fd)
+            raise
+        os.close(fd)
+        if time.monotonic() >= deadline:
+            raise LockHeldError(path, holder)
+        time.sleep(_POLL_S)
+
+
+def _open(path: Path) -> int:
+    return open_private_file(path, os.O_RDWR | os.O_CREAT)
+
+
+def _try_lock(fd: int, path: Path) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as exc:
+        if exc.errno in _UNSUPPORTED:
+            raise LockUnsupportedError(f"{path} is on a file system without locks: {exc.strerror}") from exc
+        raise
+    return True
+
+
+def _is_still(fd: int, path: Path) -> bool:
+    """Return whether the name still means the locked file; somebody may have removed it meanwhile."""
+    try:
+        named = os.stat(path)
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(named, os.fstat(fd))
+
+
+def _pid_in(fd: int) -> int | None:
+    text = os.pread(fd, 32, 0).strip()
+    return int(text) if text.isdigit() else None

@@ -1,0 +1,222 @@
+"""The path resolver: the one way from a path that somebody wrote to a place on disk.
+
+The rule: every path of a model, tool, patch or archive goes through here, and what comes out is canonical and used as it
+is. Inside means inside on the canonical path, by components, whatever links or `..` lead there.
+"""
+
+import os
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from panpan.errors import ToolError
+from panpan.system.canonical import MAX_PATH_BYTES, Walk, canonical_path, is_below, walk
+from panpan.system.protected import plain_names, protections
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a path leads, and what may be done there."""
+
+    path: Path
+    """Canonical and absolute; may not exist."""
+    is_inside: bool
+    """Whether it lies in the root or an extra root."""
+    is_readable: bool
+    """Whether it lies inside, or below a readable root."""
+    is_protected: bool
+    """Whether only a person may open it for writing, in every mode."""
+
+
+@dataclass(slots=True)
+class _WorkingDirectory:
+    """Shared by all views of one resolver, so that a change in one is a change in all."""
+
+    path: Path
+
+
+class PathResolver:
+    """Resolves paths against a workspace.
+
+    Args:
+        root: The workspace; must exist.
+        extra_roots: Further folders that count as inside.
+        readable_roots: Folders that may be read, and not written.
+        protected_roots: Folders that are protected as a whole, such as panpan's own.
+        home: What `~` stands for; the user's home if not given.
+
+    Raises:
+        ToolError: The root is not a folder, or a root runs in a loop of links.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        extra_roots: Sequence[Path] = (),
+        readable_roots: Sequence[Path] = (),
+        protected_roots: Sequence[Path] = (),
+        home: Path | None = None,
+    ) -> None:
+        self.root = canonical_path(root)
+        if not self.root.is_dir():
+            raise ToolError(f"{root} is not a folder")
+        self._roots = (self.root, *(canonical_path(extra) for extra in extra_roots))
+        self._readable_roots = tuple(canonical_path(readable) for readable in readable_roots)
+        self._protected_roots = tuple(canonical_path(protected) for protected in protected_roots)
+        self._home = canonical_path(home or Path("~").expanduser())
+        self._approved: frozenset[Path] = frozenset()
+        self._cwd = _WorkingDirectory(self.root)
+        self._linked = _LinkedPlaces(self.root, self._home)
+
+    @property
+    def cwd(self) -> Path:
+        """The working directory that relative paths start from; canonical, and the same in all views."""
+        return self._cwd.path
+
+    def locate(self, text: str) -> Location:
+        """Return where `text` leads and what may be done there.
+
+        Args:
+            text: A path as somebody wrote it: absolute, relative to the working directory, or starting with `~`.
+
+        Raises:
+            ToolError: It is no usable path: empty, holds a NUL, too long, in a loop of links, or not to be followed.
+        """
+        walked = walk(os.path.join(self.cwd, self._expanded(text)))
+        path = walked.end
+        is_inside = any(is_below(path, root) for root in self._roots)
+        is_readable = is_inside or any(is_below(path, root) for root in self._readable_roots)
+        return Location(path, is_inside, is_readable, self._is_protected(walked))
+
+    def resolve(self, text: str, *, access: Literal["read", "write"]) -> Path:
+        """Return the canonical path for `text`, if it may be used so.
+
+        Raises:
+            ToolError: The path is unusable, outside and not approved, or protected, to be written and not approved.
+        """
+        location = self.locate(text)
+        if access == "read":
+            if not (location.is_readable or self._is_approved(location)):
+                raise ToolError(
+                    f"{text} is outside the workspace {self.root}; use a path inside it, or ask the user to open it"
+                )
+        elif not self._is_approved(location):
+            if not location.is_inside:
+                raise ToolError(f"{text} is outside the workspace {self.root}; write inside it, or ask the user")
+            if location.is_protected:
+                raise ToolError(
+                    f"{text} is protected and the user has not approved writing it; ask the user to change it"
+                )
+        return location.path
+
+    def approving(self, paths: frozenset[Path]) -> "PathResolver":
+        """Return a view that also accepts these canonical paths and what is below them.
+
+        What is protected is accepted only where it is named itself or lies below a named place that is protected, too.
+        """
+        view = copy(self)
+        view._approved = self._approved | paths
+        return view
+
+    def change_directory(self, path: Path) -> None:
+        """Make `path` the working directory of all views.
+
+        Raises:
+            ToolError: It is not a folder that may be read here.
+        """
+        location = self.locate(str(path))
+        if not location.path.is_dir():
+            raise ToolError(f"{path} is not a folder")
+        if not (location.is_readable or self._is_approved(location)):
+            raise ToolError(f"{path} is outside the workspace {self.root}; the working directory stays {self.cwd}")
+        self._cwd.path = location.path
+
+    def shown(self, path: Path) -> str:
+        """Return `path` for people: relative to the root when inside, `~/…` when below the home, else absolute."""
+        if is_below(path, self.root):
+            return str(path.relative_to(self.root))
+        if is_below(path, self._home):
+            return str("~" / path.relative_to(self._home))
+        return str(path)
+
+    def _expanded(self, text: str) -> str:
+        """Return `text` with `~` replaced, or refuse it."""
+        if not text:
+            raise ToolError("the path is empty; name a file or folder")
+        if "\0" in text:
+            raise ToolError("the path holds a NUL character; no file has such a name")
+        try:
+            size = len(os.fsencode(text))
+        except UnicodeEncodeError as exc:
+            raise ToolError("the path holds characters that no file name can have") from exc
+        if size >= MAX_PATH_BYTES:
+            raise ToolError(f"the path is too long: {size} bytes where {MAX_PATH_BYTES - 1} are possible")
+        if text == "~" or text.startswith("~/"):
+            return os.path.join(self._home, text[2:])
+        return os.path.expanduser(text) if text.startswith("~") else text
+
+    def _is_approved(self, location: Location) -> bool:
+        covering = [approved for approved in self._approved if is_below(location.path, approved)]
+        if not location.is_protected:
+            return bool(covering)
+        return any(approved == location.path or self.locate(str(approved)).is_protected for approved in covering)
+
+    def _is_protected(self, walked: Walk) -> bool:
+        """Return whether the end of a walk, or a link on the way, is a protected place."""
+        if any(self._has_protected_name(place) for place in (walked.end, *walked.links)):
+            return True
+        return any(is_below(walked.end, root) for root in (*self._protected_roots, *self._linked.places()))
+
+    def _has_protected_name(self, path: Path) -> bool:
+        # A workspace below, say, `.claude/worktrees` is not protected as a whole: what lies above it does not count,
+        # unless nobody can mean to work there.
+        roots = [root for root in self._roots if is_below(path, root)]
+        return any(
+            group.is_never_workspace or not any(is_below(root, place) for root in roots)
+            for group, place in protections(path)
+        )
+
+
+class _LinkedPlaces:
+    """Where the protected names of the workspace and the home lead when they are links, as in a folder of dotfiles."""
+
+    def __init__(self, root: Path, home: Path) -> None:
+        self._root = root
+        self._home = home
+        self._stamp: tuple[int, ...] = ()
+        self._places: frozenset[Path] = frozenset()
+
+    def places(self) -> frozenset[Path]:
+        """Return the canonical targets; looked up again when the workspace or the home has changed."""
+        stamp = (_changed_at(self._root), _changed_at(self._home))
+        if stamp != self._stamp:
+            self._places = frozenset(self._look_up())
+            self._stamp = stamp
+        return self._places
+
+    def _look_up(self) -> set[Path]:
+        found = set()
+        for folder in (self._root, self._home):
+            for name in plain_names():
+                place = os.path.join(folder, name)
+                if os.path.islink(place):
+                    found.add(place)
+        targets = set()
+        for place in found:
+            try:
+                targets.add(walk(place).end)
+            except ToolError:
+                continue  # leads nowhere, so there is nothing to protect but the name
+        # A link to the workspace itself would close all of it.
+        return {target for target in targets if not is_below(self._root, target)}
+
+
+def _changed_at(folder: Path) -> int:
+    """Return when names in `folder` last changed, in nanoseconds; 0 where it cannot be told."""
+    try:
+        return os.stat(folder).st_mtime_ns
+    except OSError:
+        return 0

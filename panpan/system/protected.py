@@ -1,0 +1,150 @@
+"""Which files stay closed in every mode, because writing them would run code later, loosen panpan, or touch credentials.
+
+The rule: a place is protected by its name, whether it exists or not, and so is everything below it. Names are compared as
+the most careless file system would: without regard to case, invisible characters, trailing dots or streams.
+"""
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectedGroup:
+    """Names that are protected for one reason."""
+
+    reason: str
+    """Ends the sentence "it is protected, because it …"."""
+    names: tuple[str, ...]
+    """One or more components, each with shell wildcards; a leading `/` ties the name to the root of the file system."""
+    is_never_workspace: bool = False
+    """Whether it stays protected when the workspace itself lies in it."""
+
+
+PROTECTED_GROUPS = (
+    ProtectedGroup(
+        "holds git's own configuration and hooks, which run commands",
+        (".git", "git~1", ".gitconfig", ".gitmodules", ".config/git"),
+        is_never_workspace=True,
+    ),
+    ProtectedGroup(
+        "holds credentials",
+        (
+            ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config/gcloud", ".config/gh", ".config/glab-cli",
+            ".netrc", "_netrc", ".git-credentials", ".pgpass", ".my.cnf", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pypirc",
+            ".config/pip", ".pip", "pip.conf", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials",
+            ".vault-token", ".boto", ".s3cfg", ".terraformrc", ".terraform.d", ".password-store", ".kaggle",
+            ".huggingface", ".cache/huggingface/token", ".cache/huggingface/stored_tokens", ".config/hub", ".modal.toml",
+            ".wandb-key", ".local/share/keyrings", "Library/Keychains", ".mozilla", ".config/google-chrome",
+            "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "authorized_keys", ".env", ".env.*",
+            "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssh",
+        ),
+        is_never_workspace=True,
+    ),
+    ProtectedGroup(
+        "steers a coding agent, its permissions or the servers it starts",
+        (
+            ".panpan", ".config/panpan", ".claude", ".claude.json", ".mcp.json", ".codex", ".gemini", ".opencode",
+            ".config/opencode", "opencode.json", "opencode.jsonc", ".crush", ".crush.json", "crush.json", ".kimi", ".vibe",
+            ".agents", ".aider.conf.yml", ".continue", ".roo", ".roomodes", ".clinerules", ".cursor", ".windsurf", ".kiro",
+            ".qwen", ".goosehints", ".config/goose",
+        ),
+    ),
+    ProtectedGroup(
+        "configures an editor, which can run tasks when a folder or file is opened",
+        (
+            ".vscode", ".vscode-server", "*.code-workspace", ".idea", ".zed", ".config/zed", ".fleet", ".nova",
+            "*.sublime-project", ".vim", ".vimrc", ".gvimrc", ".exrc", ".nvimrc", ".nvim.lua", ".config/nvim",
+            ".emacs", ".emacs.d", ".config/emacs", ".dir-locals.el", ".dir-locals-2.el", ".projectile",
+        ),
+    ),
+    ProtectedGroup(
+        "is run when a shell or a session starts",
+        (
+            ".profile", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".zshrc", ".zshenv",
+            ".zprofile", ".zlogin", ".zlogout", ".oh-my-zsh", ".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".login",
+            ".logout", ".config/fish", ".config/nushell", ".inputrc", ".xprofile", ".xinitrc", ".xsession", ".xsessionrc",
+            ".pam_environment", ".tmux.conf", ".config/tmux", ".screenrc", ".config/environment.d",
+            "/etc/profile", "/etc/profile.d", "/etc/environment", "/etc/bash.bashrc", "/etc/bashrc", "/etc/zsh",
+            "/etc/zshrc", "/etc/zshenv", "/etc/zprofile", "/etc/ld.so.preload",
+        ),
+    ),
+    ProtectedGroup(
+        "is run by other programs without being asked for",
+        (
+            ".envrc", ".direnv", ".config/direnv", ".mise.toml", "mise.toml", ".husky", ".pre-commit-config.yaml",
+            ".pre-commit-config.yml", "lefthook.yml", ".lefthook.yml", ".overcommit.yml", ".github/workflows",
+            ".github/actions", ".gitlab-ci.yml", ".circleci", "Jenkinsfile", ".devcontainer", ".devcontainer.json",
+            ".config/autostart", ".config/systemd", "Library/LaunchAgents", "Library/LaunchDaemons", ".local/bin",
+            ".cargo/config", ".cargo/config.toml", ".pnpmfile.cjs", ".ripgreprc", ".gdbinit", ".lldbinit", ".pdbrc",
+            ".pythonrc", ".pythonrc.py", "sitecustomize.py", "usercustomize.py", ".ipython", ".jupyter", ".Rprofile",
+            ".Renviron", ".julia/config", "/etc/crontab", "/etc/cron.*", "/etc/systemd", "/var/spool/cron",
+        ),
+    ),
+)  # fmt: skip
+"""All that is protected, with the reason for each group."""
+
+_TEMPLATES = frozenset({".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults"})
+"""Names that look like credentials and are made to be shared."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    """One name of a group, ready to be compared."""
+
+    parts: tuple[str, ...]
+    is_anchored: bool
+    """Whether it stands at the root of the file system only; component 0 of an absolute path is the slash."""
+    group: ProtectedGroup
+
+    def fits(self, folded: Sequence[str], start: int) -> bool:
+        """Return whether the name stands at `start`."""
+        end = start + len(self.parts)
+        if end > len(folded) or (self.is_anchored and start != 1):
+            return False
+        return all(fnmatchcase(part, wanted) for part, wanted in zip(folded[start:end], self.parts, strict=True))
+
+
+def protections(path: Path) -> Iterator[tuple[ProtectedGroup, Path]]:
+    """Yield every group that protects the absolute `path`, with the protected place that it is or lies in."""
+    parts = path.parts
+    folded = [_fold(part) for part in parts]
+    for start, name in enumerate(folded):
+        if name in _TEMPLATES:
+            continue
+        for pattern in _PATTERNS_BY_FIRST.get(name, _WILD_PATTERNS):
+            if pattern.fits(folded, start):
+                yield pattern.group, Path(*parts[: start + len(pattern.parts)])
+
+
+def plain_names() -> Iterator[str]:
+    """Yield the names that hold no wildcard and may stand anywhere, relative to some folder."""
+    for group in PROTECTED_GROUPS:
+        for name in group.names:
+            if not name.startswith("/") and "*" not in name:
+                yield name
+
+
+def _fold(name: str) -> str:
+    """Return the form in which names are compared.
+
+    HFS+ ignores invisible characters, NTFS trailing dots and blanks and what follows a colon (git's CVE-2014-9390 and
+    CVE-2019-1352 tell what came of that).
+    """
+    visible = "".join(char for char in unicodedata.normalize("NFKC", name) if unicodedata.category(char) != "Cf")
+    return visible.casefold().partition(":")[0].rstrip(". ")
+
+
+def _compiled() -> Iterator[_Pattern]:
+    for group in PROTECTED_GROUPS:
+        for name in group.names:
+            yield _Pattern(tuple(name.casefold().strip("/").split("/")), name.startswith("/"), group)
+
+
+_WILD_PATTERNS = tuple(pattern for pattern in _compiled() if "*" in pattern.parts[0])
+_PATTERNS_BY_FIRST = {
+    first: tuple(pattern for pattern in _compiled() if pattern.parts[0] == first) + _WILD_PATTERNS
+    for first in {pattern.parts[0] for pattern in _compiled()}
+}

@@ -1,0 +1,77 @@
+"""Reading whole regular files, and nothing else.
+
+The rule: what is not a regular file is never opened, since opening a FIFO waits and opening a device may act.
+"""
+
+import os
+import stat
+from pathlib import Path
+
+from panpan.errors import ToolError
+
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+_CHUNK_BYTES = 1 << 20
+
+
+def read_regular_file(path: Path, *, max_bytes: int) -> bytes:
+    """Return what is in the file.
+
+    Args:
+        path: Where it is; links are followed.
+        max_bytes: The largest size that is read.
+
+    Raises:
+        ToolError: It is missing, not a regular file, too large, or may not be read.
+    """
+    try:
+        require_regular(path, os.stat(path))
+        # Non-blocking, since another kind of file may have taken its place, and some of /proc's "regular" files wait.
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        try:
+            status = os.fstat(fd)
+            require_regular(path, status)
+            if status.st_size > max_bytes:
+                raise _too_large(path, f"{status.st_size:,} bytes", max_bytes)
+            return _read_bounded(fd, path, max_bytes)
+        finally:
+            os.close(fd)
+    except FileNotFoundError as exc:
+        raise ToolError(f"{path} does not exist") from exc
+    except BlockingIOError as exc:
+        raise ToolError(f"{path} has nothing to read now and would wait for more") from exc
+    except OSError as exc:
+        raise ToolError(f"cannot read {path}: {exc.strerror}") from exc
+
+
+def require_regular(path: Path, status: os.stat_result) -> None:
+    """Refuse everything but a regular file.
+
+    Raises:
+        ToolError: It is something else; the text names what.
+    """
+    if stat.S_ISREG(status.st_mode):
+        return
+    kind = next((kind for is_kind, kind in _KINDS if is_kind(status.st_mode)), "something else")
+    raise ToolError(f"{path} is {kind}, not a regular file")
+
+
+def _read_bounded(fd: int, path: Path, max_bytes: int) -> bytes:
+    """Read to the end, whatever size the file claimed; it may grow meanwhile."""
+    chunks: list[bytes] = []
+    total = 0
+    while chunk := os.read(fd, min(_CHUNK_BYTES, max_bytes + 1 - total)):
+        chunks.append(chunk)
+        total += len(chunk)
+        if total > max_bytes:
+            raise _too_large(path, f"more than {max_bytes:,} bytes", max_bytes)
+    return b"".join(chunks)
+
+
+def _too_large(path: Path, size: str, max_bytes: int) -> ToolError:
+    return ToolError(f"{path} is too large: {size}, and at most {max_bytes:,} are read; look at it in parts")

@@ -1,0 +1,73 @@
+"""Taking secrets out of what is logged, stored, shown or reported.
+
+The rule: whatever leaves the process for a log, crash report, error or server reply passes a `Redactor` that knows the
+keys in use. Shapes catch keys that nobody named.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from urllib.parse import quote
+
+REDACTED = "[redacted]"
+
+MIN_SECRET_CHARS = 8
+"""Shorter secrets are ignored: they would blank ordinary words."""
+
+_SHAPES = re.compile(
+    r"""
+    (?P<block>-----BEGIN\ [A-Z0-9\ ]{0,40}PRIVATE\ KEY(?:\ BLOCK)?-----
+        (?:(?!-----END)[\s\S]){0,20000}
+        (?:-----END\ [A-Z0-9\ ]{0,40}PRIVATE\ KEY(?:\ BLOCK)?-----)?)
+  | (?P<header>\b(?:authorization|proxy-authorization)["']?\s{0,8}[:=]\s{0,8}["']?(?:bearer|basic|token)\s{1,8}
+      | \b(?:x-api-key|api-key|x-goog-api-key|private-token)["']?\s{0,8}[:=]\s{0,8}["']?
+      | \bbearer\s{1,8}(?=[\w.~+/=-]{16})
+      | ://[^\s/?\#@:\[\]]{1,200}:(?=[^\s/?\#@]{1,500}@)) (?P<value>(?!\[redacted\])[^\s"',;@]{4,})
+  | (?P<key>(?<![A-Za-z0-9])(?:
+        sk-[A-Za-z0-9_-]{16,}                              # OpenAI, Anthropic (sk-ant-…), OpenRouter, DeepSeek
+      | gh[pousr]_[A-Za-z0-9]{16,} | github_pat_[A-Za-z0-9_]{20,}
+      | glpat-[A-Za-z0-9_-]{16,}
+      | (?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])
+      | xox[abposr]-[A-Za-z0-9-]{10,} | xapp-[A-Za-z0-9-]{10,}
+      | AIza[A-Za-z0-9_-]{30,} | ya29\.[A-Za-z0-9_-]{20,}
+      | hf_[A-Za-z0-9]{16,} | gsk_[A-Za-z0-9]{20,} | xai-[A-Za-z0-9]{20,} | pplx-[A-Za-z0-9]{20,} | r8_[A-Za-z0-9]{20,}
+      | (?:sk|rk)_(?:live|test)_[A-Za-z0-9]{10,}
+      | npm_[A-Za-z0-9]{30,} | pypi-[A-Za-z0-9_-]{30,} | tvly-[A-Za-z0-9_-]{16,}
+      | eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}   # JSON web token, RFC 7519
+    ))
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+class Redactor:
+    """Replaces known secrets and what looks like a key by `[redacted]`.
+
+    Args:
+        secrets: Keys and passwords in use; also found where they were quoted for JSON or a URL.
+    """
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        spellings: set[str] = set()
+        for secret in secrets:
+            if len(secret) >= MIN_SECRET_CHARS and secret not in REDACTED:
+                spellings |= {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
+                spellings.add(quote(secret, safe="", errors="replace"))
+        longest_first = sorted(spellings, key=lambda spelling: (-len(spelling), spelling))
+        self._exact = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
+    def redact(self, text: str) -> str:
+        """Return `text` without secrets."""
+        if self._exact is not None:
+            text = self._exact.sub(REDACTED, text)
+        return _SHAPES.sub(_blank, text)
+
+
+def looks_like_key(value: str) -> bool:
+    """Return whether the whole of `value` has the shape of a well-known key."""
+    found = _SHAPES.fullmatch(value.strip())
+    return found is not None and found["key"] is not None
+
+
+def _blank(match: re.Match[str]) -> str:
+    return f"{match['header'] or ''}{REDACTED}"

@@ -1,0 +1,62 @@
+"""Making text of models, tools and files harmless for the terminal.
+
+The rule: such text passes `clean_for_terminal` before it is shown, and `spelled_out` where a person has to judge it, as in
+a permission prompt.
+"""
+
+import re
+import unicodedata
+
+_SEQUENCE = re.compile(
+    r"""
+    (?:\x1b\[|\x9b) [\x30-\x3f]* [\x20-\x2f]* [\x40-\x7e]              # CSI: colours, cursor, modes
+  | (?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]) [^\x07\x1b\x9c\n]* (?:\x07|\x1b\\|\x9c)  # OSC, DCS, SOS, PM, APC: closed strings
+  | \x1b [\x20-\x2f]+ [\x30-\x7e]                                      # character sets and the like
+  | \x1b [\x30-\x5a\x5c-\x7e]                                          # other two-byte sequences
+    """,
+    re.VERBOSE,
+)
+_LINE_END = re.compile(r"\r\n?")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_DECEPTIVE = re.compile(
+    "[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+"""Changes the order of what is read, breaks lines unseen, or hides text: bidi controls (UAX 9), separators, tags."""
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def clean_for_terminal(text: str) -> str:
+    """Return `text` without anything that drives a terminal.
+
+    Escape sequences and control characters are dropped, except newline and tab; a carriage return becomes a newline; what
+    reorders or hides text is shown as `<U+202E>`; what cannot be encoded becomes U+FFFD.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    text = _SEQUENCE.sub("", text)
+    text = _CONTROL.sub(lambda match: "\r" if match[0] == "\r" else "", text)
+    text = _LINE_END.sub("\n", text)
+    text = _LONE_SURROGATE.sub("\ufffd", text)
+    return _DECEPTIVE.sub(_by_number, text)
+
+
+def spelled_out(text: str) -> str:
+    """Return `text` with every control or invisible character written as `<U+001B>`, newline and tab excepted.
+
+    Nothing is dropped, so that a person who says yes has seen all of it.
+    """
+    return "".join(char if _is_plain(char) else _number(char) for char in text)
+
+
+def _is_plain(char: str) -> bool:
+    if char in "\n\t ":
+        return True
+    return char.isprintable() and unicodedata.category(char) not in ("Cf", "Cs", "Zs", "Mn") or char == "\N{HANGUL FILLER}"
+
+
+def _by_number(match: re.Match[str]) -> str:
+    return _number(match[0])
+
+
+def _number(char: str) -> str:
+    return f"<U+{ord(char):04X}>"

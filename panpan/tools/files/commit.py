@@ -1,0 +1,127 @@
+"""Putting changes onto the disk: one file atomically, several all or nothing as far as a file system allows.
+
+Everything is computed before the first write. If a later write fails, the earlier ones are taken back, and the error says
+exactly what stands then. Synchronous: belongs in a thread, and is waited for even when the turn is cancelled, so that
+what happened is always known.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import anyio.to_thread
+
+from panpan.errors import ToolError
+from panpan.system.atomic_write import FileChangedError, write_atomic
+from panpan.system.read_file import read_regular_file
+from panpan.tools.files.known_file import Target
+from panpan.tools.seen_files import SeenFiles, digest_of
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """What becomes of one file."""
+
+    target: Target
+    before: bytes | None
+    """None: it does not exist."""
+    after: bytes | None
+    """None: it is to be deleted."""
+    mode: int | None = None
+    """Permission bits to set; None keeps those there are."""
+
+
+async def commit(changes: Sequence[FileChange], seen_files: SeenFiles) -> None:
+    """Write all `changes` and note that the model knows the new contents.
+
+    Raises:
+        ToolError: One failed; the text says what stands. `FileChangedError` where a single file was changed meanwhile.
+    """
+    await anyio.to_thread.run_sync(_commit, changes, seen_files)
+
+
+def _commit(changes: Sequence[FileChange], seen_files: SeenFiles) -> None:
+    # Deletions last: they are what is hardest to take back.
+    ordered = sorted(changes, key=lambda change: change.after is None)
+    undo: list[_Undo] = []
+    for change in ordered:
+        try:
+            step = _Undo(change)
+            _apply(change)
+        except ToolError as exc:
+            if not undo:
+                raise _renamed(exc, change.target) from exc
+            raise ToolError(f"{_renamed(exc, change.target)}; {_take_back(undo)}") from exc
+        undo.append(step)
+    for change in ordered:
+        if change.after is None:
+            seen_files.forget(change.target.path)
+        else:
+            seen_files.saw(change.target.path, change.after)
+
+
+def _apply(change: FileChange) -> None:
+    target = change.target
+    if change.after is None:
+        _delete(target, change.before or b"")
+    elif change.before is None:
+        write_atomic(target.path, change.after, mode=change.mode, must_not_exist=True)
+    else:
+        write_atomic(target.path, change.after, mode=change.mode, expected_digest=digest_of(change.before))
+
+
+def _delete(target: Target, expected: bytes) -> None:
+    """Remove the file if it still holds what is expected."""
+    if read_regular_file(target.path, max_bytes=len(expected)) != expected:
+        raise FileChangedError(f"{target.path} has changed since it was read; read it again")
+    try:
+        target.path.unlink()
+    except OSError as exc:
+        raise ToolError(f"could not delete {target.shown}: {exc.strerror}") from exc
+
+
+class _Undo:
+    """How to take one change back; made before it, since it notes which folders are missing."""
+
+    def __init__(self, change: FileChange) -> None:
+        self.shown = change.target.shown
+        self._change = change
+        self._missing_folders = [folder for folder in change.target.path.parents if not folder.exists()]
+
+    def run(self) -> None:
+        """Bring back what was there.
+
+        Raises:
+            ToolError: It could not, or another has changed the file meanwhile.
+        """
+        change, target = self._change, self._change.target
+        if change.after is None:
+            write_atomic(target.path, change.before or b"", mode=target.mode, must_not_exist=True)
+        elif change.before is None:
+            _delete(target, change.after)
+            self._remove_folders()
+        else:
+            write_atomic(target.path, change.before, mode=target.mode, expected_digest=digest_of(change.after))
+
+    def _remove_folders(self) -> None:
+        with suppress(OSError):  # another has put something there
+            for folder in self._missing_folders:
+                folder.rmdir()
+
+
+def _take_back(undo: Sequence[_Undo]) -> str:
+    """Undo the steps, the last first, and say what stands."""
+    stands: list[str] = []
+    for step in reversed(undo):
+        try:
+            step.run()
+        except ToolError as exc:
+            stands.append(f"{step.shown} ({exc})")
+    if not stands:
+        return "the other files of this call were put back, so nothing is changed"
+    return "the other files of this call were put back, except these, which are changed: " + ", ".join(stands)
+
+
+def _renamed(error: ToolError, target: Target) -> ToolError:
+    """Return the error with the path as the model knows it."""
+    return type(error)(str(error).replace(str(target.path), target.shown))

@@ -1,0 +1,171 @@
+"""What a file says and how its bytes say it: encoding, byte order mark, damaged bytes.
+
+The rule: decoding and encoding again gives back the very same bytes, so that an edit of the text changes no byte
+outside the edit. What cannot be decoded that way is not text.
+"""
+
+import codecs
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from panpan.errors import ToolError
+
+_BOMS: tuple[tuple[bytes, str, str], ...] = (
+    (codecs.BOM_UTF8, "utf-8", "UTF-8 with BOM"),
+    (codecs.BOM_UTF32_LE, "utf-32-le", "UTF-32 LE with BOM"),  # before UTF-16 LE, whose mark is its first half
+    (codecs.BOM_UTF32_BE, "utf-32-be", "UTF-32 BE with BOM"),
+    (codecs.BOM_UTF16_LE, "utf-16-le", "UTF-16 LE with BOM"),
+    (codecs.BOM_UTF16_BE, "utf-16-be", "UTF-16 BE with BOM"),
+)
+_SNIFFED_BYTES = 8192
+_CONTROLS = frozenset(range(0x20)) - set(b"\t\n\v\f\r\b\x1b")
+_MOST_CONTROLS = 0.1
+_DECLARATIONS = (
+    re.compile(rb"\A(?:[^\n]*\n)?[ \t\f]*(?:#|//|;|%|--)[^\n]*?coding[:=][ \t]*([-\w.]+)"),  # PEP 263, Emacs
+    re.compile(rb"\A\s*<\?xml\s[^>]*?encoding\s*=\s*[\"']([-\w.]+)"),
+    re.compile(rb"\A\s*<(?:[^<]*<){1,30}?meta\s[^>]*?charset\s*=\s*[\"']?([-\w.]+)", re.IGNORECASE),
+    re.compile(rb"^[ \t]*\\usepackage\[([-\w]+)\]\{inputenc\}", re.MULTILINE),
+)
+_LEGACY_CODEC = re.compile(r"(iso8859-|cp\d|koi8-|mac-|euc_|shift_jis$|gb|big5$|tis-620$)")
+"""Codecs in which ASCII is ASCII and a text is encoded character by character."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How the text of one file becomes its bytes."""
+
+    codec: str
+    label: str
+    """As it is told to the model."""
+    bom: bytes = b""
+    is_damaged: bool = False
+    """Whether bytes that are not valid in the encoding are carried through unchanged."""
+    is_guess: bool = False
+    """Whether nothing in the file says that this is its encoding."""
+    is_open_to_letters: bool = True
+    """False where the guess is so weak that only ASCII may be added."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is UTF-8 and nothing else, which needs no mention."""
+        return self.label == "UTF-8"
+
+    def check(self, addition: str, shown: str) -> None:
+        """Raise where `addition` cannot become part of the file `shown` without garbling it.
+
+        Raises:
+            ToolError: The encoding has no such character, or is too uncertain for it.
+        """
+        if addition.isascii():
+            return
+        if not self.is_open_to_letters:
+            raise ToolError(
+                f"{shown} is neither UTF-8 nor surely {self.label}, so that only ASCII text can be added safely; "
+                "find out its encoding and convert it to UTF-8 with Bash (iconv) first"
+            )
+        try:
+            addition.encode(self.codec)
+        except UnicodeEncodeError as exc:
+            advice = "write it another way"
+            if not self.codec.startswith("utf-"):
+                advice += ", or convert the file to UTF-8 with Bash (iconv) first"
+            character = addition[exc.start]
+            raise ToolError(f"{shown} is {self.label}, which cannot hold {character!a}; {advice}") from exc
+
+    def encode(self, text: str) -> bytes:
+        """Return the bytes of a file that says `text`, whose additions have passed `check`."""
+        return self.bom + text.encode(self.codec, "surrogateescape" if self.is_damaged else "strict")
+
+
+UTF_8 = Encoding("utf-8", "UTF-8")
+
+
+@dataclass(frozen=True, slots=True)
+class FileText:
+    """The text of a file, line breaks as they are, and its encoding."""
+
+    text: str
+    encoding: Encoding
+
+    @property
+    def readable(self) -> str:
+        """The text with its damaged bytes and NULs replaced by a character that can be sent and shown."""
+        text = self.text.replace("\0", "\ufffd")
+        return re.sub("[\udc80-\udcff]", "\ufffd", text) if self.encoding.is_damaged else text
+
+
+def is_binary(data: bytes) -> bool:
+    """Return whether the beginning of `data` is not that of a text."""
+    if any(data.startswith(bom) for bom, _, _ in _BOMS):
+        return False
+    head = data[:_SNIFFED_BYTES]
+    return b"\0" in head or sum(byte in _CONTROLS for byte in head) > len(head) * _MOST_CONTROLS
+
+
+def decode_file(data: bytes) -> FileText | None:
+    """Return what `data` says, or None where it is not text that could be written back byte for byte."""
+    if is_binary(data):
+        return None
+    for encoding in _candidates(data):
+        body = data[len(encoding.bom) :]
+        try:
+            text = body.decode(encoding.codec, "surrogateescape" if encoding.is_damaged else "strict")
+        except UnicodeDecodeError:
+            continue
+        found = FileText(text, encoding)
+        if encoding.is_damaged and not _is_mostly_utf8(text):
+            continue
+        if encoding.codec.startswith("utf-") or encoding.encode(text) == data:
+            return found
+    return None
+
+
+def _candidates(data: bytes) -> Iterator[Encoding]:
+    """Yield the encodings that `data` may have, the likeliest first."""
+    for bom, codec, label in _BOMS:
+        if data.startswith(bom):
+            yield Encoding(codec, label, bom)
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return
+    declared = _declared(data)
+    if declared and data.isascii():
+        yield declared
+    bom = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
+    if not bom:
+        yield UTF_8
+        if declared:
+            yield declared
+    yield Encoding("utf-8", "UTF-8 with damaged bytes", bom, is_damaged=True)
+    has_lone_letters = _has_lone_letters(data)
+    yield Encoding("cp1252", "Windows-1252", is_guess=True, is_open_to_letters=has_lone_letters)
+    yield Encoding("latin-1", "Latin-1", is_guess=True, is_open_to_letters=has_lone_letters)
+
+
+def _declared(data: bytes) -> Encoding | None:
+    """Return the old encoding that the file itself says it has, where it is one that can be kept exactly."""
+    for declaration in _DECLARATIONS:
+        if match := declaration.search(data[:4096]):
+            name = match[1].decode("ascii", "replace")
+            name = {"ansinew": "cp1252", "applemac": "mac-roman"}.get(name, name)  # what LaTeX calls them
+            try:
+                codec = codecs.lookup(name).name
+            except LookupError:
+                return None
+            return Encoding(codec, f"{name} (as it declares)") if _LEGACY_CODEC.match(codec) else None
+    return None
+
+
+def _is_mostly_utf8(text: str) -> bool:
+    """Return whether more of the characters beyond ASCII were valid than not."""
+    damaged = len(re.findall("[\udc80-\udcff]", text))
+    return len(re.findall("[^\x00-\x7f\udc80-\udcff]", text)) > damaged
+
+
+def _has_lone_letters(data: bytes) -> bool:
+    """Return whether most bytes beyond ASCII stand between ASCII ones, as accented letters do in Western text.
+
+    In Cyrillic, Greek or East Asian encodings they stand in rows.
+    """
+    rows = re.findall(rb"[\x80-\xff]+", data)
+    return 2 * sum(len(row) == 1 for row in rows) > sum(len(row) for row in rows)

@@ -1,0 +1,1 @@
+"""Tools that list and search."""

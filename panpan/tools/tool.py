@@ -1,0 +1,88 @@
+"""What a tool is, and what every tool is given.
+
+The executor validates the arguments, asks the hooks, bounds the time and turns errors into results, so a tool does none of
+that: it says what it touches, does its work, and raises `ToolError` with advice for the model when it cannot.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from typing import ClassVar, Generic, Literal, TypeAlias, TypeVar
+
+from pydantic import BaseModel
+
+from panpan.system.output_store import OutputStore
+from panpan.system.paths import PathResolver
+from panpan.tools.schema import input_schema
+from panpan.tools.seen_files import SeenFiles
+from panpan.types.llm import ToolDefinition
+from panpan.types.tool import ToolYield
+
+ToolClass: TypeAlias = Literal["read", "write", "command", "network"]
+"""What a tool can do at worst; the permission gate starts from this."""
+
+InputT = TypeVar("InputT", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What every tool gets, for one call."""
+
+    tool_use_id: str
+    paths: PathResolver
+    """The one way from a path the model wrote to a path on disk; knows the session's working directory."""
+    seen_files: SeenFiles
+    """Which files the model has read in this session, and what was in them."""
+    outputs: OutputStore
+    """Where output goes that is too large for a result."""
+    runs_alone: bool = True
+    """False while other calls run side by side; then the working directory must not change."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathUse:
+    """A path that a call would touch, as the model wrote it."""
+
+    path: str
+    access: Literal["read", "write"]
+
+
+class Tool(ABC, Generic[InputT]):
+    """One thing that the model may ask for. Its description for the model lies beside its module as `<module>.md`."""
+
+    name: ClassVar[str]
+    """As the model calls it."""
+    input_model: ClassVar[type[BaseModel]]
+    """Its arguments; field descriptions are sent to the model."""
+    tool_class: ClassVar[ToolClass]
+    timeout_s: ClassVar[float | None] = 120.0
+    """Seconds after which the executor ends the call; None where the tool bounds itself."""
+
+    @abstractmethod
+    def is_read_only(self, args: InputT) -> bool:
+        """Return whether the call changes nothing, so that it may run beside others."""
+
+    @abstractmethod
+    def title(self, args: InputT) -> str:
+        """Return the argument that matters, for one line on the screen."""
+
+    def path_uses(self, args: InputT) -> Sequence[PathUse]:
+        """Return every path that the call would touch, for the permission gate."""
+        return ()
+
+    @abstractmethod
+    def run(self, args: InputT, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        """Do the work: yield any number of `Progress`, then one `Output`.
+
+        Raises:
+            ToolError: It cannot be done; the text tells the model what to do.
+        """
+
+    @cached_property
+    def definition(self) -> ToolDefinition:
+        """The tool as the model is told of it."""
+        package, _, module = type(self).__module__.rpartition(".")
+        description = files(package).joinpath(f"{module}.md").read_text(encoding="utf-8").strip()
+        return ToolDefinition(self.name, description, input_schema(self.input_model))

@@ -1,0 +1,45 @@
+"""What a tool shows to people, beside what it tells the model.
+
+Faces choose how to draw these; the model never sees them, so that a long diff costs no tokens.
+"""
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field
+
+from panpan.types.content import Frozen
+
+
+class FileDiff(Frozen):
+    """One file before and after, as a unified diff."""
+
+    path: str
+    """As shown to the user: relative to the workspace where it lies inside."""
+    diff: str
+    """Unified diff with three lines of context; empty where nothing that has lines changed."""
+    added: int
+    """Lines added."""
+    removed: int
+    """Lines removed."""
+    is_new: bool = False
+    """Whether the file did not exist before."""
+    is_deleted: bool = False
+    """Whether the file does not exist any more."""
+
+
+class DiffDisplay(Frozen):
+    """The files that a call changed."""
+
+    type: Literal["diff"] = "diff"
+    files: tuple[FileDiff, ...]
+
+
+class SummaryDisplay(Frozen):
+    """One line that says what a call found or did, such as "248 lines" or "3 files"."""
+
+    type: Literal["summary"] = "summary"
+    text: str
+
+
+Display: TypeAlias = Annotated[DiffDisplay | SummaryDisplay, Field(discriminator="type")]
+"""What a tool result may show."""

@@ -1,0 +1,158 @@
+"""Events: what a turn yields, from the first byte of a reply to the end of the turn.
+
+A face reads this one stream and needs nothing else. Messages are kept and recorded; everything else here is for the
+screen and is gone afterwards. Deltas and progress come by the ten thousand, so they are slotted dataclasses, and a
+provider joins the deltas of one network read before it yields them.
+
+The order within one reply is: `ReplyStarted`, then for each block `BlockStarted`, its deltas, `BlockFinished`, and at
+the end the `AssistantMessage`. A reply that fails half-way is followed by `RetryScheduled`, after which it starts again
+from `ReplyStarted`, or by the turn's error.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from panpan.types.content import AssistantContent
+from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, Usage, UserMessage
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyStarted:
+    """The model began to answer."""
+
+    message_id: str
+    """The provider's id of the reply; may be empty."""
+    model: str
+    usage: Usage = field(default_factory=Usage)
+    """What the provider has counted so far; mostly the input."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockStarted:
+    """A content block began; `index` counts the blocks of this reply from 0."""
+
+    index: int
+    kind: Literal["text", "thinking", "redacted_thinking", "tool_use"]
+    tool_use_id: str = ""
+    tool_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """More text of the block `index`."""
+
+    index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingDelta:
+    """More thinking of the block `index`."""
+
+    index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolInputDelta:
+    """More of the JSON arguments of the tool_use block `index`."""
+
+    index: int
+    json: str
+
+
+@dataclass(frozen=True, slots=True)
+class BlockFinished:
+    """The block `index` is whole; a tool_use that comes this way is complete, so that it may start early."""
+
+    index: int
+    block: AssistantContent
+
+
+@dataclass(frozen=True, slots=True)
+class RetryScheduled:
+    """The request failed in a way that can heal and is sent again after a pause.
+
+    What was streamed of the failed reply is void: a face drops it, or goes on where the new reply differs.
+    """
+
+    attempt: int
+    """Number of the try that comes next; the first try was 1."""
+    reason: str
+    delay_s: float
+    """Seconds of the pause that begins now."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    """A tool begins to run, after it was allowed."""
+
+    tool_use_id: str
+    name: str
+    title: str
+    """The argument that matters, on one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolProgress:
+    """Output of a running tool, for the screen."""
+
+    tool_use_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFinished:
+    """A tool ended; its result follows when the results before it have been yielded."""
+
+    tool_use_id: str
+    is_error: bool
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionDecided:
+    """Whether a call may run, and why; for every call, so that no decision is hidden."""
+
+    tool_use_id: str
+    name: str
+    is_allowed: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RoundEnded:
+    """One reply and its tools are done."""
+
+    number: int
+    """Counts the rounds of the turn from 1."""
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    """The turn is over; always the last event, unless the turn raised an error."""
+
+    rounds: int
+    usage: Usage
+    cost_usd: float | None
+    """Of the whole turn; None where a price is not known."""
+    duration_s: float
+    api_duration_s: float
+    """Seconds spent waiting for the model."""
+    is_interrupted: bool = False
+
+
+StreamEvent: TypeAlias = (
+    ReplyStarted | BlockStarted | TextDelta | ThinkingDelta | ToolInputDelta | BlockFinished | AssistantMessage
+)
+"""What a provider yields for one request."""
+
+ModelEvent: TypeAlias = StreamEvent | RetryScheduled
+"""What the client yields: a provider's events, and the pauses between tries."""
+
+ToolEvent: TypeAlias = PermissionDecided | ToolStarted | ToolProgress | ToolFinished | ToolResultMessage
+"""What the executor yields."""
+
+Event: TypeAlias = ModelEvent | ToolEvent | UserMessage | SystemReminder | RoundEnded | TurnEnded
+"""What a turn yields. Read it with `match` and end with `assert_never`."""

@@ -1,0 +1,28 @@
+"""Ids of messages, records and questions: UUIDs that sort by the time they were made."""
+
+import os
+import time
+from collections.abc import Set as AbstractSet
+from itertools import count
+
+
+def new_id() -> str:
+    """Return a UUID of version 7 (RFC 9562, section 5.7): 48 bits of Unix milliseconds, then random bits."""
+    milliseconds = time.time_ns() // 1_000_000
+    random = int.from_bytes(os.urandom(10), "big")
+    value = (
+        (milliseconds & (1 << 48) - 1) << 80 | 0x7 << 76 | (random >> 68) << 64 | 0b10 << 62 | random & (1 << 62) - 1
+    )
+    digits = f"{value:032x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def unique_id(wanted: str, taken: AbstractSet[str]) -> str:
+    """Return `wanted`, or `wanted` with the first number behind it that makes it unlike every id in `taken`.
+
+    Servers exist that call the first tool of every reply "call_0", or that name none at all.
+    """
+    wanted = wanted or "call"
+    if wanted not in taken:
+        return wanted
+    return next(candidate for number in count(2) if (candidate := f"{wanted}-{number}") not in taken)

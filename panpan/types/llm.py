@@ -1,0 +1,81 @@
+"""What the loop asks of a model, and what a provider has to be able to do."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias
+
+from panpan.types.events import ModelEvent, StreamEvent
+from panpan.types.messages import Message
+
+Effort: TypeAlias = Literal["low", "medium", "high", "xhigh", "max"]
+"""How much work the model should put into its answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDefinition:
+    """A tool as the model is told of it."""
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+    """JSON schema of its arguments, an object."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """What is sent: the prefix that never moves, then the history, which only grows at its end."""
+
+    system: str
+    tools: Sequence[ToolDefinition]
+    messages: Sequence[Message]
+    """Valid to send: each tool_use answered once, right after the reply that holds it."""
+    tool_use_ids: AbstractSet[str] = frozenset()
+    """Ids that are taken; a provider whose server repeats one gives the new call another."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """How the model should answer."""
+
+    model: str
+    """Name as the provider knows it."""
+    max_output_tokens: int
+    thinking_budget_tokens: int | None = None
+    """None: no extended thinking."""
+    effort: Effort | None = None
+    temperature: float | None = None
+
+
+class Provider(Protocol):
+    """One way to reach models. Each lies in its own file below `llm/providers/` and knows no tools and no faces."""
+
+    name: str
+
+    def stream(self, request: ModelRequest, options: ModelOptions) -> AsyncGenerator[StreamEvent, None]:
+        """Send one request and yield its reply, which ends with an `AssistantMessage`.
+
+        Raises:
+            ProviderError: The request failed; `RetryableError` where another try may heal it.
+        """
+        ...
+
+    async def count_tokens(self, request: ModelRequest, options: ModelOptions) -> int | None:
+        """Return how many input tokens the request has, or None where the provider cannot say."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close what is open; the provider is not used afterwards."""
+        ...
+
+
+class ModelClient(Protocol):
+    """What the loop asks: a provider bound to a model, with retries and prices."""
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """Yield the events of one reply, which ends with an `AssistantMessage`.
+
+        Raises:
+            ProviderError: The model could not be asked; no further try is made.
+        """
+        ...

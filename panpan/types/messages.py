@@ -1,0 +1,149 @@
+"""Messages: what is kept in the session and sent to the model.
+
+A conversation is a list of these. How they are laid out on a wire (which of them share one user message, say) is the
+provider's business; that every tool_use is answered once, right after it, is the conversation's
+(`core/conversation.py`).
+"""
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field
+
+from panpan.types.content import (
+    AssistantContent,
+    Frozen,
+    TextBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    UserContent,
+)
+from panpan.types.display import Display
+from panpan.types.ids import new_id
+
+StopReason: TypeAlias = Literal[
+    "end_turn",
+    "tool_use",
+    "max_tokens",
+    "stop_sequence",
+    "refusal",
+    "pause_turn",
+    "model_context_window_exceeded",
+    "interrupted",
+    "unknown",
+]
+"""Why a reply ended, as the Messages API names it; "interrupted" is ours, "unknown" is what a server did not say."""
+
+
+class Usage(Frozen):
+    """Tokens that one or more requests used. `input_tokens` does not include those of the two cache fields."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_input_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cache_read_input_tokens=self.cache_read_input_tokens + other.cache_read_input_tokens,
+            cache_creation_input_tokens=self.cache_creation_input_tokens + other.cache_creation_input_tokens,
+        )
+
+    @property
+    def context_tokens(self) -> int:
+        """Tokens of the context window that the request and its reply filled."""
+        return self.input_tokens + self.output_tokens + self.cache_read_input_tokens + self.cache_creation_input_tokens
+
+
+class UserMessage(Frozen):
+    """What the user said."""
+
+    type: Literal["user"] = "user"
+    uuid: str = Field(default_factory=new_id)
+    content: tuple[UserContent, ...]
+
+    @classmethod
+    def of(cls, text: str) -> "UserMessage":
+        """Return a message that says `text`."""
+        return cls(content=(TextBlock(text=text),))
+
+    @property
+    def text(self) -> str:
+        """All of its text, pictures and documents left out."""
+        return "\n".join(block.text for block in self.content if isinstance(block, TextBlock))
+
+
+class SystemReminder(Frozen):
+    """What panpan tells the model beside the user's words: context, notices, changes.
+
+    A record of its own, never part of the system prompt, so that the prefix of the requests never moves. On the wire
+    its text stands in `<system-reminder>` tags at the end of the user message that it follows.
+    """
+
+    type: Literal["system_reminder"] = "system_reminder"
+    uuid: str = Field(default_factory=new_id)
+    text: str
+    cause: str = ""
+    """What brought it about, such as "session:start"; for faces and logs, not sent."""
+
+    @property
+    def tagged_text(self) -> str:
+        """The text as the model sees it."""
+        return f"<system-reminder>\n{self.text}\n</system-reminder>"
+
+
+class AssistantMessage(Frozen):
+    """One whole reply of the model."""
+
+    type: Literal["assistant"] = "assistant"
+    uuid: str = Field(default_factory=new_id)
+    content: tuple[AssistantContent, ...]
+    model: str = ""
+    stop_reason: StopReason = "end_turn"
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    """Price of the reply in US dollars; None where the model's price is not known."""
+    duration_s: float = 0.0
+    """From sending the request to the last byte of the reply."""
+
+    @property
+    def text(self) -> str:
+        """All of its text, thinking and calls left out."""
+        return "".join(block.text for block in self.content if isinstance(block, TextBlock))
+
+    @property
+    def tool_uses(self) -> tuple[ToolUseBlock, ...]:
+        """The tools it asks for, in order."""
+        return tuple(block for block in self.content if isinstance(block, ToolUseBlock))
+
+
+class ToolResultMessage(Frozen):
+    """The answer to one tool use; every tool use has exactly one."""
+
+    type: Literal["tool_result"] = "tool_result"
+    uuid: str = Field(default_factory=new_id)
+    result: ToolResultBlock
+    display: Display | None = None
+    """What a face shows in place of the text the model reads; never sent to a model."""
+
+    @property
+    def tool_use_id(self) -> str:
+        """Id of the call that it answers."""
+        return self.result.tool_use_id
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the call failed, was refused or never ran."""
+        return self.result.is_error
+
+    @property
+    def text(self) -> str:
+        """What the model reads of it, as text."""
+        return self.result.text
+
+
+Message: TypeAlias = Annotated[
+    UserMessage | SystemReminder | AssistantMessage | ToolResultMessage, Field(discriminator="type")
+]
+"""What is kept and sent to the model."""

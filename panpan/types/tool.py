@@ -1,0 +1,35 @@
+"""What a tool yields while it runs: any number of `Progress`, then one `Output`."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from panpan.types.content import ResultContent, TextBlock
+from panpan.types.display import Display
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Text for the screen while the tool runs, such as what a command printed."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The tool's answer."""
+
+    content: str | tuple[ResultContent, ...]
+    """What the model reads."""
+    display: Display | None = None
+    """What people see in its place."""
+    is_error: bool = False
+    """Whether the model should take it as a failure although the tool did what it could, as with a failing command."""
+
+    @property
+    def blocks(self) -> tuple[ResultContent, ...]:
+        """The content as blocks."""
+        return (TextBlock(text=self.content),) if isinstance(self.content, str) else self.content
+
+
+ToolYield: TypeAlias = Progress | Output
+"""What `Tool.run` yields."""

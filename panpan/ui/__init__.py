@@ -1,0 +1,1 @@
+"""Faces: each reads the events of a session and nothing else."""

@@ -1,0 +1,45 @@
+"""What the three output formats have in common: they follow the events of a turn, and say how it ended."""
+
+from abc import ABC, abstractmethod
+
+from panpan.core.turn_totals import TurnTotals
+from panpan.types.content import ToolUseBlock
+from panpan.types.events import Event, PermissionDecided
+from panpan.types.messages import AssistantMessage
+from panpan.ui.headless.outcome import Outcome
+
+
+class TurnRecord:
+    """What the result object of a turn is made from."""
+
+    def __init__(self) -> None:
+        self.totals = TurnTotals()
+        self.last_reply: AssistantMessage | None = None
+        self.denials: list[ToolUseBlock] = []
+
+    def follow(self, event: Event) -> None:
+        """Note what an event adds."""
+        match event:
+            case AssistantMessage():
+                self.last_reply = event
+                self.totals.add(event)
+            case PermissionDecided(is_allowed=False) if self.last_reply is not None:
+                self.denials.extend(use for use in self.last_reply.tool_uses if use.id == event.tool_use_id)
+            case _:
+                pass
+
+
+class HeadlessFace(ABC):
+    """One output format."""
+
+    @abstractmethod
+    async def begin(self) -> None:
+        """The session is open."""
+
+    @abstractmethod
+    async def show(self, event: Event) -> None:
+        """One event of the running turn."""
+
+    @abstractmethod
+    async def end(self, record: TurnRecord, outcome: Outcome, duration_s: float) -> None:
+        """The turn is over."""

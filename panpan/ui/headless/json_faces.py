@@ -1,0 +1,100 @@
+"""The formats for programs: one object at the end, or a line for each message and event."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from panpan.types.events import (
+    BlockFinished,
+    BlockStarted,
+    Event,
+    PermissionDecided,
+    ReplyStarted,
+    RetryScheduled,
+    TextDelta,
+    ThinkingDelta,
+    ToolInputDelta,
+)
+from panpan.types.ids import new_id
+from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
+from panpan.ui.headless import wire
+from panpan.ui.headless.face import HeadlessFace, TurnRecord
+from panpan.ui.headless.outcome import Outcome
+from panpan.ui.stdout import StdoutWriter
+
+
+class JsonFace(HeadlessFace):
+    """Prints the result object and nothing else."""
+
+    def __init__(self, out: StdoutWriter, session_id: str) -> None:
+        self._out = out
+        self._session_id = session_id
+
+    async def begin(self) -> None:
+        pass
+
+    async def show(self, event: Event) -> None:
+        pass
+
+    async def end(self, record: TurnRecord, outcome: Outcome, duration_s: float) -> None:
+        reply = record.last_reply
+        await self._print(
+            wire.result_line(
+                self._session_id,
+                subtype=outcome.subtype,
+                result=reply.text if reply is not None else "",
+                stop_reason=reply.stop_reason if reply is not None else None,
+                totals=record.totals,
+                duration_s=duration_s,
+                denials=record.denials,
+                errors=[outcome.error] if outcome.error else (),
+            )
+        )
+
+    async def _print(self, line: Mapping[str, Any]) -> None:
+        await self._out.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
+
+
+class StreamJsonFace(JsonFace):
+    """Prints a line for each message, each notice, and each delta where asked for; the result object ends a turn.
+
+    Args:
+        out: Standard output.
+        session_id: Written into each line.
+        init: Makes the first line; called once the session is open.
+        has_partial_messages: Whether deltas are printed, too.
+    """
+
+    def __init__(
+        self, out: StdoutWriter, session_id: str, init: Callable[[], Mapping[str, Any]], *, has_partial_messages: bool
+    ) -> None:
+        super().__init__(out, session_id)
+        self._init = init
+        self._has_partial_messages = has_partial_messages
+
+    async def begin(self) -> None:
+        await self._print(self._init())
+
+    async def show(self, event: Event) -> None:
+        if self._has_partial_messages and isinstance(
+            event,
+            ReplyStarted | BlockStarted | TextDelta | ThinkingDelta | ToolInputDelta | BlockFinished | AssistantMessage,
+        ):
+            for raw in wire.partial_events(event):
+                await self._print(
+                    {
+                        "type": "stream_event",
+                        "event": raw,
+                        "parent_tool_use_id": None,
+                        "session_id": self._session_id,
+                        "uuid": new_id(),
+                    }
+                )
+        match event:
+            case AssistantMessage() | ToolResultMessage() | UserMessage():
+                await self._print(wire.message_line(event, self._session_id))
+            case RetryScheduled() | PermissionDecided() | SystemReminder():
+                if (line := wire.notice_line(event, self._session_id)) is not None:
+                    await self._print(line)
+            case _:
+                pass

@@ -1,0 +1,201 @@
+"""The JSON that programs read: one object an event, in the shapes that users of other agents know.
+
+Names and shapes are those of Claude Code's `stream-json`
+(https://code.claude.com/docs/en/headless and the message types of the Claude Agent SDK).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from panpan.core.turn_totals import TurnTotals
+from panpan.types.content import ToolUseBlock
+from panpan.types.events import (
+    BlockFinished,
+    BlockStarted,
+    PermissionDecided,
+    ReplyStarted,
+    RetryScheduled,
+    TextDelta,
+    ThinkingDelta,
+    ToolInputDelta,
+)
+from panpan.types.ids import new_id
+from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, Usage, UserMessage
+
+
+def init_line(
+    session_id: str, *, cwd: str, tools: Sequence[str], model: str, permission_mode: str, version: str, key_source: str
+) -> dict[str, Any]:
+    """Return the first line: what the session is made of."""
+    return {
+        "type": "system",
+        "subtype": "init",
+        "session_id": session_id,
+        "uuid": new_id(),
+        "cwd": cwd,
+        "tools": list(tools),
+        "mcp_servers": [],
+        "model": model,
+        "permissionMode": permission_mode,
+        "slash_commands": [],
+        "agents": [],
+        "skills": [],
+        "plugins": [],
+        "output_style": "default",
+        "apiKeySource": key_source,
+        "panpan_version": version,
+    }
+
+
+def message_line(message: AssistantMessage | ToolResultMessage | UserMessage, session_id: str) -> dict[str, Any]:
+    """Return the line of a message of the conversation."""
+    line: dict[str, Any] = {
+        "type": "assistant" if isinstance(message, AssistantMessage) else "user",
+        "message": _message_body(message),
+        "parent_tool_use_id": None,
+        "session_id": session_id,
+        "uuid": message.uuid,
+    }
+    if isinstance(message, ToolResultMessage) and message.display is not None:
+        line["tool_use_result"] = message.display.model_dump(mode="json")
+    return line
+
+
+def _message_body(message: AssistantMessage | ToolResultMessage | UserMessage) -> dict[str, Any]:
+    match message:
+        case AssistantMessage():
+            return {
+                "role": "assistant",
+                "type": "message",
+                "model": message.model,
+                "content": [block.model_dump(mode="json", exclude={"input_error"}) for block in message.content],
+                "stop_reason": message.stop_reason,
+                "usage": message.usage.model_dump(),
+            }
+        case ToolResultMessage():
+            return {"role": "user", "content": [message.result.model_dump(mode="json")]}
+        case UserMessage():
+            return {"role": "user", "content": [block.model_dump(mode="json") for block in message.content]}
+
+
+def notice_line(event: RetryScheduled | PermissionDecided | SystemReminder, session_id: str) -> dict[str, Any] | None:
+    """Return the line of what happens beside the messages, or None where nothing needs to be said."""
+    match event:
+        case RetryScheduled():
+            body: dict[str, Any] = {
+                "subtype": "api_retry",
+                "attempt": event.attempt,
+                "reason": event.reason,
+                "retry_delay_ms": round(event.delay_s * 1000),
+            }
+        case PermissionDecided(is_allowed=True):
+            return None
+        case PermissionDecided():
+            body = {
+                "subtype": "permission_denied",
+                "tool_name": event.name,
+                "tool_use_id": event.tool_use_id,
+                "reason": event.reason,
+            }
+        case SystemReminder():
+            body = {"subtype": "system_reminder", "cause": event.cause, "content": event.text}
+    return {"type": "system", **body, "session_id": session_id, "uuid": new_id()}
+
+
+def result_line(
+    session_id: str,
+    *,
+    subtype: str,
+    result: str,
+    stop_reason: str | None,
+    totals: TurnTotals,
+    duration_s: float,
+    denials: Sequence[ToolUseBlock] = (),
+    errors: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Return the last line of a turn: how it ended and what it used."""
+    line: dict[str, Any] = {
+        "type": "result",
+        "subtype": subtype,
+        "is_error": subtype != "success",
+        "duration_ms": round(duration_s * 1000),
+        "duration_api_ms": round(totals.api_duration_s * 1000),
+        "num_turns": totals.rounds,
+        "result": result,
+        "stop_reason": stop_reason,
+        "session_id": session_id,
+        "total_cost_usd": totals.cost_usd,
+        "usage": totals.usage.model_dump(),
+        "modelUsage": {
+            model: _model_usage(usage, totals.cost_by_model.get(model))
+            for model, usage in totals.usage_by_model.items()
+        },
+        "permission_denials": [
+            {"tool_name": use.name, "tool_use_id": use.id, "tool_input": use.input} for use in denials
+        ],
+        "uuid": new_id(),
+    }
+    if errors:
+        line["errors"] = list(errors)
+    return line
+
+
+def _model_usage(usage: Usage, cost_usd: float | None) -> dict[str, Any]:
+    return {
+        "inputTokens": usage.input_tokens,
+        "outputTokens": usage.output_tokens,
+        "cacheReadInputTokens": usage.cache_read_input_tokens,
+        "cacheCreationInputTokens": usage.cache_creation_input_tokens,
+        "costUSD": cost_usd,
+    }
+
+
+def partial_events(
+    event: ReplyStarted | BlockStarted | TextDelta | ThinkingDelta | ToolInputDelta | BlockFinished | AssistantMessage,
+) -> Sequence[Mapping[str, Any]]:
+    """Return the Messages API events that say the same; made anew, so that they are alike for every provider."""
+    match event:
+        case ReplyStarted():
+            message = {
+                "id": event.message_id,
+                "type": "message",
+                "role": "assistant",
+                "model": event.model,
+                "content": [],
+                "stop_reason": None,
+                "stop_sequence": None,
+                "usage": event.usage.model_dump(),
+            }
+            return ({"type": "message_start", "message": message},)
+        case BlockStarted():
+            return ({"type": "content_block_start", "index": event.index, "content_block": _empty_block(event)},)
+        case TextDelta():
+            return (_delta(event.index, {"type": "text_delta", "text": event.text}),)
+        case ThinkingDelta():
+            return (_delta(event.index, {"type": "thinking_delta", "thinking": event.text}),)
+        case ToolInputDelta():
+            return (_delta(event.index, {"type": "input_json_delta", "partial_json": event.json}),)
+        case BlockFinished():
+            return ({"type": "content_block_stop", "index": event.index},)
+        case AssistantMessage():
+            delta = {"stop_reason": event.stop_reason, "stop_sequence": None}
+            return (
+                {"type": "message_delta", "delta": delta, "usage": event.usage.model_dump()},
+                {"type": "message_stop"},
+            )
+
+
+def _delta(index: int, delta: dict[str, str]) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": index, "delta": delta}
+
+
+def _empty_block(event: BlockStarted) -> dict[str, Any]:
+    match event.kind:
+        case "text":
+            return {"type": "text", "text": ""}
+        case "thinking":
+            return {"type": "thinking", "thinking": "", "signature": ""}
+        case "redacted_thinking":
+            return {"type": "redacted_thinking", "data": ""}
+        case "tool_use":
+            return {"type": "tool_use", "id": event.tool_use_id, "name": event.tool_name, "input": {}}

@@ -1,0 +1,55 @@
+#!/bin/sh
+# Makes .venv ready: `scripts/setup.sh run` for using panpan, `scripts/setup.sh dev` for its tests and checks as well.
+# Does nothing when it was done before with the same pyproject.toml and constraints.txt.
+set -eu
+cd "$(dirname "$0")/.."
+what=${1:-run}
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+
+# Debian packages: installed where root or a sudo without a password allows, named otherwise.
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; elif sudo -n true 2>/dev/null; then sudo -n "$@"; else return 1; fi
+}
+debian() {
+    command -v apt-get >/dev/null || return 1
+    as_root sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" >/dev/null' sh "$@"
+}
+
+find_python() {
+    for name in python3.13 python3.12 python3.11 python3; do
+        if command -v "$name" >/dev/null && "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+            echo "$name"
+            return
+        fi
+    done
+    return 1
+}
+
+python=$(find_python) || { debian python3 python3-venv && python=$(find_python); } || {
+    say "panpan needs Python 3.11 or newer; install it and run this again"
+    exit 1
+}
+if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+    debian python3-venv || { say "$python has no venv module; run: apt-get install python3-venv"; exit 1; }
+fi
+if ! command -v git >/dev/null; then
+    debian git || say "git is not installed: what needs it is skipped"
+fi
+if [ "$what" = dev ] && ! command -v tmux >/dev/null; then
+    debian tmux || say "tmux is not installed: the tests that need a terminal are skipped"
+fi
+
+stamp=.venv/.panpan-$what
+wanted=$(cat pyproject.toml constraints.txt scripts/setup.sh | cksum)
+if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then exit 0; fi
+
+say "making .venv with $("$python" --version)"
+[ -x .venv/bin/python ] || "$python" -m venv .venv
+.venv/bin/python -m pip install -q --disable-pip-version-check --upgrade 'pip>=25.1'
+if [ "$what" = dev ]; then
+    .venv/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e . --group dev
+else
+    .venv/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e .
+fi
+echo "$wanted" >"$stamp"

@@ -1,0 +1,137 @@
+"""The history is valid to send, whatever was interrupted, torn or repeated."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from panpan.core.conversation import NEVER_ANSWERED, Conversation, error_result, repaired
+from panpan.types.content import TextBlock, ToolResultBlock
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
+from tests.fakes.scripted_llm import call, say
+
+
+def result(tool_use_id: str, text: str = "done") -> ToolResultMessage:
+    return ToolResultMessage(result=ToolResultBlock(tool_use_id=tool_use_id, content=(TextBlock(text=text),)))
+
+
+def assert_valid(messages: list[Message]) -> None:
+    """The rule, stated apart from the code: each call answered once, in the results right after its reply."""
+    seen: set[str] = set()
+    position = 0
+    while position < len(messages):
+        message = messages[position]
+        position += 1
+        assert not isinstance(message, ToolResultMessage), "a result that answers nothing before it"
+        if isinstance(message, AssistantMessage):
+            expected = [use.id for use in message.tool_uses]
+            assert not seen & set(expected)
+            assert len(set(expected)) == len(expected)
+            seen |= set(expected)
+            answers = messages[position : position + len(expected)]
+            assert sorted(m.tool_use_id for m in answers if isinstance(m, ToolResultMessage)) == sorted(expected)
+            position += len(expected)
+
+
+def test_a_valid_history_stays_as_it_is() -> None:
+    history: list[Message] = [
+        UserMessage.of("fix it"),
+        call(("1", "Look", {}), ("2", "Look", {})),
+        result("1"),
+        result("2"),
+        SystemReminder(text="hurry"),
+        say("done"),
+    ]
+
+    assert list(repaired(history)) == history
+
+
+def test_a_call_without_a_result_is_answered_that_it_is_not_known() -> None:
+    history = [UserMessage.of("go"), call(("1", "Look", {}), ("2", "Change", {})), result("1")]
+
+    fixed = list(repaired(history))
+
+    assert fixed[:3] == history
+    assert isinstance(fixed[3], ToolResultMessage)
+    assert (fixed[3].tool_use_id, fixed[3].text, fixed[3].is_error) == ("2", NEVER_ANSWERED, True)
+
+
+def test_orphans_and_second_results_are_left_out() -> None:
+    reply = call(("1", "Look", {}))
+
+    fixed = list(repaired([result("0"), reply, result("1", "first"), result("1", "second"), say("ok"), result("9")]))
+
+    assert [m.text for m in fixed if isinstance(m, ToolResultMessage)] == ["first"]
+
+
+def test_a_late_result_moves_up_to_its_call() -> None:
+    late = result("1")
+
+    fixed = list(repaired([call(("1", "Look", {})), UserMessage.of("and?"), late]))
+
+    assert fixed[1] == late
+    assert isinstance(fixed[2], UserMessage)
+
+
+def test_a_repeated_id_is_made_unique_together_with_its_result() -> None:
+    fixed = list(
+        repaired([call(("1", "Look", {})), result("1", "a"), call(("1", "Look", {})), result("1", "b"), say("ok")])
+    )
+
+    assert_valid(fixed)
+    assert [m.text for m in fixed if isinstance(m, ToolResultMessage)] == ["a", "b"]
+
+
+ids = st.sampled_from(["1", "2", "3", ""])
+messages = st.one_of(
+    st.just("hello").map(UserMessage.of),
+    st.just(SystemReminder(text="mind")),
+    st.just(say("ok")),
+    ids.map(result),
+    st.lists(ids, min_size=1, max_size=3).map(lambda wanted: call(*((id_, "Look", {}) for id_ in wanted))),
+)
+
+
+@given(st.lists(messages, max_size=12))
+def test_whatever_is_repaired_is_valid_and_can_be_appended_and_repairing_again_changes_nothing(
+    history: list[Message],
+) -> None:
+    fixed = list(repaired(history))
+
+    assert_valid(fixed)
+    assert Conversation(messages=fixed).messages == fixed
+    assert list(repaired(fixed)) == fixed
+
+
+@pytest.mark.parametrize(
+    ("before", "message"),
+    [
+        ([], result("1")),
+        ([call(("1", "Look", {}))], UserMessage.of("next")),
+        ([call(("1", "Look", {})), result("1")], result("1")),
+        ([call(("1", "Look", {})), result("1")], call(("1", "Look", {}))),
+    ],
+    ids=["orphan result", "open call", "second result", "id taken"],
+)
+def test_append_refuses_what_would_break_the_history(before: list[Message], message: Message) -> None:
+    conversation = Conversation(messages=before)
+
+    with pytest.raises(ValueError, match=r"tool"):
+        conversation.append(message)
+
+    assert conversation.messages == before
+
+
+def test_it_is_the_models_turn_after_anything_but_a_final_reply() -> None:
+    conversation = Conversation()
+    turns = [conversation.awaits_model]
+    for message in (
+        UserMessage.of("go"),
+        call(("1", "Look", {})),
+        error_result("1", "no"),
+        say("wait", stop_reason="pause_turn"),
+        say("done"),
+    ):
+        conversation.append(message)
+        turns.append(conversation.awaits_model)
+
+    assert turns == [False, True, False, True, True, False]

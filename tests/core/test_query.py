@@ -1,0 +1,244 @@
+"""A turn is one round, then the turn of the longer conversation, until the model asks for no tool."""
+
+import gc
+import tracemalloc
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from panpan.core.conversation import Conversation
+from panpan.core.hooks import Addition, Hook, Round
+from panpan.core.query import Turn, query
+from panpan.core.tool_executor import ToolExecutor
+from panpan.errors import ProviderError, StreamError, TurnLimitError
+from panpan.types.events import Event, RoundEnded, TextDelta, ToolProgress
+from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
+from tests.fakes.askers import yes
+from tests.fakes.context import context_in
+from tests.fakes.scripted_llm import ScriptedLLM, call, say
+from tests.fakes.tools import FakeTool, changing, looking
+
+
+@asynccontextmanager
+async def turn_of(
+    root: Path, llm: Any, *tools: FakeTool, hooks: Sequence[Hook] = (), max_rounds: int = 50
+) -> AsyncIterator[Turn]:
+    executor = ToolExecutor({tool.name: tool for tool in tools}, context_in(root), hooks, ask=yes())
+    async with executor:
+        yield Turn(llm, executor, hooks, max_rounds)
+
+
+async def collect(conversation: Conversation, turn: Turn) -> list[Event]:
+    async with aclosing(query(conversation, turn)) as events:
+        return [event async for event in events]
+
+
+def asked(prompt: str = "go") -> Conversation:
+    return Conversation(messages=[UserMessage.of(prompt)])
+
+
+async def test_a_turn_goes_on_until_a_reply_asks_for_no_tool(tmp_path: Path) -> None:
+    llm = ScriptedLLM(call(("1", "Look", {})), call(("2", "Look", {}), ("3", "Look", {})), say("all is well"))
+    conversation = asked()
+
+    async with turn_of(tmp_path, llm, looking()) as turn:
+        events = await collect(conversation, turn)
+
+    assert [len(history) for history in llm.histories] == [1, 3, 6]
+    assert [type(message).__name__ for message in conversation.messages] == [
+        "UserMessage",
+        "AssistantMessage",
+        "ToolResultMessage",
+        "AssistantMessage",
+        "ToolResultMessage",
+        "ToolResultMessage",
+        "AssistantMessage",
+    ]
+    assert [event.number for event in events if isinstance(event, RoundEnded)] == [1, 2, 3]
+    kept = [e for e in events if isinstance(e, AssistantMessage | ToolResultMessage)]
+    assert kept == conversation.messages[1:]
+
+
+async def test_the_reply_is_seen_before_its_tools_run(tmp_path: Path) -> None:
+    conversation, look = asked(), looking()
+    async with turn_of(tmp_path, ScriptedLLM(call(("1", "Look", {}), text="I look."), say("ok")), look) as turn:
+        async with aclosing(query(conversation, turn)) as events:
+            async for event in events:
+                if isinstance(event, AssistantMessage):
+                    break
+
+        assert look.log == []
+        assert conversation.messages[-1] == event
+
+
+async def test_five_thousand_rounds_use_flat_memory_and_no_deep_stack(tmp_path: Path) -> None:
+    rounds = 5_000
+    depths: list[int] = []
+
+    class Endless:
+        """Asks for a tool in each round, and notes how deep the stack is."""
+
+        def __init__(self) -> None:
+            self.count = 0
+
+        async def stream(self, request: Any) -> Any:
+            self.count += 1
+            frame, depth = __import__("sys")._getframe(), 0
+            while frame is not None:
+                frame, depth = frame.f_back, depth + 1
+            depths.append(depth)
+            yield call((str(self.count), "Look", {})) if self.count < rounds else say("done")
+
+    conversation = asked()
+    peaks: list[int] = []
+    async with turn_of(tmp_path, Endless(), looking(), max_rounds=rounds) as turn:
+        gc.collect()
+        tracemalloc.start()
+        async with aclosing(query(conversation, turn)) as events:
+            async for event in events:
+                if isinstance(event, RoundEnded):
+                    conversation.messages.clear()  # the history is the session's to keep; the loop must keep nothing
+                    if event.number % 1_000 == 0:
+                        conversation._tool_use_ids.clear()
+                        gc.collect()
+                        peaks.append(tracemalloc.get_traced_memory()[0])
+                    if event.number < rounds:
+                        conversation.messages.append(UserMessage.of("go on"))
+        tracemalloc.stop()
+
+    assert len(depths) == rounds
+    assert max(depths) == min(depths)
+    # looking() keeps a log of its own: two short lines a round; the loop itself keeps nothing
+    assert peaks[-1] - peaks[0] < 4 * rounds * 200
+
+
+async def test_too_many_rounds_end_the_turn_with_its_own_error(tmp_path: Path) -> None:
+    conversation = asked()
+    llm = ScriptedLLM(*(call((str(n), "Look", {})) for n in range(9)))
+
+    async with turn_of(tmp_path, llm, looking(), max_rounds=3) as turn:
+        with pytest.raises(TurnLimitError, match="3 rounds"):
+            await collect(conversation, turn)
+
+    assert len(llm.histories) == 3
+    assert conversation.open_tool_uses == {}
+
+
+async def test_an_error_of_the_provider_arrives_bare_and_the_history_stays_valid(tmp_path: Path) -> None:
+    conversation = asked()
+    llm = ScriptedLLM(call(("1", "Look", {})), ProviderError("the server is on fire", provider="scripted"))
+
+    with pytest.raises(ProviderError, match="on fire"):
+        async with turn_of(tmp_path, llm, looking()) as turn:
+            await collect(conversation, turn)
+
+    assert conversation.awaits_model
+
+
+async def test_a_stream_without_a_message_is_an_error(tmp_path: Path) -> None:
+    class Mute:
+        async def stream(self, request: Any) -> Any:
+            yield TextDelta(0, "I am")
+
+    async with turn_of(tmp_path, Mute()) as turn:
+        with pytest.raises(StreamError, match="without a message"):
+            await collect(asked(), turn)
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_cancelling_in_the_middle_of_parallel_tools_leaves_nothing_running(tmp_path: Path, backend: str) -> None:
+    look, conversation = looking(), asked()
+    uses = [(str(n), "Look", {"seconds": 60.0}) for n in range(5)]
+
+    async def main() -> None:
+        with anyio.CancelScope() as scope:
+            async with turn_of(tmp_path, ScriptedLLM(call(*uses)), look) as turn:
+                async with aclosing(query(conversation, turn)) as events:
+                    async for event in events:
+                        if isinstance(event, ToolProgress) and look.running == 5:
+                            scope.cancel()
+        assert scope.cancelled_caught
+        assert (look.peak, look.running, look.cut_short) == (5, 0, 5)
+        assert list(conversation.open_tool_uses) == ["0", "1", "2", "3", "4"]
+
+    anyio.run(main, backend=backend)
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_consumer_that_raises_in_the_middle_of_a_tool_gets_its_error_back(tmp_path: Path, backend: str) -> None:
+    look = looking()
+
+    async def main() -> None:
+        with pytest.raises(KeyError, match="mine"):
+            async with turn_of(tmp_path, ScriptedLLM(call(("1", "Look", {"seconds": 60.0}))), look) as turn:
+                async with aclosing(query(asked(), turn)) as events:
+                    async for event in events:
+                        if isinstance(event, ToolProgress):
+                            raise KeyError("mine")
+        assert (look.running, look.cut_short) == (0, 1)
+
+    anyio.run(main, backend=backend)
+
+
+class Notes(Hook):
+    """Adds what it is told to at each point."""
+
+    def __init__(self, **additions: list[Addition]) -> None:
+        self.additions = additions
+        self.rounds: list[tuple[int, bool]] = []
+
+    async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
+        return self.additions.pop("turn_started", [])
+
+    async def before_request(self, round_: Round) -> Sequence[Addition]:
+        self.rounds.append((round_.number, round_.is_last))
+        return self.additions.pop("before_request", [])
+
+    async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
+        return self.additions.pop("after_round", [])
+
+
+async def test_hooks_add_to_the_end_of_the_history_and_are_seen(tmp_path: Path) -> None:
+    context, notice, steer = SystemReminder(text="ctx"), SystemReminder(text="mind"), UserMessage.of("also do this")
+    hook = Notes(turn_started=[context], before_request=[notice], after_round=[steer])
+    llm = ScriptedLLM(say("first"), say("second"))
+    conversation = asked()
+
+    async with turn_of(tmp_path, llm, hooks=[hook], max_rounds=2) as turn:
+        events = await collect(conversation, turn)
+
+    assert llm.histories[0][1:] == [context, notice]
+    assert llm.histories[1][-1] == steer, "what comes after a final reply keeps the turn going"
+    assert [event for event in events if isinstance(event, SystemReminder | UserMessage)] == [context, notice, steer]
+    assert hook.rounds == [(1, False), (2, True)]
+
+
+async def test_each_request_starts_with_the_whole_previous_one_over_fifty_rounds(tmp_path: Path) -> None:
+    class Reminds(Hook):
+        async def before_request(self, round_: Round) -> Sequence[Addition]:
+            return [SystemReminder(text=f"round {round_.number}")] if round_.number % 7 == 0 else []
+
+    replies = [call((str(n), "Look" if n % 3 else "Change", {})) for n in range(49)]
+    llm = ScriptedLLM(*replies, say("done"))
+
+    async with turn_of(tmp_path, llm, looking(), changing(), hooks=[Reminds()]) as turn:
+        await collect(asked(), turn)
+
+    assert len(llm.requests) == 50
+    for earlier, later, request in zip(llm.histories, llm.histories[1:], llm.requests[1:], strict=False):
+        assert later[: len(earlier)] == earlier
+        assert (request.system, request.tools) == (llm.requests[0].system, llm.requests[0].tools)
+
+
+async def test_pause_turn_asks_again_with_the_reply_in_the_history(tmp_path: Path) -> None:
+    llm = ScriptedLLM(say("searching", stop_reason="pause_turn"), say("found"))
+
+    async with turn_of(tmp_path, llm) as turn:
+        events = await collect(asked(), turn)
+
+    assert [event.text for event in events if isinstance(event, AssistantMessage)] == ["searching", "found"]
+    assert isinstance(llm.histories[1][-1], AssistantMessage)

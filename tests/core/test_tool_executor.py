@@ -1,0 +1,330 @@
+"""Read-only neighbours run together, anything else alone, and every call gets exactly one result."""
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from panpan.core.hooks import Hook, ToolCall
+from panpan.core.tool_executor import ToolExecutor
+from panpan.errors import ToolError
+from panpan.tools.tool import Tool
+from panpan.types.content import ToolUseBlock
+from panpan.types.events import PermissionDecided, ToolEvent, ToolFinished, ToolProgress, ToolStarted
+from panpan.types.messages import ToolResultMessage
+from panpan.types.permission import Allow, Ask, Asker, Decision, Deny
+from panpan.types.tool import Output
+from tests.fakes.askers import no, yes
+from tests.fakes.context import context_in
+from tests.fakes.tools import FailingTool, FakeTool, changing, looking, refusing
+
+Main = Callable[[], Coroutine[Any, Any, None]]
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def run(request: pytest.FixtureRequest) -> Callable[[Main], None]:
+    """Runs a test's main on each event loop; a plain function, since the async runner knows asyncio only."""
+    return lambda main: anyio.run(main, backend=request.param)
+
+
+@asynccontextmanager
+async def executor_of(
+    root: Path, *tools: Tool[Any], hooks: tuple[Hook, ...] = (), ask: Asker | None = None
+) -> AsyncIterator[ToolExecutor]:
+    executor = ToolExecutor({tool.name: tool for tool in tools}, context_in(root), hooks, ask=ask or yes())
+    async with executor:
+        yield executor
+
+
+async def collect(executor: ToolExecutor, *uses: ToolUseBlock) -> list[ToolEvent]:
+    async with aclosing(executor.run(uses)) as events:
+        return [event async for event in events]
+
+
+def use(id_: str, name: str, **arguments: Any) -> ToolUseBlock:
+    return ToolUseBlock(id=id_, name=name, input=arguments)
+
+
+def results_of(events: list[ToolEvent]) -> list[ToolResultMessage]:
+    return [event for event in events if isinstance(event, ToolResultMessage)]
+
+
+def test_reads_run_together_then_the_edit_alone_and_results_come_in_order(
+    tmp_path: Path, run: Callable[[Main], None]
+) -> None:
+    """The worked example that the project began with: [Read 1, Read 2, Glob 3, Edit 4]."""
+    log: list[str] = []
+    read, glob, edit = FakeTool("Read", log=log), FakeTool("Glob", log=log), changing(log)
+    edit.name = "Edit"  # type: ignore[misc]
+
+    async def main() -> None:
+        async with executor_of(tmp_path, read, glob, edit) as executor:
+            events = await collect(
+                executor,
+                use("1", "Read", seconds=0.06),
+                use("2", "Read", seconds=0.02),
+                use("3", "Glob", seconds=0.04),
+                use("4", "Edit"),
+            )
+        assert [result.tool_use_id for result in results_of(events)] == ["1", "2", "3", "4"]
+        assert not any(result.is_error for result in results_of(events))
+        begins = {line for line in log[:3]}
+        assert begins == {"Read 1 begins", "Read 2 begins", "Glob 3 begins"}
+        assert log[-2:] == ["Edit 4 begins", "Edit 4 ends"]
+        assert log.index("Edit 4 begins") > log.index("Read 1 ends")
+
+    run(main)
+
+
+def test_changes_run_one_after_the_other_in_the_order_of_the_message(
+    tmp_path: Path, run: Callable[[Main], None]
+) -> None:
+    log: list[str] = []
+    look, change = looking(log), changing(log)
+
+    async def main() -> None:
+        async with executor_of(tmp_path, look, change) as executor:
+            await collect(executor, use("1", "Change"), use("2", "Change"), use("3", "Look"), use("4", "Change"))
+        assert change.peak == 1
+        assert [line.split()[1] for line in log] == ["1", "1", "2", "2", "3", "3", "4", "4"]
+
+    run(main)
+
+
+def test_at_most_ten_run_at_once(tmp_path: Path, run: Callable[[Main], None]) -> None:
+    look = looking()
+
+    async def main() -> None:
+        async with executor_of(tmp_path, look) as executor:
+            events = await collect(executor, *(use(str(n), "Look", seconds=0.01) for n in range(25)))
+        assert look.peak == 10
+        assert len(results_of(events)) == 25
+
+    run(main)
+
+
+def test_progress_and_earlier_results_are_seen_before_the_slowest_ends(
+    tmp_path: Path, run: Callable[[Main], None]
+) -> None:
+    look = looking()
+
+    async def main() -> None:
+        async with executor_of(tmp_path, look) as executor:
+            events = await collect(executor, use("quick", "Look"), use("slow", "Look", seconds=0.05))
+        kinds = [(type(event), getattr(event, "tool_use_id", "")) for event in events]
+        slow_end = kinds.index((ToolFinished, "slow"))
+        assert kinds.index((ToolProgress, "slow")) < slow_end
+        assert kinds.index((ToolResultMessage, "quick")) < slow_end
+
+    run(main)
+
+
+def test_a_tool_that_raises_costs_only_its_own_call(tmp_path: Path, run: Callable[[Main], None]) -> None:
+    async def main() -> None:
+        async with executor_of(tmp_path, looking(), refusing(), FailingTool(KeyError("oops"), "Bug")) as executor:
+            events = await collect(executor, use("1", "Fail"), use("2", "Bug"), use("3", "Look", seconds=0.02))
+        refused, bug, good = results_of(events)
+        assert (refused.is_error, refused.text) == (True, "it is not there; look elsewhere")
+        assert bug.is_error
+        assert bug.text == "Bug failed unexpectedly: KeyError: 'oops'"
+        assert (good.is_error, good.text) == (False, "Look 3 done")
+
+    run(main)
+
+
+def test_a_tool_that_takes_too_long_is_ended(tmp_path: Path, run: Callable[[Main], None]) -> None:
+    class Slow(FakeTool):
+        timeout_s = 0.02
+
+    slow = Slow("Slow")
+
+    async def main() -> None:
+        async with executor_of(tmp_path, slow) as executor:
+            (result,) = results_of(await collect(executor, use("1", "Slow", seconds=60)))
+        assert result.is_error
+        assert "0.02 s" in result.text
+        assert (slow.running, slow.cut_short) == (0, 1)
+
+    run(main)
+
+
+@pytest.mark.parametrize(
+    ("bad", "expected"),
+    [
+        (use("1", "Lok"), "There is no tool named 'Lok'. Did you mean Look?"),
+        (use("1", "Look", seconds="soon"), "The arguments of Look do not fit"),
+        (
+            ToolUseBlock(id="1", name="Look", input={}, input_error="its arguments are not JSON"),
+            "The call was not run: its arguments are not JSON",
+        ),
+    ],
+    ids=["unknown tool", "wrong arguments", "unreadable arguments"],
+)
+async def test_a_call_that_cannot_run_is_answered_with_what_to_do(
+    tmp_path: Path, bad: ToolUseBlock, expected: str
+) -> None:
+    look = looking()
+    async with executor_of(tmp_path, look) as executor:
+        bad_result, good_result = results_of(await collect(executor, bad, use("2", "Look")))
+
+    assert bad_result.is_error
+    assert bad_result.text.startswith(expected)
+    assert not good_result.is_error
+    assert look.log == ["Look 2 begins", "Look 2 ends"]
+
+
+def test_leaving_early_ends_what_runs_and_the_next_batch_works(tmp_path: Path, run: Callable[[Main], None]) -> None:
+    look = looking()
+
+    async def main() -> None:
+        async with executor_of(tmp_path, look) as executor:
+            async with aclosing(executor.run([use("1", "Look", seconds=60), use("2", "Look", seconds=60)])) as events:
+                async for event in events:
+                    if isinstance(event, ToolProgress):
+                        break
+            assert look.running == 0
+            again = await collect(executor, use("3", "Look"))
+        assert [result.text for result in results_of(again)] == ["Look 3 done"]
+
+    run(main)
+
+
+def test_a_consumer_that_raises_gets_its_own_error_back(tmp_path: Path, run: Callable[[Main], None]) -> None:
+    look = looking()
+
+    async def main() -> None:
+        with pytest.raises(LookupError, match="mine"):
+            async with executor_of(tmp_path, look) as executor:
+                async with aclosing(executor.run([use("1", "Look", seconds=60)])) as events:
+                    async for _ in events:
+                        raise LookupError("mine")
+        assert look.running == 0
+
+    run(main)
+
+
+def test_a_result_that_exists_is_kept_when_the_turn_is_cancelled(tmp_path: Path, run: Callable[[Main], None]) -> None:
+    look = looking()
+    kept: dict[str, ToolResultMessage] = {}
+
+    async def main() -> None:
+        with anyio.CancelScope() as scope:
+            async with executor_of(tmp_path, look) as executor:
+                kept_by_executor = executor.results
+                async with aclosing(executor.run([use("slow", "Look", seconds=60), use("quick", "Look")])) as events:
+                    async for event in events:
+                        if isinstance(event, ToolFinished):
+                            scope.cancel()
+        kept.update(kept_by_executor)
+        assert look.running == 0
+        assert {id_: result.text for id_, result in kept.items()} == {"quick": "Look quick done"}
+
+    run(main)
+
+
+class Gate(Hook):
+    """Decides by tool name."""
+
+    def __init__(self, **decisions: Decision) -> None:
+        self.decisions = decisions
+
+    async def before_tool(self, call: ToolCall) -> Decision | None:
+        return self.decisions.get(call.tool.name)
+
+
+@pytest.mark.parametrize(
+    "hooks",
+    [
+        (Gate(Look=Deny("rule Look of the user")), Gate(Look=Allow("all reads")), Gate(Look=Ask("is it wise"))),
+        (Gate(Look=Ask("is it wise")), Gate(Look=Allow("all reads")), Gate(Look=Deny("rule Look of the user"))),
+    ],
+    ids=["deny first", "deny last"],
+)
+async def test_deny_wins_over_ask_and_allow_whatever_the_order(tmp_path: Path, hooks: tuple[Hook, ...]) -> None:
+    look, asker = looking(), yes()
+    async with executor_of(tmp_path, look, hooks=hooks, ask=asker) as executor:
+        events = await collect(executor, use("1", "Look"))
+
+    assert look.log == []
+    assert asker.questions == []
+    assert PermissionDecided("1", "Look", False, "rule Look of the user") in events
+    assert results_of(events)[0].text == "Look was not run: rule Look of the user"
+
+
+async def test_a_question_waits_for_its_answer_while_others_work(tmp_path: Path) -> None:
+    log: list[str] = []
+    answered = anyio.Event()
+
+    class Waits:
+        async def __call__(self, question: Any) -> Any:
+            await answered.wait()
+            log.append("answered yes")
+            return await yes()(question)
+
+    careful, look = FakeTool("Careful", log=log), looking(log)
+
+    class Answers(Hook):
+        async def after_tool(self, call: ToolCall, output: Output) -> Output:
+            answered.set()
+            return output
+
+    hooks = (Gate(Careful=Ask("is it wise"), Look=Allow("fine")), Answers())
+    async with executor_of(tmp_path, careful, look, hooks=hooks, ask=Waits()) as executor:
+        events = await collect(executor, use("1", "Careful"), use("2", "Look"))
+
+    assert log.index("Look 2 ends") < log.index("answered yes") < log.index("Careful 1 begins")
+    assert [result.text for result in results_of(events)] == ["Careful 1 done", "Look 2 done"]
+
+
+async def test_a_no_reaches_the_model_with_what_the_user_said(tmp_path: Path) -> None:
+    change = changing()
+    async with executor_of(
+        tmp_path, change, hooks=(Gate(Change=Ask("it changes files")),), ask=no("Use git mv.")
+    ) as ex:
+        (result,) = results_of(await collect(ex, use("1", "Change")))
+
+    assert change.log == []
+    assert (result.is_error, result.text) == (True, "Change was not run. Use git mv.")
+
+
+async def test_hooks_may_add_to_a_result(tmp_path: Path) -> None:
+    class Adds(Hook):
+        async def after_tool(self, call: ToolCall, output: Output) -> Output:
+            return Output(f"{output.content} and checked", is_error=output.is_error)
+
+    async with executor_of(tmp_path, looking(), refusing(), hooks=(Adds(),)) as executor:
+        good, bad = results_of(await collect(executor, use("1", "Look"), use("2", "Fail")))
+
+    assert good.text == "Look 1 done and checked"
+    assert (bad.text, bad.is_error) == ("it is not there; look elsewhere and checked", True)
+
+
+async def test_only_calls_that_run_are_announced_as_started(tmp_path: Path) -> None:
+    async with executor_of(tmp_path, looking(), hooks=(Gate(Look=Deny("no")),)) as executor:
+        events = await collect(executor, use("1", "Look"), use("2", "Nope"))
+
+    assert not [event for event in events if isinstance(event, ToolStarted | ToolFinished)]
+    assert len(results_of(events)) == 2
+
+
+async def test_a_tool_that_ends_without_an_output_is_an_error(tmp_path: Path) -> None:
+    class Silent(FakeTool):
+        async def run(self, args: Any, ctx: Any) -> Any:
+            return
+            yield
+
+    async with executor_of(tmp_path, Silent("Silent")) as executor:
+        (result,) = results_of(await collect(executor, use("1", "Silent")))
+
+    assert (result.is_error, result.text) == (True, "Silent ended without an output")
+
+
+async def test_the_error_of_a_body_comes_out_bare(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="bare"):
+        async with executor_of(tmp_path):
+            raise ToolError("bare")

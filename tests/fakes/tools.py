@@ -1,0 +1,80 @@
+"""Tools that sleep, fail or count, for tests of the loop and the executor."""
+
+from collections.abc import AsyncGenerator
+
+import anyio
+from pydantic import BaseModel
+
+from panpan.errors import ToolError
+from panpan.tools.tool import Tool, ToolContext
+from panpan.types.llm import ToolDefinition
+from panpan.types.tool import Output, Progress, ToolYield
+
+
+class SleepInput(BaseModel):
+    seconds: float = 0.0
+
+
+class FakeTool(Tool[SleepInput]):
+    """Sleeps, and knows how many of its calls ran at once, in which order they began, and which were cut short."""
+
+    name = "Look"
+    input_model = SleepInput
+    tool_class = "read"
+
+    def __init__(self, name: str = "Look", *, is_read_only: bool = True, log: list[str] | None = None) -> None:
+        self.name = name  # type: ignore[misc]  # one class plays several tools
+        self.log = log if log is not None else []
+        self.running = 0
+        self.peak = 0
+        self.cut_short = 0
+        self._is_read_only = is_read_only
+
+    @property
+    def definition(self) -> ToolDefinition:  # type: ignore[override]  # fakes have no text beside them
+        return ToolDefinition(self.name, "a fake", {"type": "object"})
+
+    def is_read_only(self, args: SleepInput) -> bool:
+        return self._is_read_only
+
+    def title(self, args: SleepInput) -> str:
+        return f"{args.seconds}"
+
+    async def run(self, args: SleepInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        self.running += 1
+        self.peak = max(self.peak, self.running)
+        self.log.append(f"{self.name} {ctx.tool_use_id} begins")
+        try:
+            yield Progress(f"{ctx.tool_use_id} is at work")
+            await anyio.sleep(args.seconds)
+            self.log.append(f"{self.name} {ctx.tool_use_id} ends")
+            yield Output(f"{self.name} {ctx.tool_use_id} done")
+        except BaseException:
+            self.cut_short += 1
+            raise
+        finally:
+            self.running -= 1
+
+
+class FailingTool(FakeTool):
+    """Raises what it is given."""
+
+    def __init__(self, error: Exception, name: str = "Fail") -> None:
+        super().__init__(name)
+        self.error = error
+
+    async def run(self, args: SleepInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        yield Progress("about to fail")
+        raise self.error
+
+
+def looking(log: list[str] | None = None) -> FakeTool:
+    return FakeTool("Look", log=log)
+
+
+def changing(log: list[str] | None = None) -> FakeTool:
+    return FakeTool("Change", is_read_only=False, log=log)
+
+
+def refusing() -> FailingTool:
+    return FailingTool(ToolError("it is not there; look elsewhere"))

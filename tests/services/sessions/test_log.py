@@ -1,0 +1,267 @@
+"""The log loses no record that was written whole, whatever happens to the process or the disk."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import gettempdir
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from panpan.errors import ConfigError, SessionError
+from panpan.services.sessions.fold import folded
+from panpan.services.sessions.log import SessionLog, read_records
+from panpan.services.sessions.records import message_of, record_of, start_record
+from panpan.types.content import ImageBlock, TextBlock, ThinkingBlock, ToolResultBlock
+from panpan.types.display import DiffDisplay, FileDiff
+from panpan.types.llm import ToolDefinition
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, Usage, UserMessage
+from tests.fakes.scripted_llm import call, say
+
+
+def open_log(path: Path) -> SessionLog:
+    return SessionLog(path, session_id="s1", cwd=path.parent, git_branch="main")
+
+
+def result(tool_use_id: str, text: str = "done") -> ToolResultMessage:
+    return ToolResultMessage(result=ToolResultBlock(tool_use_id=tool_use_id, content=(TextBlock(text=text),)))
+
+
+CONVERSATION: list[Message] = [
+    UserMessage.of("fix it\u2028please"),
+    SystemReminder(text="today is Monday", cause="session:start"),
+    AssistantMessage(
+        content=(ThinkingBlock(thinking="hm", signature="sig"), *call(("1", "Look", {"path": "ä.py"})).content),
+        model="m",
+        stop_reason="tool_use",
+        usage=Usage(input_tokens=5, output_tokens=7, cache_read_input_tokens=11),
+        cost_usd=0.25,
+        duration_s=1.5,
+    ),
+    ToolResultMessage(
+        result=ToolResultBlock(
+            tool_use_id="1",
+            content=(
+                TextBlock(text="a\nb"),
+                ImageBlock.model_validate({"source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}),
+            ),
+        ),
+        display=DiffDisplay(files=(FileDiff(path="ä.py", diff="@@", added=1, removed=0),)),
+    ),
+    say("done"),
+]
+
+
+def write(path: Path, messages: list[Message]) -> None:
+    log = open_log(path)
+    for message in messages:
+        log.append(record_of(message))
+    log.close()
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "p" / "s1.jsonl"
+
+    write(path, CONVERSATION)
+
+    assert folded(read_records(path)).messages == CONVERSATION
+
+
+def test_records_carry_what_viewers_of_transcripts_expect(tmp_path: Path) -> None:
+    path = tmp_path / "s1.jsonl"
+
+    write(path, CONVERSATION)
+
+    records = list(read_records(path))
+    assert [record["type"] for record in records] == ["user", "system", "assistant", "user", "assistant"]
+    assert [record["parentUuid"] for record in records] == [None, *(record["uuid"] for record in records[:-1])]
+    for record in records:
+        assert record["sessionId"] == "s1"
+        assert record["cwd"] == str(tmp_path)
+        assert record["gitBranch"] == "main"
+        assert record["version"] == 1
+        assert record["timestamp"].endswith("Z")
+    assert records[0]["message"] == {"role": "user", "content": [{"type": "text", "text": "fix it\u2028please"}]}
+
+
+def test_the_log_and_its_folder_are_private(tmp_path: Path) -> None:
+    path = tmp_path / "project" / "s1.jsonl"
+
+    write(path, CONVERSATION[:1])
+
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_log_cut_at_any_byte_gives_every_record_before_the_cut_and_can_be_continued(tmp_path: Path) -> None:
+    whole = tmp_path / "whole.jsonl"
+    write(whole, CONVERSATION)
+    data = whole.read_bytes()
+    cut_path = tmp_path / "cut.jsonl"
+
+    uuids = [message.uuid for message in CONVERSATION]
+
+    for length in range(len(data) + 1):
+        cut_path.write_bytes(data[:length])
+        whole_lines = data[:length].count(b"\n") + (data[length : length + 1] == b"\n")
+
+        before = folded(read_records(cut_path))
+        log = open_log(cut_path)
+        log.parent_uuid = before.last_uuid
+        log.append(record_of(UserMessage.of("and on")))
+        log.close()
+        after = folded(read_records(cut_path))
+
+        assert [m.uuid for m in before.messages if m.uuid in uuids] == uuids[:whole_lines]
+        assert [m.uuid for m in after.messages if m.uuid in uuids] == uuids[:whole_lines]
+        assert after.messages[-1].text == "and on"
+        assert cut_path.read_bytes()[:length] == data[:length], "what was there is never rewritten"
+
+
+def test_a_damaged_line_in_the_middle_loses_only_itself(tmp_path: Path) -> None:
+    path = tmp_path / "s1.jsonl"
+    write(path, [UserMessage.of("one"), say("two"), UserMessage.of("three"), say("four")])
+    lines = path.read_bytes().split(b"\n")
+    lines[1] = b'{"type": "assistant", \xff\xfe garbage'
+    path.write_bytes(b"\n".join(lines))
+
+    messages = folded(read_records(path)).messages
+
+    assert [message.text for message in messages] == ["one", "three", "four"]
+
+
+@given(st.lists(st.binary(max_size=40).map(lambda data: data.replace(b"\r", b"")), max_size=8))
+def test_no_content_of_a_log_can_stop_it_from_being_read(lines: list[bytes]) -> None:
+    path = Path(gettempdir()) / f"panpan-log-{os.getpid()}.jsonl"
+    good = json.dumps({"uuid": "u1", "parentUuid": None, **record_of(UserMessage.of("hello")), "version": 1})
+    try:
+        path.write_bytes(b"\n".join([*lines, good.encode(), b""]))
+        assert folded(read_records(path)).messages[-1].text == "hello"
+    finally:
+        path.unlink()
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"type": "hologram", "uuid": "x", "data": [1, 2]},
+        {"type": "assistant", "uuid": "x", "message": {"content": [{"type": "smell", "of": "rain"}]}},
+        {"type": "user", "uuid": "x", "message": {"content": []}},
+        {"type": "user", "uuid": "x"},
+    ],
+)
+def test_an_unknown_record_is_kept_and_left_out_of_the_conversation(tmp_path: Path, record: dict[str, object]) -> None:
+    path = tmp_path / "s1.jsonl"
+    log = open_log(path)
+    log.append(record_of(UserMessage.of("one")))
+    log.append(record)
+    log.append(record_of(say("two")))
+    log.close()
+
+    session = folded(read_records(path))
+
+    assert message_of(record) is None
+    assert [message.text for message in session.messages] == ["one", "two"]
+    assert record.items() <= list(read_records(path))[1].items()
+
+
+def test_a_record_of_a_newer_format_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "s1.jsonl"
+    path.write_text(json.dumps({"uuid": "1", "type": "user", "version": 99}) + "\n")
+
+    assert folded(read_records(path)).is_from_newer_version
+
+
+def test_the_prefix_of_the_requests_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "s1.jsonl"
+    tools = (ToolDefinition("Look", "looks", {"type": "object"}),)
+    log = open_log(path)
+    log.append(start_record("u0", system="be good", tools=tools, panpan_version="0"))
+    log.close()
+
+    session = folded(read_records(path))
+
+    assert (session.system, session.tools) == ("be good", tools)
+
+
+def test_half_surrogates_survive(tmp_path: Path) -> None:
+    record = {"type": "note", "uuid": "1", "text": "\ud83d oops ä"}
+    path = tmp_path / "s1.jsonl"
+    log = open_log(path)
+
+    log.append(record)
+    log.close()
+
+    assert next(iter(read_records(path)))["text"] == "\ud83d oops ä"
+
+
+def test_a_second_process_is_told_that_the_session_is_in_use(tmp_path: Path) -> None:
+    path = tmp_path / "s1.jsonl"
+    log = open_log(path)
+    code = (
+        "import sys; from pathlib import Path; from panpan.services.sessions.log import SessionLog\n"
+        "SessionLog(Path(sys.argv[1]), session_id='s1', cwd=Path('.'))"
+    )
+
+    try:
+        second = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False)
+    finally:
+        log.close()
+
+    assert second.returncode == 1
+    assert "s1 is open in another panpan" in second.stderr
+    open_log(path).close()
+
+
+FULL_DISK = """
+import resource, sys
+from pathlib import Path
+from panpan.errors import ConfigError, SessionError
+from panpan.services.sessions.log import SessionLog
+path = Path(sys.argv[1])
+log = SessionLog(path, session_id="s1", cwd=path.parent)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+failures = 0
+for number in range(10):
+    try:
+        log.append({"type": "note", "uuid": str(number), "text": "x" * 100})
+    except SessionError as error:
+        assert "cannot be written" in str(error)
+        failures += 1
+assert failures > 3, failures
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+log.append({"type": "note", "uuid": "last", "text": "x"})
+log.close()
+"""
+
+
+def test_records_that_did_not_fit_are_written_in_order_when_there_is_space_again(tmp_path: Path) -> None:
+    assert resource.RLIMIT_FSIZE  # a limit on file size fails writes as a full disk does, half-way through a record
+    path = tmp_path / "s1.jsonl"
+
+    subprocess.run([sys.executable, "-c", FULL_DISK, str(path)], check=True)
+
+    records = list(read_records(path))
+    assert [record["uuid"] for record in records] == [*map(str, range(10)), "last"]
+    assert [record["parentUuid"] for record in records] == [None, *map(str, range(10))]
+
+
+def test_a_log_that_cannot_be_opened_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(ConfigError, match="file is not a folder"):
+        open_log(tmp_path / "file" / "s1.jsonl")
+
+
+def test_a_link_in_the_place_of_a_log_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "s1.jsonl").symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(SessionError, match="cannot open the session log"):
+        open_log(tmp_path / "s1.jsonl")
+
+    assert not (tmp_path / "elsewhere").exists()

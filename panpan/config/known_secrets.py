@@ -10,8 +10,6 @@ from panpan.config.keys import flatten, is_secret
 from panpan.config.settings import Settings
 
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH(?!OR)", re.IGNORECASE)
-_SHORTEST = 6
-"""Characters; shorter values are words like `true`, and blotting those out would make a report useless."""
 
 
 def known_secrets(env: Mapping[str, str], settings: Settings | None = None) -> frozenset[str]:
@@ -22,7 +20,7 @@ def known_secrets(env: Mapping[str, str], settings: Settings | None = None) -> f
         settings: None while they are not loaded, as in a crash before.
     """
     found = {*_in_environment(env), *(_in_settings(env, settings) if settings else ())}
-    return frozenset(secret for text in found if len(secret := text.strip()) >= _SHORTEST)
+    return frozenset(secret for text in found if (secret := text.strip()))
 
 
 def _in_environment(env: Mapping[str, str]) -> Iterator[str]:

@@ -4,7 +4,7 @@ A file that is not there is fine; a file that cannot be read, or that says somet
 misspelt rule that is passed over in silence would leave open what the user meant to close.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -75,6 +75,10 @@ class Source:
                 return f"{self.place}:{self._lines[path[:length]]}"
         return self.place
 
+    def rules(self, behaviour: Literal["allow", "ask", "deny"]) -> Sequence[str]:
+        """Return the permission rules of this source alone."""
+        return tuple(self.values.get("permission", {}).get(behaviour, ()))
+
     def line_of(self, path: KeyPath) -> int:
         """Return the line of the key, or 0."""
         return next((self._lines[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self._lines), 0)
@@ -86,30 +90,43 @@ def read_settings_file(path: Path, kind: SourceKind) -> Source | None:
     Raises:
         ConfigError: It cannot be read, is no TOML, or holds a key or value that panpan does not know.
     """
-    text = _read_text(path)
-    if text is None:
-        return None
-    source = Source(kind, shown(path), _parse(text, shown(path)), {}, path, text)
-    check(source)
-    return source
+    data = read_bytes(path)
+    return None if data is None else parse_settings(data, path, kind)
 
 
-def _read_text(path: Path) -> str | None:
+def read_bytes(path: Path) -> bytes | None:
+    """Return what is in the settings file, or None where there is none.
+
+    Raises:
+        ConfigError: It cannot be read, is no regular file, or is too large.
+    """
     place = shown(path)
     try:
         path.stat()
-        data = read_regular_file(path, max_bytes=_MAX_BYTES)
+        return read_regular_file(path, max_bytes=_MAX_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as exc:
         raise ConfigError(f"cannot read the settings in {place}: {exc.strerror}; change or remove the file") from exc
     except ToolError as exc:
         raise ConfigError(f"cannot read the settings in {place}: {shown(exc)}; change or remove the file") from exc
+
+
+def parse_settings(data: bytes, path: Path, kind: SourceKind) -> Source:
+    """Return what a settings file with this content says, checked.
+
+    Raises:
+        ConfigError: As for `read_settings_file`.
+    """
+    place = shown(path)
     try:
-        return data.decode("utf-8-sig")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as exc:
         line = data.count(b"\n", 0, exc.start) + 1
         raise ConfigError(f"{place}:{line}: is not UTF-8; save the file as UTF-8") from exc
+    source = Source(kind, place, _parse(text, place), {}, path, text)
+    check(source)
+    return source
 
 
 def _parse(text: str, place: str) -> dict[str, Any]:

@@ -105,9 +105,7 @@ class _Writer:
         self._target = target
         self._operations = operations
 
-    def write(
-        self, data: bytes, *, mode: int | None, expected_digest: bytes | None, must_not_exist: bool
-    ) -> None:
+    def write(self, data: bytes, *, mode: int | None, expected_digest: bytes | None, must_not_exist: bool) -> None:
         old = self._status()
         if old is not None and must_not_exist:
             raise _exists(self._target)
@@ -252,7 +250,9 @@ def _keep_owner(fd: int, old: os.stat_result, target: Path) -> None:
         try:
             os.fchown(fd, -1, old.st_gid)
         except PermissionError as exc:
-            raise ToolError(f"cannot keep the group of {target}, of which you are no member; nothing was written") from exc
+            raise ToolError(
+                f"cannot keep the group of {target}, of which you are no member; nothing was written"
+            ) from exc
 
 
 def _keep_attributes(fd: int, target: Path) -> None:

@@ -18,9 +18,7 @@ _SEQUENCE = re.compile(
 )
 _LINE_END = re.compile(r"\r\n?")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_DECEPTIVE = re.compile(
-    "[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb\U000e0000-\U000e007f]"
-)
+_DECEPTIVE = re.compile("[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb\U000e0000-\U000e007f]")
 """Changes the order of what is read, breaks lines unseen, or hides text: bidi controls (UAX 9), separators, tags."""
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -51,7 +49,9 @@ def spelled_out(text: str) -> str:
 def _is_plain(char: str) -> bool:
     if char in "\n\t ":
         return True
-    return char.isprintable() and unicodedata.category(char) not in ("Cf", "Cs", "Zs", "Mn") or char == "\N{HANGUL FILLER}"
+    return (
+        char.isprintable() and unicodedata.category(char) not in ("Cf", "Cs", "Zs", "Mn") or char == "\N{HANGUL FILLER}"
+    )
 
 
 def _by_number(match: re.Match[str]) -> str:

@@ -1,7 +1,7 @@
 """Opening a file that is to be changed: only one that the model has read, and only as it has read it.
 
-The rule: the bytes that come from here are the ones an edit is computed on, and their digest is what the writer compares
-again right before it replaces the file. All functions are synchronous and belong in a thread.
+The rule: the bytes that come from here are the ones an edit is computed on, and their digest is what the writer
+compares again right before it replaces the file. All functions are synchronous and belong in a thread.
 """
 
 import os
@@ -90,4 +90,5 @@ def read_known_text(target: Target, ctx: ToolContext) -> tuple[bytes, FileText]:
 
 def is_link(file_path: str, ctx: ToolContext) -> bool:
     """Return whether `file_path` itself is a link, whose target a change goes to."""
-    return os.path.islink(os.path.join(ctx.paths.cwd, os.path.expanduser(file_path)))
+    folder, name = os.path.split(file_path.rstrip("/"))
+    return (ctx.paths.locate(folder or ".").path / name).is_symlink()

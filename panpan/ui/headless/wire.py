@@ -156,7 +156,7 @@ def partial_events(
     """Return the Messages API events that say the same; made anew, so that they are alike for every provider."""
     match event:
         case ReplyStarted():
-            message = {
+            message: dict[str, Any] = {
                 "id": event.message_id,
                 "type": "message",
                 "role": "assistant",

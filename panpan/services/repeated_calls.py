@@ -1,0 +1,56 @@
+"""Notices a model that runs in circles: the same call again and again asks before it runs once more.
+
+Identical means the same tool with the same arguments, with no other call between, over as many rounds as it takes.
+"""
+
+import json
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+
+from panpan.core.conversation import Conversation
+from panpan.core.hooks import Addition, Hook, ToolCall
+from panpan.types.permission import Ask, Decision
+from panpan.types.tool import Output
+
+
+class RepeatedCalls(Hook):
+    """Asks before a call that has come too often in a row.
+
+    Args:
+        most: Identical calls in a row that run unasked; at least 1.
+        exempt: Names of tools that are called again and again on purpose, such as one that waits.
+    """
+
+    def __init__(self, *, most: int = 3, exempt: AbstractSet[str] = frozenset()) -> None:
+        self._most = most
+        self._exempt = exempt
+        self._newest = ""
+        self._count = 0
+
+    async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
+        self._newest, self._count = "", 0
+        return ()
+
+    async def before_tool(self, call: ToolCall) -> Decision | None:
+        if call.tool.name in self._exempt:
+            return None
+        key = _key(call)
+        if key != self._newest:
+            self._newest, self._count = key, 0
+        self._count += 1
+        if self._count <= self._most:
+            return None
+        return Ask(
+            f"{call.tool.name} has been called {self._count - 1} times in a row with the same arguments, and once more "
+            "is unlikely to give anything new; look at the results so far and try something different"
+        )
+
+    async def after_tool(self, call: ToolCall, output: Output) -> Output:
+        if self._count > self._most and _key(call) == self._newest:
+            self._count = 0  # somebody said yes to going on
+        return output
+
+
+def _key(call: ToolCall) -> str:
+    """Return the call in a form that does not depend on the order of its arguments or on defaults left out."""
+    return f"{call.tool.name} {json.dumps(call.args.model_dump(mode='json'), sort_keys=True)}"

@@ -1,0 +1,77 @@
+"""Bounds what a tool result may hold: long text goes to a file that the result names, large pictures are left out.
+
+This is the last line: tools bound themselves where they can cut in a better place.
+"""
+
+from functools import partial
+
+import anyio.to_thread
+
+from panpan.core.hooks import Hook, ToolCall
+from panpan.system.output_store import OutputStore
+from panpan.types.content import DocumentBlock, ImageBlock, ResultContent, TextBlock
+from panpan.types.tool import Output
+
+MAX_TEXT_CHARS = 60_000
+"""Characters of text in one result."""
+MAX_ENCODED_BYTES = 20_000_000
+"""Characters of base64 in all pictures and documents of one result."""
+
+
+class ResultSize(Hook):
+    """Cuts results that are too large to send."""
+
+    async def after_tool(self, call: ToolCall, output: Output) -> Output:
+        blocks = output.blocks
+        if _text_chars(blocks) > MAX_TEXT_CHARS:
+            blocks = await _with_short_text(blocks, call)
+        if _encoded_bytes(blocks) > MAX_ENCODED_BYTES:
+            blocks = _without_large(blocks)
+        if blocks == output.blocks:
+            return output
+        return Output(blocks, output.display, is_error=output.is_error)
+
+
+async def _with_short_text(blocks: tuple[ResultContent, ...], call: ToolCall) -> tuple[ResultContent, ...]:
+    """Return all text as one short block, then the rest."""
+    text = "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
+    shorten = partial(_shortened, call.context.outputs, call.tool.name.lower(), text)
+    short = await anyio.to_thread.run_sync(shorten, abandon_on_cancel=True)
+    return (TextBlock(text=short), *(block for block in blocks if not isinstance(block, TextBlock)))
+
+
+def _shortened(outputs: OutputStore, name: str, text: str) -> str:
+    try:
+        return outputs.shorten(name, text, max_chars=MAX_TEXT_CHARS)
+    except OSError as exc:  # a full disk must not cost the result
+        half = MAX_TEXT_CHARS // 2 - 200
+        left_out = len(text) - 2 * half
+        reason = exc.strerror or type(exc).__name__
+        note = f"\n[{left_out:,} characters left out here, and lost: the whole could not be kept in a file ({reason})]\n"
+        return text[:half] + note + text[-half:]
+
+
+def _without_large(blocks: tuple[ResultContent, ...]) -> tuple[ResultContent, ...]:
+    """Return the blocks with those pictures and documents replaced that do not fit behind the ones before them."""
+    kept: list[ResultContent] = []
+    left = MAX_ENCODED_BYTES
+    for block in blocks:
+        size = _encoded_bytes((block,))
+        if size > left:
+            kind = "picture" if isinstance(block, ImageBlock) else "document"
+            block = TextBlock(
+                text=f"[a {kind} of {size / 1e6:.1f} MB is left out: a result holds at most "
+                f"{MAX_ENCODED_BYTES // 1_000_000} MB of them; make it smaller, or look at parts of it]"
+            )
+            size = 0
+        left -= size
+        kept.append(block)
+    return tuple(kept)
+
+
+def _text_chars(blocks: tuple[ResultContent, ...]) -> int:
+    return sum(len(block.text) for block in blocks if isinstance(block, TextBlock))
+
+
+def _encoded_bytes(blocks: tuple[ResultContent, ...]) -> int:
+    return sum(len(block.source.data) for block in blocks if isinstance(block, ImageBlock | DocumentBlock))

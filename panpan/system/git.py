@@ -1,0 +1,153 @@
+"""The git runner: questions to a repository that nobody has vouched for.
+
+The rule: nothing that the repository names is run: hooks, file system monitor, pager, external diffs, text conversions,
+filters, signature programs, remote helpers, and the configuration of its submodules. Nothing is written either, the
+index included. Only commands whose switches are known are run.
+"""
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from panpan.errors import ToolError
+from panpan.system.canonical import canonical_path, is_below
+from panpan.system.environment import child_environment
+from panpan.system.process import Captured, capture
+
+_NO_DIFF_PROGRAMS = ("--no-ext-diff", "--no-textconv")
+_NO_SUBMODULES = ("--ignore-submodules=all",)
+
+_SWITCHES: Mapping[str, tuple[str, ...]] = {
+    "blame": ("--no-textconv",),
+    "branch": (),
+    "cat-file": (),
+    "check-ignore": (),
+    "config": (),
+    "describe": (),
+    "diff": (*_NO_DIFF_PROGRAMS, *_NO_SUBMODULES),
+    "diff-files": (*_NO_DIFF_PROGRAMS, *_NO_SUBMODULES),
+    "diff-index": (*_NO_DIFF_PROGRAMS, *_NO_SUBMODULES),
+    "diff-tree": _NO_DIFF_PROGRAMS,
+    "for-each-ref": (),
+    "grep": ("--no-textconv",),
+    "log": _NO_DIFF_PROGRAMS,
+    "ls-files": (),
+    "ls-tree": (),
+    "merge-base": (),
+    "name-rev": (),
+    "remote": (),
+    "rev-list": (),
+    "rev-parse": (),
+    "shortlog": (),
+    "show": _NO_DIFF_PROGRAMS,
+    "show-ref": (),
+    "status": _NO_SUBMODULES,
+    "symbolic-ref": (),
+    "tag": (),
+    "version": (),
+}
+"""The commands that may be run, and what each needs to run no program of the repository's."""
+
+_SETTINGS: Mapping[str, str] = {
+    "core.hooksPath": "/dev/null",
+    "core.fsmonitor": "false",
+    "core.untrackedCache": "false",
+    "core.attributesFile": "/dev/null",
+    "core.pager": "cat",
+    "core.editor": "false",
+    "core.sshCommand": "false",
+    "core.gitProxy": "",
+    "core.askPass": "false",
+    "core.alternateRefsCommand": "false",
+    "core.checkStat": "default",
+    "credential.helper": "",
+    "diff.external": "",
+    "diff.ignoreSubmodules": "all",
+    "diff.submodule": "short",
+    "status.submoduleSummary": "false",
+    "submodule.recurse": "false",
+    "log.showSignature": "false",
+    "gpg.program": "false",
+    "gpg.openpgp.program": "false",
+    "gpg.x509.program": "false",
+    "gpg.ssh.program": "false",
+    "gpg.ssh.defaultKeyCommand": "",
+    "protocol.allow": "never",
+    "safe.bareRepository": "explicit",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "color.ui": "false",
+    "column.ui": "never",
+}
+"""Laid over every configuration file of the repository, the user and the system."""
+
+
+async def run_git(args: Sequence[str], *, cwd: Path, timeout_s: float = 5) -> Captured:
+    """Ask git something about the repository that `cwd` lies in.
+
+    Args:
+        args: A command that only asks, such as `status`, and its arguments. Options of git itself are not taken.
+        cwd: Where to ask.
+        timeout_s: Seconds, for each of the two questions that it takes.
+
+    Raises:
+        ToolError: git is not installed, or cannot be started.
+        ValueError: The command is none of those whose switches are known.
+    """
+    if not args or args[0] not in _SWITCHES:
+        raise ValueError(f"git {' '.join(args[:1])} is not among the commands that are known to be safe")
+    program = _git_program(cwd)
+    filters = await _filter_names(program, cwd, timeout_s)
+    env = git_environment(filters)
+    command = [program, "--no-pager", args[0], *_SWITCHES[args[0]], *args[1:]]
+    return await capture(command, cwd=cwd, env=env, timeout_s=timeout_s)
+
+
+def git_environment(filters: Sequence[str] = ()) -> dict[str, str]:
+    """Return an environment in which git runs nothing that a repository's configuration names.
+
+    Diffs still need `--no-ext-diff --no-textconv`.
+
+    Args:
+        filters: Names of the content filters to switch off; git has no way to switch off all.
+    """
+    settings = dict(_SETTINGS)
+    for name in filters:
+        settings |= {f"filter.{name}.{kind}": "" for kind in ("clean", "smudge", "process")}
+        settings[f"filter.{name}.required"] = "false"
+    env = {name: value for name, value in child_environment().items() if not name.startswith("GIT_")}
+    env |= {
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_PAGER": "cat",
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_NO_LAZY_FETCH": "1",
+        # Stronger than protocol.allow, which protocol.<name>.allow of the repository would overrule.
+        "GIT_ALLOW_PROTOCOL": "none",
+        "GIT_CONFIG_COUNT": str(len(settings)),
+    }
+    for number, (key, value) in enumerate(settings.items()):
+        env |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return env
+
+
+async def _filter_names(program: str, cwd: Path, timeout_s: float) -> list[str]:
+    """Return the content filters that any configuration file defines; reading it runs nothing."""
+    command = [program, "--no-pager", "config", "--null", "--name-only", "--get-regexp", r"^filter\."]
+    found = await capture(command, cwd=cwd, env=git_environment(), timeout_s=timeout_s)
+    if found.timed_out or found.is_truncated:
+        raise ToolError("git could not list its content filters, so it was not asked anything else")
+    keys = found.stdout.decode(errors="surrogateescape").split("\0")
+    return sorted({key.removeprefix("filter.").rpartition(".")[0] for key in keys if key.count(".") >= 2})
+
+
+def _git_program(cwd: Path) -> str:
+    """Return the absolute path of git; one that lies in the folder it is asked about is passed over."""
+    here = canonical_path(cwd)
+    for entry in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        if not os.path.isabs(entry) or is_below(canonical_path(Path(entry)), here):
+            continue
+        if found := shutil.which("git", path=entry):
+            return found
+    raise ToolError("git is not installed, or is not on the PATH")

@@ -1,0 +1,180 @@
+"""The process runner: the one way to run a program.
+
+The rule: a program has empty input, its own session and a bounded time, and it ends when it does, not when its pipes
+close. Whoever leaves early, by time-out, cancellation or by closing the generator, leaves no process behind. After a
+normal end what a command started in the background runs on, without a pipe to write to; the session's own `ProcessTree`
+ends it with the session.
+"""
+
+import math
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from panpan.system.child import EXIT_POLL_S, Child, OutputPipe
+from panpan.system.environment import child_environment
+from panpan.system.process_tree import ProcessTree
+
+__all__ = ["Captured", "ProcessEnded", "ProcessTree", "capture", "child_environment", "run_process"]
+
+_CAPTURE_GRACE_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessEnded:
+    """The last thing that `run_process` yields."""
+
+    exit_code: int
+    """As a shell tells it: 128 and the signal's number when one ended the process."""
+    timed_out: bool
+    """Whether it was ended because its time was up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """What a program printed, and how it ended."""
+
+    exit_code: int
+    stdout: bytes
+    stderr: bytes
+    timed_out: bool
+    """Whether it was ended because its time was up; the output is what came until then."""
+    is_truncated: bool
+    """Whether it printed more than was asked for; it was ended then, and the exit code tells only that."""
+
+
+async def run_process(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    timeout_s: float | None,
+    kill_grace_s: float = 2.0,
+) -> AsyncGenerator[bytes | ProcessEnded, None]:
+    """Run a program and yield what it prints, then how it ended. Consume it under `aclosing`.
+
+    Args:
+        argv: The program and its arguments.
+        cwd: Its working directory.
+        env: Its whole environment; see `child_environment`.
+        timeout_s: Seconds after which the whole tree is ended; None for no limit.
+        kill_grace_s: Seconds between asking the tree to end and killing it.
+
+    Raises:
+        ToolError: It cannot be started.
+    """
+    deadline = None if timeout_s is None else anyio.current_time() + timeout_s
+    child = await Child.start(argv, cwd=cwd, env=env, has_stderr=False)
+    has_finished = False
+    try:
+        while not child.has_ended and not _is_over(deadline):
+            if chunk := await _next_chunk(child, deadline):
+                yield chunk
+        timed_out = not child.has_ended
+        if timed_out:
+            await child.end_tree(kill_grace_s)
+        has_finished = True
+        if rest := child.stdout.drain():
+            yield rest
+        yield ProcessEnded(child.exit_code, timed_out)
+    finally:
+        try:
+            if not has_finished:
+                await child.end_tree(kill_grace_s)
+        finally:
+            child.close()
+
+
+async def capture(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    timeout_s: float | None,
+    max_bytes: int = 10_000_000,
+) -> Captured:
+    """Run a program of panpan's own and return what it printed; nothing of it runs on afterwards.
+
+    Args:
+        argv: The program and its arguments.
+        cwd: Its working directory.
+        env: Its whole environment; `child_environment()` if not given.
+        timeout_s: Seconds after which it is ended; None for no limit.
+        max_bytes: Most that is kept of each of the two outputs; a program that prints more is ended.
+
+    Raises:
+        ToolError: It cannot be started.
+    """
+    child = await Child.start(argv, cwd=cwd, env=child_environment() if env is None else env, has_stderr=True)
+    gathered = [_Gathered(pipe, max_bytes) for pipe in (child.stdout, child.stderr) if pipe is not None]
+    is_clean = False
+    try:
+        with anyio.move_on_after(timeout_s):
+            async with anyio.create_task_group() as task_group:
+                for one in gathered:
+                    task_group.start_soon(one.fill, task_group.cancel_scope)
+                await child.wait()
+                task_group.cancel_scope.cancel()
+        timed_out = not child.has_ended and not any(one.is_full for one in gathered)
+        if not child.has_ended:
+            await child.end_tree(_CAPTURE_GRACE_S)
+        for one in gathered:
+            one.add(one.pipe.drain())
+        is_clean = all(one.pipe.is_at_end for one in gathered)
+    finally:
+        try:
+            if not is_clean:  # it runs, or left something behind that holds its pipes
+                await child.end_tree(_CAPTURE_GRACE_S)
+        finally:
+            child.close()
+    stdout, stderr = (bytes(one.kept) for one in gathered)
+    return Captured(child.exit_code, stdout, stderr, timed_out, any(one.is_full for one in gathered))
+
+
+class _Gathered:
+    """What one pipe brought, up to a size."""
+
+    def __init__(self, pipe: OutputPipe, max_bytes: int) -> None:
+        self.pipe = pipe
+        self.kept = bytearray()
+        self.is_full = False
+        self._max_bytes = max_bytes
+
+    def add(self, chunk: bytes) -> None:
+        room = self._max_bytes - len(self.kept)
+        self.kept += chunk[:room]
+        self.is_full = self.is_full or len(chunk) > room
+
+    async def fill(self, scope: anyio.CancelScope) -> None:
+        """Read to the end; cancel `scope` when there is more than fits."""
+        while not self.pipe.is_at_end:
+            chunk = self.pipe.read()
+            if chunk is None:
+                await anyio.wait_readable(self.pipe.fd)
+                continue
+            self.add(chunk)
+            if self.is_full:
+                scope.cancel()
+            await checkpoint()
+
+
+def _is_over(deadline: float | None) -> bool:
+    return deadline is not None and anyio.current_time() >= deadline
+
+
+async def _next_chunk(child: Child, deadline: float | None) -> bytes | None:
+    """Return what the process printed next; nothing when it is time to look whether it has ended or must end."""
+    if child.stdout.is_at_end:
+        with anyio.CancelScope(deadline=math.inf if deadline is None else deadline):
+            await child.wait()
+        return None
+    chunk = child.stdout.read()
+    if chunk is None:
+        with anyio.move_on_after(EXIT_POLL_S):
+            await anyio.wait_readable(child.stdout.fd)
+        return None
+    await checkpoint()  # a program that never stops printing must not keep everything else waiting
+    return chunk

@@ -1,0 +1,97 @@
+"""What .gitignore files exclude, judged the way ripgrep does it while it walks down a tree.
+
+The rule: an entry is judged by its own path only. That the folder above it is excluded is seen by never going down there,
+so a folder that was asked for by name is searched although its parent excludes it.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from panpan.errors import ToolError
+from panpan.tools.search.globs import compile_glob
+
+MAX_FILE_BYTES = 1_000_000
+"""Of a .gitignore that is read; a longer one is cut there."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    regex: re.Pattern[str]
+    is_negated: bool
+    is_for_folders: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoreRules:
+    """The rules that hold in one folder: its own, and those of the folders above it up to the repository's top."""
+
+    folder: str
+    """Absolute, without a slash at its end except for the root of the file system."""
+    own: tuple[_Rule, ...]
+    above: "IgnoreRules | None"
+
+    def is_ignored(self, path: str, *, is_folder: bool) -> bool:
+        """Return whether the entry at the absolute `path`, directly or further below the folder, is excluded."""
+        level: IgnoreRules | None = self
+        while level is not None:
+            relative = path[len(level.folder.rstrip("/")) + 1 :]
+            for rule in reversed(level.own):
+                if (is_folder or not rule.is_for_folders) and rule.regex.fullmatch(relative):
+                    return not rule.is_negated
+            level = level.above
+        return False
+
+
+def rules_in(folder: str, above: IgnoreRules | None) -> IgnoreRules:
+    """Return the rules in `folder`, given those in the folder above; a repository inside another starts afresh."""
+    repository = f"{folder.rstrip('/')}/.git"
+    is_top = Path(repository).exists()
+    # The repository's own list is weaker than any .gitignore, so it comes first.
+    own = _rules_of(f"{repository}/info/exclude") if is_top else ()
+    return IgnoreRules(folder, (*own, *_rules_of(f"{folder.rstrip('/')}/.gitignore")), None if is_top else above)
+
+
+def rules_above(folder: Path) -> IgnoreRules | None:
+    """Return the rules that the folders above `folder` set for it; None if they exclude it.
+
+    A folder that is excluded and yet asked for by name stands for itself, and its parents' rules are not for it.
+    """
+    chain = [folder]
+    while chain[-1].parent != chain[-1] and not Path(chain[-1], ".git").exists():
+        chain.append(chain[-1].parent)
+    rules: IgnoreRules | None = None
+    for parent, child in zip(chain[:0:-1], chain[-2::-1], strict=True):
+        rules = rules_in(str(parent), rules)
+        if rules.is_ignored(str(child), is_folder=True):
+            return None
+    return rules
+
+
+def _rules_of(file: str) -> tuple[_Rule, ...]:
+    try:
+        with Path(file).open("rb") as opened:
+            text = opened.read(MAX_FILE_BYTES).decode(errors="surrogateescape")
+    except OSError:
+        return ()
+    rules = (_rule(line) for line in text.removeprefix("\ufeff").split("\n"))
+    return tuple(rule for rule in rules if rule is not None)
+
+
+def _rule(line: str) -> _Rule | None:
+    """Translate one line; None where it says nothing, or nothing that can be understood."""
+    line = line.removesuffix("\r")
+    if line.startswith("#"):
+        return None
+    if not line.endswith("\\ "):
+        line = line.rstrip()
+    is_negated = line.startswith("!")
+    line = line[1:] if is_negated else line
+    is_for_folders = line.endswith("/")
+    pattern = line[:-1] if is_for_folders else line
+    if not pattern:
+        return None
+    try:
+        return _Rule(compile_glob(pattern, is_anchored="/" in pattern), is_negated, is_for_folders)
+    except ToolError:
+        return None

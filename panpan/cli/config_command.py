@@ -11,6 +11,7 @@ from typing import Any
 import click
 from pydantic import SecretStr
 
+from panpan.cli.chosen_folder import chosen_folder
 from panpan.config.keys import KeyPath, dotted, flatten, quoted, shown
 from panpan.config.locations import Locations
 from panpan.config.settings import MERGED_LISTS
@@ -26,10 +27,11 @@ def command() -> None:
 
 @command.command("show")
 @click.option("--show-origin", is_flag=True, help="Say behind each value where it came from.")
-@click.option("--cwd", type=click.Path(path_type=Path), default=Path(), help="Folder whose settings to show.")
-def show(show_origin: bool, cwd: Path) -> None:
+@click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder whose settings to show.")
+@click.pass_context
+def show(ctx: click.Context, show_origin: bool, cwd: Path | None) -> None:
     """Print the settings in force, without secrets."""
-    locations = Locations.find(cwd, os.environ)
+    locations = Locations.find(chosen_folder(ctx, cwd), os.environ)
     loaded = load_settings(locations.project_root, os.environ, {}, locations)
     for line in settings_lines(loaded, show_origin=show_origin):
         click.echo(line)

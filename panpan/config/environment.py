@@ -11,8 +11,8 @@ from panpan.config.keys import KeyPath, put, shown
 from panpan.config.settings_file import Source, check
 from panpan.errors import ConfigError
 
-OTHER_VARIABLES = frozenset({"PANPAN_HOME"})
-"""Variables of panpan that are no settings."""
+OTHER_VARIABLES = frozenset({"PANPAN_HOME", "PANPAN_PROCESS_MARKS"})
+"""Variables of panpan that are no settings; the second is on the processes that it starts."""
 
 
 def _truth(text: str) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from panpan.config.keys import flatten, is_secret
 from panpan.config.settings import Settings
 
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH(?!OR)", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|COOKIE|_AUTH$|_PASS$", re.IGNORECASE)
 
 
 def known_secrets(env: Mapping[str, str], settings: Settings | None = None) -> frozenset[str]:

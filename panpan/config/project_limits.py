@@ -26,6 +26,9 @@ _FREE = frozenset(
 )
 """Keys that change neither what may be done nor where anything is sent."""
 
+_SIZES_OF_MODELS = frozenset({"fast", "smart"})
+"""Names that mean a model of whatever vendor the user has."""
+
 _STRICTNESS = {"bypassPermissions": 0, "acceptEdits": 1, "default": 2, "dontAsk": 3, "plan": 4}
 _MODES_OF_PROJECTS = ("default", "plan")
 
@@ -72,7 +75,7 @@ def _objection(path: KeyPath, value: Any, weaker: Settings, own: Settings) -> st
 
 def _objection_to_model(model: str, own: Settings) -> str | None:
     """A model of another vendor would send the user's files to somewhere he did not choose, a cassette to nowhere."""
-    names = {own.model, *own.aliases, *own.aliases.values()}
+    names = {own.model, *_SIZES_OF_MODELS, *own.aliases, *own.aliases.values()}
     for provider, settings in own.providers.items():
         names.update(settings.models, (f"{provider}/{name}" for name in settings.models))
     if model in names:

@@ -1,7 +1,7 @@
 """Which of the tools a session or an agent gets, by name or wildcard.
 
-The most specific pattern decides, whatever the order, so that merging settings of several files cannot change the outcome:
-an exact name before a wildcard, more fixed characters before fewer, and off before on.
+The most specific pattern decides, whatever the order, so that merging the settings of several files cannot change the
+outcome: an exact name before a wildcard, more fixed characters before fewer, and off before on.
 """
 
 from collections.abc import Collection, Iterable, Mapping

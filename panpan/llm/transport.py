@@ -5,9 +5,9 @@ SDK's or the network's error as its cause. Nothing is retried here, and the SDK 
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -26,6 +26,8 @@ MAX_REPLY_BYTES = 256 * 1024 * 1024
 
 _MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
 _CLOSE_TIMEOUT_S = 2.0
+_LAST_WORDS_S = 5.0  # for the usage that follows a finish reason
+_DRAIN_S = 0.25  # for the end of the answer, which mostly came with its last event
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,10 @@ class WholeReply:
     """A reply that came as one JSON document, from a server or proxy that does not stream."""
 
     document: dict[str, Any]
+
+
+WireRead: TypeAlias = list[ServerSentEvent] | WholeReply
+"""What one read of the network gives."""
 
 
 class Transport:
@@ -63,7 +69,7 @@ class Transport:
         self._sdk: SdkClient | None = None
         self._opening = anyio.Lock()
 
-    async def stream(self, path: str, body: bytes) -> AsyncGenerator[list[ServerSentEvent] | WholeReply, None]:
+    async def stream(self, path: str, body: bytes) -> AsyncGenerator[WireRead, None]:
         """Send `body` and yield the events of each read of the network, or the one document that came instead.
 
         Raises:
@@ -215,6 +221,28 @@ class Transport:
 
     def _stream_error(self, message: str, response: Any) -> StreamError:
         return StreamError(message, provider=self.provider, request_id=_request_id(response.headers))
+
+
+async def next_read(reads: AsyncGenerator[WireRead, None], *, has_ended: bool) -> WireRead | None:
+    """Return the next read, or None where nothing more comes.
+
+    Args:
+        reads: What `Transport.stream` gives.
+        has_ended: Whether the reply is whole already; then what follows is welcome, but neither waited for long nor
+            missed where it does not come.
+    """
+    if not has_ended:
+        return await anext(reads, None)
+    with suppress(ProviderError), anyio.move_on_after(_LAST_WORDS_S):
+        return await anext(reads, None)
+    return None
+
+
+async def drain(reads: AsyncGenerator[WireRead, None]) -> None:
+    """Read the rest of an answer that is over, so that its connection serves the next request; not for long."""
+    with suppress(ProviderError), anyio.move_on_after(_DRAIN_S):
+        async for _ in reads:
+            pass
 
 
 def _is_event_stream(content_type: str, first: bytes) -> bool:

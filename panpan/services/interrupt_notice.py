@@ -1,6 +1,6 @@
 """Tells the model that the user stopped it, so that it does not take up the old work as if nothing had happened.
 
-The notice comes with the next turn, also where the session was closed in between: the log keeps how the last turn ended.
+The notice comes with the next turn, also where the session was closed in between, since the log keeps how a turn ended.
 """
 
 from collections.abc import Sequence

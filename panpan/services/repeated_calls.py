@@ -6,6 +6,7 @@ Identical means the same tool with the same arguments, with no other call betwee
 import json
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from hashlib import blake2b
 
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, ToolCall
@@ -24,11 +25,14 @@ class RepeatedCalls(Hook):
     def __init__(self, *, most: int = 3, exempt: AbstractSet[str] = frozenset()) -> None:
         self._most = most
         self._exempt = exempt
-        self._newest = ""
+        self._newest = b""
         self._count = 0
+        self._asked: set[str] = set()
+        """Ids of the calls that were asked about."""
 
     async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
-        self._newest, self._count = "", 0
+        self._newest, self._count = b"", 0
+        self._asked.clear()
         return ()
 
     async def before_tool(self, call: ToolCall) -> Decision | None:
@@ -40,17 +44,20 @@ class RepeatedCalls(Hook):
         self._count += 1
         if self._count <= self._most:
             return None
+        self._asked.add(call.tool_use_id)
         return Ask(
             f"{call.tool.name} has been called {self._count - 1} times in a row with the same arguments, and once more "
             "is unlikely to give anything new; look at the results so far and try something different"
         )
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
-        if self._count > self._most and _key(call) == self._newest:
-            self._count = 0  # somebody said yes to going on
+        if call.tool_use_id in self._asked:  # it ran, so somebody said yes to going on
+            self._asked.discard(call.tool_use_id)
+            self._count = 0
         return output
 
 
-def _key(call: ToolCall) -> str:
-    """Return the call in a form that does not depend on the order of its arguments or on defaults left out."""
-    return f"{call.tool.name} {json.dumps(call.args.model_dump(mode='json'), sort_keys=True)}"
+def _key(call: ToolCall) -> bytes:
+    """Return what tells calls apart: not the order of their arguments, nor defaults that are left out."""
+    arguments = json.dumps(call.args.model_dump(mode="json"), sort_keys=True)
+    return blake2b(f"{call.tool.name} {arguments}".encode(errors="surrogatepass"), digest_size=16).digest()

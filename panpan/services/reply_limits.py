@@ -13,7 +13,9 @@ from panpan.types.messages import AssistantMessage, SystemReminder
 _MOST_EMPTY_REPLIES = 3
 _MOST_CONTINUATIONS = 3
 
-_EMPTY = "Your last reply held no text and no tool call. Go on with the task, or say what you have found or what is missing."
+_EMPTY = (
+    "Your last reply held no text and no tool call. Go on with the task, or say what you have found or what is missing."
+)
 _CUT = (
     "Your last reply reached the limit on its length and was cut off at its end. Go on exactly where it stops, without "
     "repeating anything; do what is left in smaller steps."
@@ -45,22 +47,22 @@ class ReplyLimits(Hook):
                 )
             case "model_context_window_exceeded":
                 raise ContextOverflowError(
-                    "the conversation has filled the model's context window; start a new session, or choose a model with "
-                    "a larger window with --model"
+                    "the conversation has filled the model's context window; start a new session, or choose a model "
+                    "with a larger window with --model"
                 )
             case "pause_turn" | "interrupted":
                 return ()
             case "max_tokens" if not reply.tool_uses:
-                return self._after_cut()
+                return self._after_cut(round_)
             case _ if reply.tool_uses or reply.text.strip():
                 self._empty_replies = self._continuations = 0
                 return ()
             case _:
                 return self._after_empty()
 
-    def _after_cut(self) -> Sequence[Addition]:
+    def _after_cut(self, round_: Round) -> Sequence[Addition]:
         self._continuations += 1
-        if self._continuations > _MOST_CONTINUATIONS:
+        if round_.is_last or self._continuations > _MOST_CONTINUATIONS:
             return ()  # the answer stays as long as it is; `note_on_end` says so
         return (SystemReminder(text=_CUT, cause="reply:cut"),)
 
@@ -76,5 +78,5 @@ class ReplyLimits(Hook):
 def note_on_end(reply: AssistantMessage) -> str | None:
     """Return what a user should know about the reply that ended a turn, as one line; None where there is nothing."""
     if reply.stop_reason == "max_tokens" and not reply.tool_uses:
-        return f"the answer is cut off: the model reached its output limit {_MOST_CONTINUATIONS + 1} times in a row"
+        return "the answer is cut off: the model reached the limit on the length of its replies"
     return None

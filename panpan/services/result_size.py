@@ -8,7 +8,6 @@ from functools import partial
 import anyio.to_thread
 
 from panpan.core.hooks import Hook, ToolCall
-from panpan.system.output_store import OutputStore
 from panpan.types.content import DocumentBlock, ImageBlock, ResultContent, TextBlock
 from panpan.types.tool import Output
 
@@ -35,20 +34,9 @@ class ResultSize(Hook):
 async def _with_short_text(blocks: tuple[ResultContent, ...], call: ToolCall) -> tuple[ResultContent, ...]:
     """Return all text as one short block, then the rest."""
     text = "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
-    shorten = partial(_shortened, call.context.outputs, call.tool.name.lower(), text)
+    shorten = partial(call.context.outputs.shorten, call.tool.name.lower(), text, max_chars=MAX_TEXT_CHARS)
     short = await anyio.to_thread.run_sync(shorten, abandon_on_cancel=True)
     return (TextBlock(text=short), *(block for block in blocks if not isinstance(block, TextBlock)))
-
-
-def _shortened(outputs: OutputStore, name: str, text: str) -> str:
-    try:
-        return outputs.shorten(name, text, max_chars=MAX_TEXT_CHARS)
-    except OSError as exc:  # a full disk must not cost the result
-        half = MAX_TEXT_CHARS // 2 - 200
-        left_out = len(text) - 2 * half
-        reason = exc.strerror or type(exc).__name__
-        note = f"\n[{left_out:,} characters left out here, and lost: the whole could not be kept in a file ({reason})]\n"
-        return text[:half] + note + text[-half:]
 
 
 def _without_large(blocks: tuple[ResultContent, ...]) -> tuple[ResultContent, ...]:

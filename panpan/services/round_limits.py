@@ -1,4 +1,4 @@
-"""Tells the model when its next reply is the last of the turn, so that the turn ends with an answer and not with a cut."""
+"""Tells the model when its next reply is the last of the turn, so that the turn ends with an answer."""
 
 from collections.abc import Sequence
 
@@ -6,8 +6,8 @@ from panpan.core.hooks import Addition, Hook, Round
 from panpan.types.messages import SystemReminder
 
 _WRAP_UP = (
-    "Your next reply is the last one of this turn, so call no more tools: nobody would read their results. Say what you "
-    "have done and found, what is still open, and how to go on from here."
+    "Your next reply is the last one of this turn, so call no more tools: nobody would read their results. Say what "
+    "you have done and found, what is still open, and how to go on from here."
 )
 
 

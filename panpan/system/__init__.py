@@ -1,1 +1,1 @@
-"""The only code that is dangerous: one function per danger, and nothing above here opens a path or a process another way."""
+"""The only code that is dangerous: one function per danger, and nothing above opens a path or process another way."""

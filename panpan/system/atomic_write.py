@@ -1,8 +1,8 @@
 """Writing files so that the old or the new content is there whole at every instant.
 
-The rule: nothing in panpan writes over a user's file in another way. The new content goes to a file of its own beside the
-target, reaches the disk, and takes the target's place by a rename; whatever fails before or after leaves the old file. A
-hard link to the old file keeps the old content, since a rename replaces a name.
+The rule: nothing in panpan writes over a user's file in another way. The new content goes to a file of its own beside
+the target, reaches the disk, and takes the target's place by a rename; whatever fails before or after leaves the old
+file. A hard link to the old file keeps the old content, since a rename replaces a name.
 """
 
 import errno
@@ -57,10 +57,10 @@ class DiskOperations:
         os.fsync(fd)
 
     def replace(self, source: str, target: str) -> None:
-        os.replace(source, target)
+        Path(source).replace(target)
 
     def link(self, source: str, target: str) -> None:
-        os.link(source, target)
+        Path(target).hardlink_to(source)
 
 
 def write_atomic(
@@ -74,8 +74,8 @@ def write_atomic(
 ) -> None:
     """Make `data` the content of the file at `path`.
 
-    Mode, group, extended attributes and, where the process may, the owner of an existing file are kept; a link is written
-    through to its target; missing folders are made.
+    Mode, group, extended attributes and, where the process may, the owner of an existing file are kept; a link is
+    written through to its target; missing folders are made.
 
     Args:
         path: Where to write.
@@ -120,7 +120,7 @@ class _Writer:
     def _status(self) -> os.stat_result | None:
         """Return the status of the target, None where it is missing; refuse what is no regular file."""
         try:
-            status = os.lstat(self._target)
+            status = self._target.lstat()
         except FileNotFoundError:
             return None
         require_regular(self._target, status)
@@ -134,7 +134,7 @@ class _Writer:
             yield name
         finally:
             with suppress(OSError):
-                os.unlink(name)
+                Path(name).unlink()
 
     def _fill(self, temporary: str, data: bytes, old: os.stat_result | None, mode: int | None) -> None:
         """Write the new file and see it onto the disk."""
@@ -160,7 +160,7 @@ class _Writer:
             fd = os.open(self._target, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError as exc:
             raise FileChangedError(f"{self._target} has been removed since it was read; nothing was written") from exc
-        with open(fd, "rb") as file:
+        with os.fdopen(fd, "rb") as file:
             while chunk := file.read(1 << 20):
                 digest.update(chunk)
         if digest.digest() != expected_digest:
@@ -207,9 +207,9 @@ class _Writer:
 
     def _undo(self, backup: str | None) -> None:
         if backup is None:
-            os.unlink(self._target)
+            self._target.unlink()
         else:
-            os.replace(backup, self._target)
+            Path(backup).replace(self._target)
 
     def _sync_folder(self, folder: Path) -> None:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -1,8 +1,10 @@
 """The canonical form of a path: every link followed, every `..` applied to what it really stands in.
 
-The rule: containment is judged on canonical paths only. The walk goes one component at a time, as the kernel does, so that
-it also works for targets that do not exist yet, and fails where the kernel would lose its way.
+The rule: containment is judged on canonical paths only. The walk goes one component at a time, as the kernel does, so
+that it also works for targets that do not exist yet, and fails where the kernel would lose its way.
 """
+
+# ruff: noqa: PTH115, PTH118, PTH120 - the walk works on strings: it is hot, and Path would make one per component
 
 import errno
 import os

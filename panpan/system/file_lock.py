@@ -1,7 +1,7 @@
 """Advisory locks between processes: one writer for a session log, one at a time for a shared store.
 
-The rule: the lock file is made for the purpose and never removed or renamed, since a lock belongs to the file and not to
-its name. The lock goes with the process, however that ends.
+The rule: the lock file is made for the purpose and never removed or renamed, since a lock belongs to the file and not
+to its name. The lock goes with the process, however that ends.
 """
 
 import errno
@@ -9,10 +9,10 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from panpan.errors import PanpanError
+from panpan.errors import ConfigError, PanpanError
 from panpan.system.private import make_private_folder, open_private_file
 
 _POLL_S = 0.01
@@ -61,14 +61,14 @@ def hold_lock(path: Path, *, wait_s: float) -> Iterator[None]:
 
 
 def _acquire(path: Path, deadline: float) -> int:
-    make_private_folder(path.parent)
+    if not path.parent.exists():
+        make_private_folder(path.parent)
     while True:
         fd = _open(path)
         try:
             is_ours = _try_lock(fd, path) and _is_still(fd, path)
             if is_ours:
-                os.ftruncate(fd, 0)
-                os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+                _leave_pid(fd)
                 return fd
             holder = _pid_in(fd)
         except BaseException:
@@ -81,7 +81,10 @@ def _acquire(path: Path, deadline: float) -> int:
 
 
 def _open(path: Path) -> int:
-    return open_private_file(path, os.O_RDWR | os.O_CREAT)
+    try:
+        return open_private_file(path, os.O_RDWR | os.O_CREAT)
+    except OSError as exc:
+        raise ConfigError(f"cannot open the lock file {path}: {exc.strerror}") from exc
 
 
 def _try_lock(fd: int, path: Path) -> bool:
@@ -99,10 +102,17 @@ def _try_lock(fd: int, path: Path) -> bool:
 def _is_still(fd: int, path: Path) -> bool:
     """Return whether the name still means the locked file; somebody may have removed it meanwhile."""
     try:
-        named = os.stat(path)
+        named = path.stat()
     except FileNotFoundError:
         return False
     return os.path.samestat(named, os.fstat(fd))
+
+
+def _leave_pid(fd: int) -> None:
+    """Write who holds the lock, for messages only; on a full disk nobody is named."""
+    with suppress(OSError):
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, b"%d\n" % os.getpid(), 0)
 
 
 def _pid_in(fd: int) -> int | None:

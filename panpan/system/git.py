@@ -146,7 +146,7 @@ def _git_program(cwd: Path) -> str:
     """Return the absolute path of git; one that lies in the folder it is asked about is passed over."""
     here = canonical_path(cwd)
     for entry in os.environ.get("PATH", os.defpath).split(os.pathsep):
-        if not os.path.isabs(entry) or is_below(canonical_path(Path(entry)), here):
+        if not Path(entry).is_absolute() or is_below(canonical_path(Path(entry)), here):
             continue
         if found := shutil.which("git", path=entry):
             return found

@@ -7,6 +7,7 @@ import codecs
 import os
 import re
 import secrets
+from contextlib import suppress
 from pathlib import Path
 
 from panpan.errors import ConfigError
@@ -134,11 +135,12 @@ class _Spill:
         self._pending = bytearray()
         self._written = 0
         self._has_dropped = False
+        self._is_made = False
         self._failure: str | None = None
 
     @property
     def made_path(self) -> Path | None:
-        return self._path if self._written and self._failure is None else None
+        return self._path if self._is_made and self._failure is None else None
 
     @property
     def description(self) -> str:
@@ -168,17 +170,25 @@ class _Spill:
             self._failure = str(exc)
         except OSError as exc:
             self._failure = exc.strerror or str(exc)
+            self._remove_part()
         self._pending.clear()
 
     def forget(self) -> None:
         self._pending.clear()
 
+    def _remove_part(self) -> None:
+        """Give back what a full disk needs most."""
+        if self._is_made:
+            with suppress(OSError):
+                self._path.unlink()
+
     def _append(self) -> None:
         flags = os.O_WRONLY | os.O_APPEND
-        if not self._written:
+        if not self._is_made:
             make_private_folder(self._path.parent)
             flags |= os.O_CREAT | os.O_EXCL
         fd = open_private_file(self._path, flags)
+        self._is_made = True
         try:
             rest = memoryview(self._pending)
             with rest:

@@ -1,7 +1,7 @@
 """The path resolver: the one way from a path that somebody wrote to a place on disk.
 
-The rule: every path of a model, tool, patch or archive goes through here, and what comes out is canonical and used as it
-is. Inside means inside on the canonical path, by components, whatever links or `..` lead there.
+The rule: every path of a model, tool, patch or archive goes through here, and what comes out is canonical and used as
+it is. Inside means inside on the canonical path, by components, whatever links or `..` lead there.
 """
 
 import os
@@ -85,7 +85,7 @@ class PathResolver:
         Raises:
             ToolError: It is no usable path: empty, holds a NUL, too long, in a loop of links, or not to be followed.
         """
-        walked = walk(os.path.join(self.cwd, self._expanded(text)))
+        walked = walk(self._absolute(text))
         path = walked.end
         is_inside = any(is_below(path, root) for root in self._roots)
         is_readable = is_inside or any(is_below(path, root) for root in self._readable_roots)
@@ -142,8 +142,8 @@ class PathResolver:
             return str("~" / path.relative_to(self._home))
         return str(path)
 
-    def _expanded(self, text: str) -> str:
-        """Return `text` with `~` replaced, or refuse it."""
+    def _absolute(self, text: str) -> str:
+        """Return `text` as an absolute path that still holds its links and `..`, or refuse it."""
         if not text:
             raise ToolError("the path is empty; name a file or folder")
         if "\0" in text:
@@ -155,8 +155,10 @@ class PathResolver:
         if size >= MAX_PATH_BYTES:
             raise ToolError(f"the path is too long: {size} bytes where {MAX_PATH_BYTES - 1} are possible")
         if text == "~" or text.startswith("~/"):
-            return os.path.join(self._home, text[2:])
-        return os.path.expanduser(text) if text.startswith("~") else text
+            return f"{self._home}/{text[2:]}"
+        if text.startswith("~"):
+            text = os.path.expanduser(text)  # noqa: PTH111 - Path would raise where there is no such user
+        return text if text.startswith("/") else f"{self.cwd}/{text}"
 
     def _is_approved(self, location: Location) -> bool:
         covering = [approved for approved in self._approved if is_below(location.path, approved)]
@@ -201,13 +203,13 @@ class _LinkedPlaces:
         found = set()
         for folder in (self._root, self._home):
             for name in plain_names():
-                place = os.path.join(folder, name)
-                if os.path.islink(place):
+                place = folder / name
+                if place.is_symlink():
                     found.add(place)
         targets = set()
         for place in found:
             try:
-                targets.add(walk(place).end)
+                targets.add(walk(str(place)).end)
             except ToolError:
                 continue  # leads nowhere, so there is nothing to protect but the name
         # A link to the workspace itself would close all of it.
@@ -217,6 +219,6 @@ class _LinkedPlaces:
 def _changed_at(folder: Path) -> int:
     """Return when names in `folder` last changed, in nanoseconds; 0 where it cannot be told."""
     try:
-        return os.stat(folder).st_mtime_ns
+        return folder.stat().st_mtime_ns
     except OSError:
         return 0

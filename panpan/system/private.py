@@ -29,8 +29,13 @@ def make_private_folder(path: Path) -> None:
         raise ConfigError(f"{path} is not a folder; move it away")
     if status.st_uid != os.geteuid():
         raise ConfigError(f"the folder {path} belongs to another user; panpan keeps nothing private there")
+    if status.st_mode & stat.S_ISVTX:
+        raise ConfigError(f"{path} is a folder that users share; name one of your own below it")
     if status.st_mode & _READABLE_BY_OTHERS:
-        path.chmod(0o700)
+        try:
+            path.chmod(0o700)
+        except OSError as exc:
+            raise ConfigError(f"cannot make the folder {path} private: {exc.strerror}") from exc
 
 
 def open_private_file(path: Path, flags: int) -> int:

@@ -31,7 +31,7 @@ class RunningProcess:
 def running_processes() -> dict[int, RunningProcess]:
     """Return all processes by number, without those that are dead and not yet collected."""
     if _has_proc():
-        found = (_from_proc(entry) for entry in os.listdir(_PROC) if entry.isdigit())
+        found = (_from_proc(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit())
         return {process.pid: process for process in found if process is not None}
     return {process.pid: process for process in parse_ps(_ps("-axo", "pid=,ppid=,pgid=,sess=,stat=,lstart=,comm="))}
 
@@ -53,7 +53,7 @@ def holds_pipe(pid: int, inode: int) -> bool:
     """Return whether the process has the pipe `inode` open as its output; False where that cannot be seen."""
     for fd in ("1", "2"):
         with suppress(OSError):
-            if os.readlink(f"/proc/{pid}/fd/{fd}") == f"pipe:[{inode}]":
+            if (_PROC / str(pid) / "fd" / fd).readlink().name == f"pipe:[{inode}]":
                 return True
     return False
 

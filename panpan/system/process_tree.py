@@ -9,6 +9,7 @@ import os
 import secrets
 import signal
 from collections.abc import Mapping
+from functools import partial
 
 import anyio
 from anyio import CancelScope, to_thread
@@ -80,29 +81,26 @@ class ProcessTree:
         Returns:
             What could not be ended, such as processes of another user.
         """
+        # A limiter of its own: the common one may be full of threads that hang on a dead disk.
+        look = partial(to_thread.run_sync, limiter=anyio.CapacityLimiter(1))
         with CancelScope(shield=True):
-            if not await self._signalled(signal.SIGTERM):
-                return []
+            remaining = await look(self._signal_all, signal.SIGTERM)
             with anyio.move_on_after(grace_s):
-                while await self._alive():
+                while remaining:
                     await anyio.sleep(_POLL_S)
+                    remaining = await look(self.members)
             with anyio.move_on_after(KILL_LIMIT_S):
-                while await self._signalled(signal.SIGKILL):
+                while remaining:
+                    await look(self._signal_all, signal.SIGKILL)
                     await anyio.sleep(_POLL_S)
-            return await self._alive()
+                    remaining = await look(self.members)
+        return remaining
 
     def _belongs(self, process: RunningProcess) -> bool:
         root = self._root_pid
         if root is not None and root in (process.pid, process.group, process.session):
             return True
         return has_mark(process.pid, self.mark) or any(holds_pipe(process.pid, inode) for inode in self._pipe_inodes)
-
-    async def _alive(self) -> list[RunningProcess]:
-        return await to_thread.run_sync(self.members)
-
-    async def _signalled(self, number: signal.Signals) -> list[RunningProcess]:
-        """Signal what is alive, and return it."""
-        return await to_thread.run_sync(self._signal_all, number)
 
     def _signal_all(self, number: signal.Signals) -> list[RunningProcess]:
         members = self.members()

@@ -1,7 +1,7 @@
-"""Which files stay closed in every mode, because writing them would run code later, loosen panpan, or touch credentials.
+"""Which files stay closed in every mode: writing them would run code later, loosen panpan, or touch credentials.
 
-The rule: a place is protected by its name, whether it exists or not, and so is everything below it. Names are compared as
-the most careless file system would: without regard to case, invisible characters, trailing dots or streams.
+The rule: a place is protected by its name, whether it exists or not, and so is everything below it. Names are compared
+as the most careless file system would: without regard to case, invisible characters, trailing dots or streams.
 """
 
 import unicodedata
@@ -36,9 +36,9 @@ PROTECTED_GROUPS = (
             ".netrc", "_netrc", ".git-credentials", ".pgpass", ".my.cnf", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pypirc",
             ".config/pip", ".pip", "pip.conf", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials",
             ".vault-token", ".boto", ".s3cfg", ".terraformrc", ".terraform.d", ".password-store", ".kaggle",
-            ".huggingface", ".cache/huggingface/token", ".cache/huggingface/stored_tokens", ".config/hub", ".modal.toml",
-            ".wandb-key", ".local/share/keyrings", "Library/Keychains", ".mozilla", ".config/google-chrome",
-            "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "authorized_keys", ".env", ".env.*",
+            ".huggingface", ".cache/huggingface/token", ".cache/huggingface/stored_tokens", ".config/hub",
+            ".modal.toml", ".wandb-key", ".local/share/keyrings", "Library/Keychains", ".mozilla",
+            ".config/google-chrome", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "authorized_keys", ".env", ".env.*",
             "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssh",
         ),
         is_never_workspace=True,
@@ -47,9 +47,9 @@ PROTECTED_GROUPS = (
         "steers a coding agent, its permissions or the servers it starts",
         (
             ".panpan", ".config/panpan", ".claude", ".claude.json", ".mcp.json", ".codex", ".gemini", ".opencode",
-            ".config/opencode", "opencode.json", "opencode.jsonc", ".crush", ".crush.json", "crush.json", ".kimi", ".vibe",
-            ".agents", ".aider.conf.yml", ".continue", ".roo", ".roomodes", ".clinerules", ".cursor", ".windsurf", ".kiro",
-            ".qwen", ".goosehints", ".config/goose",
+            ".config/opencode", "opencode.json", "opencode.jsonc", ".crush", ".crush.json", "crush.json", ".kimi",
+            ".vibe", ".agents", ".aider.conf.yml", ".continue", ".roo", ".roomodes", ".clinerules", ".cursor",
+            ".windsurf", ".kiro", ".qwen", ".goosehints", ".config/goose",
         ),
     ),
     ProtectedGroup(
@@ -65,8 +65,8 @@ PROTECTED_GROUPS = (
         (
             ".profile", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".zshrc", ".zshenv",
             ".zprofile", ".zlogin", ".zlogout", ".oh-my-zsh", ".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".login",
-            ".logout", ".config/fish", ".config/nushell", ".inputrc", ".xprofile", ".xinitrc", ".xsession", ".xsessionrc",
-            ".pam_environment", ".tmux.conf", ".config/tmux", ".screenrc", ".config/environment.d",
+            ".logout", ".config/fish", ".config/nushell", ".inputrc", ".xprofile", ".xinitrc", ".xsession",
+            ".xsessionrc", ".pam_environment", ".tmux.conf", ".config/tmux", ".screenrc", ".config/environment.d",
             "/etc/profile", "/etc/profile.d", "/etc/environment", "/etc/bash.bashrc", "/etc/bashrc", "/etc/zsh",
             "/etc/zshrc", "/etc/zshenv", "/etc/zprofile", "/etc/ld.so.preload",
         ),

@@ -30,7 +30,7 @@ def read_regular_file(path: Path, *, max_bytes: int) -> bytes:
         ToolError: It is missing, not a regular file, too large, or may not be read.
     """
     try:
-        require_regular(path, os.stat(path))
+        require_regular(path, path.stat())
         # Non-blocking, since another kind of file may have taken its place, and some of /proc's "regular" files wait.
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
         try:

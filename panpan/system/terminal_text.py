@@ -1,16 +1,15 @@
 """Making text of models, tools and files harmless for the terminal.
 
-The rule: such text passes `clean_for_terminal` before it is shown, and `spelled_out` where a person has to judge it, as in
-a permission prompt.
+The rule: such text passes `clean_for_terminal` before it is shown, and `spelled_out` where a person has to judge it, as
+in a permission prompt.
 """
 
 import re
-import unicodedata
 
 _SEQUENCE = re.compile(
     r"""
     (?:\x1b\[|\x9b) [\x30-\x3f]* [\x20-\x2f]* [\x40-\x7e]              # CSI: colours, cursor, modes
-  | (?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]) [^\x07\x1b\x9c\n]* (?:\x07|\x1b\\|\x9c)  # OSC, DCS, SOS, PM, APC: closed strings
+  | (?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]) [^\x07\x1b\x9c\n]* (?:\x07|\x1b\\|\x9c)  # OSC, DCS, SOS, PM, APC
   | \x1b [\x20-\x2f]+ [\x30-\x7e]                                      # character sets and the like
   | \x1b [\x30-\x5a\x5c-\x7e]                                          # other two-byte sequences
     """,
@@ -20,14 +19,16 @@ _LINE_END = re.compile(r"\r\n?")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _DECEPTIVE = re.compile("[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb\U000e0000-\U000e007f]")
 """Changes the order of what is read, breaks lines unseen, or hides text: bidi controls (UAX 9), separators, tags."""
+_BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5") | {chr(n) for n in range(0xFE00, 0xFE10)}
+"""Letters, marks and variation selectors that count as printable and show nothing."""
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def clean_for_terminal(text: str) -> str:
     """Return `text` without anything that drives a terminal.
 
-    Escape sequences and control characters are dropped, except newline and tab; a carriage return becomes a newline; what
-    reorders or hides text is shown as `<U+202E>`; what cannot be encoded becomes U+FFFD.
+    Escape sequences and control characters are dropped, except newline and tab; a carriage return becomes a newline;
+    what reorders or hides text is shown as `<U+202E>`; what cannot be encoded becomes U+FFFD.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -47,11 +48,7 @@ def spelled_out(text: str) -> str:
 
 
 def _is_plain(char: str) -> bool:
-    if char in "\n\t ":
-        return True
-    return (
-        char.isprintable() and unicodedata.category(char) not in ("Cf", "Cs", "Zs", "Mn") or char == "\N{HANGUL FILLER}"
-    )
+    return char in "\n\t" or (char.isprintable() and char not in _BLANK_LETTERS)
 
 
 def _by_number(match: re.Match[str]) -> str:

@@ -13,6 +13,9 @@ import anyio
 GRACE_S = 3.0
 """What a turn gets to end itself after SIGTERM; the process is gone within 5 s."""
 
+TWICE_S = 2.0
+"""A second SIGINT within this time means the process and not the turn; a turn ends within it."""
+
 
 @dataclass(slots=True)
 class Received:
@@ -30,11 +33,12 @@ async def watch_signals(received: Received, *, interrupt: Callable[[], bool], st
         interrupt: Ends the turn that runs; returns whether there was one to end.
         stop: Ends everything; called once when the process has to end and no turn does it.
     """
-    has_interrupted = False
+    last_interrupt_at = float("-inf")
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
         async for number in signals:
-            if number == signal.SIGINT and not has_interrupted and interrupt():
-                has_interrupted = True
+            is_second = anyio.current_time() - last_interrupt_at < TWICE_S
+            if number == signal.SIGINT and not is_second and interrupt():
+                last_interrupt_at = anyio.current_time()
                 continue
             received.exit_code = 128 + number
             if number != signal.SIGINT and interrupt():

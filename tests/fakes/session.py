@@ -8,7 +8,7 @@ from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
 from panpan.services.sessions.fold import folded
 from panpan.services.sessions.log import SessionLog, read_records
-from panpan.services.sessions.session import Session, SessionParts
+from panpan.services.sessions.session import Session, SessionInfo, SessionParts
 from panpan.types.messages import Message
 from panpan.types.permission import Asker
 from tests.fakes.askers import yes
@@ -31,11 +31,18 @@ def session_in(
         log.parent_uuid = before.last_uuid
     return Session(
         SessionParts(
-            id="s1",
+            info=SessionInfo(
+                id="s1",
+                cwd=root,
+                model="scripted",
+                choice="scripted",
+                key_source="none",
+                permission_mode="default",
+                tools=[tool.name for tool in tools],
+            ),
             conversation=Conversation(messages=before.messages if before else ()),
             log=log,
             llm=llm,
-            model="scripted",
             tools={tool.name: tool for tool in tools},
             tool_context=context_in(root),
             hooks=hooks,

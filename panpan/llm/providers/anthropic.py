@@ -4,7 +4,7 @@ The rule: a reply is whole only when `message_stop` came; whatever else ends the
 blocks that are not known here are passed over, since the API adds new ones.
 """
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from functools import partial
 from typing import Any, get_args
@@ -14,8 +14,7 @@ from panpan.llm.prefix import Prefix
 from panpan.llm.providers import anthropic_request as wire
 from panpan.llm.reply import OpenBlock, ReplyBuilder
 from panpan.llm.sdk_clients import SdkClient, open_anthropic
-from panpan.llm.sse import ServerSentEvent
-from panpan.llm.transport import DEFAULT_IDLE_TIMEOUT_S, Transport, WholeReply
+from panpan.llm.transport import DEFAULT_IDLE_TIMEOUT_S, Transport, WholeReply, WireRead, drain, next_read
 from panpan.llm.wire_errors import read_error_body
 from panpan.llm.wire_event import read_event
 from panpan.llm.wire_history import WireHistory
@@ -66,16 +65,14 @@ class AnthropicProvider:
         body = self._body(request, options, is_stream=True)
         reply = AnthropicReply(ReplyBuilder(model=options.model, taken_ids=request.tool_use_ids), self._transport)
         async with aclosing(self._transport.stream("/v1/messages", body)) as reads:
-            async for read in reads:
-                if isinstance(read, WholeReply):
-                    reply.read_document(read.document)
-                else:
-                    reply.read(read)
+            while not reply.is_whole:
+                read = await next_read(reads, has_ended=False)
+                if read is None:
+                    raise StreamError(f"{self.name} ended the stream in the middle of the reply", provider=self.name)
+                reply.read(read)
                 for event in reply.builder.take():
                     yield event
-                if reply.is_whole:
-                    return
-        raise StreamError(f"{self.name} ended the stream in the middle of the reply", provider=self.name)
+            await drain(reads)
 
     async def count_tokens(self, request: ModelRequest, options: ModelOptions) -> int | None:
         body = self._body(request, options, is_stream=False)
@@ -104,13 +101,16 @@ class AnthropicReply:
         self._open_index: object = None
         self._stop_reason: StopReason | None = None
 
-    def read(self, events: Sequence[ServerSentEvent]) -> None:
-        """Read the events of one network read.
+    def read(self, read: WireRead) -> None:
+        """Read the events of one network read, or the document that came in their place.
 
         Raises:
             ProviderError: The server reports an error, or sends what is no JSON object.
         """
-        for event in events:
+        if isinstance(read, WholeReply):
+            self._document(read.document)
+            return
+        for event in read:
             document = read_event(event.data, provider=self._transport.provider)
             kind = document.get("type")
             if kind == "content_block_delta":
@@ -120,18 +120,18 @@ class AnthropicReply:
             if self.is_whole:
                 return
 
-    def read_document(self, document: dict[str, Any]) -> None:
+    def _document(self, document: dict[str, Any]) -> None:
         """Read a reply that came whole, as from a proxy that does not stream."""
+        if document.get("type") != "message":
+            raise ProviderError(
+                f"{self._transport.provider} answered with a document that is no message; check the base URL",
+                provider=self._transport.provider,
+            )
         self._message_start({"message": document})
         for index, block in enumerate(_list(document.get("content"))):
             self._block_start({"index": index, "content_block": block})
             self._block_stop()
         self._message_delta({"delta": document, "usage": document.get("usage")})
-        if not self.builder.is_started or document.get("type") != "message":
-            raise ProviderError(
-                f"{self._transport.provider} answered with a document that is no message; check the base URL",
-                provider=self._transport.provider,
-            )
         self._finish()
 
     def _delta(self, document: dict[str, Any]) -> None:

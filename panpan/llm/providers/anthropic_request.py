@@ -87,8 +87,7 @@ def encode_reply(message: AssistantMessage, *, model: str) -> bytes | None:
                 blocks.append({"type": "text", "text": text})
                 has_answer = True
             case ToolUseBlock():
-                tool_use = {"type": "tool_use", "id": wire_id(block.id, max_chars=MAX_ID_CHARS)}
-                blocks.append(tool_use | {"name": wire_tool_name(block.name), "input": block.input})
+                blocks.append(_tool_use(block))
                 has_answer = True
             case ThinkingBlock(signature=signature) if signature and message.model == model:
                 blocks.append({"type": "thinking", "thinking": block.thinking, "signature": signature})
@@ -152,6 +151,15 @@ def _user_blocks(message: UserSide) -> list[dict[str, Any]]:
             return [{"type": "text", "text": message.tagged_text}]
         case ToolResultMessage():
             return []
+
+
+def _tool_use(use: ToolUseBlock) -> dict[str, Any]:
+    return {
+        "type": "tool_use",
+        "id": wire_id(use.id, max_chars=MAX_ID_CHARS),
+        "name": wire_tool_name(use.name),
+        "input": {} if use.input_error else use.input,
+    }
 
 
 def _tool_result(result: ToolResultBlock) -> dict[str, Any]:

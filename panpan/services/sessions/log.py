@@ -87,7 +87,9 @@ class SessionLog:
             raise SessionError(f"the session log {self.path} may not be on disk: {error.strerror}") from error
 
     def close(self) -> None:
-        """Give the file back; the lock goes with it."""
+        """Give the file back; the lock goes with it. A session in which nothing was said leaves no file."""
+        if os.fstat(self._fd).st_size == 0:
+            self.path.unlink(missing_ok=True)
         os.close(self._fd)
 
     def _write(self, line: bytes) -> None:

@@ -4,9 +4,10 @@ The session owns the tasks for its whole life and a turn is one of them; `submit
 recorded before it is passed on, so that what a face has shown is on disk.
 """
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from time import perf_counter
 from typing import Any, Self
 
@@ -34,25 +35,42 @@ from panpan.types.content import TextBlock
 from panpan.types.events import BlockStarted, Event, ReplyStarted, TextDelta, TurnEnded
 from panpan.types.llm import ModelClient
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
-from panpan.types.permission import Asker
+from panpan.types.permission import Asker, PermissionMode
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """What a face may want to say about a session."""
+
+    id: str
+    cwd: Path
+    model: str
+    choice: str
+    """Which model was chosen and why, on one line."""
+    key_source: str
+    """Where the key came from, such as a variable's name; never the key."""
+    permission_mode: PermissionMode
+    tools: Sequence[str]
+    """Names of the tools that the model may call."""
+    is_resumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SessionParts:
     """What a session is made of; `app.py` puts it together."""
 
-    id: str
+    info: SessionInfo
     conversation: Conversation
     log: SessionLog
     llm: ModelClient
-    model: str
-    """Name of the model, for faces and for a reply that was cut short."""
     tools: Mapping[str, Tool[Any]]
     tool_context: ToolContext
     hooks: Sequence[Hook]
     ask: Asker
     max_rounds: int
-    on_close: Sequence[Callable[[], Any]] = ()
+    start_record: Mapping[str, Any] | None = None
+    """Opens the log of a new session, with its first message."""
+    on_close: Sequence[Callable[[], Awaitable[None]]] = ()
     """Awaited in order when the session ends."""
 
 
@@ -65,7 +83,7 @@ class Session(AsyncContextManagerMixin):
 
     def __init__(self, parts: SessionParts) -> None:
         self.parts = parts
-        self.id = parts.id
+        self.info = parts.info
         self.conversation = parts.conversation
         self.totals = TurnTotals()
         """What the newest turn has used."""
@@ -132,6 +150,7 @@ class Session(AsyncContextManagerMixin):
         with send:
             try:
                 with scope:
+                    self._open_log()
                     self._keep(prompt)
                     turn = Turn(parts.llm, executor, parts.hooks, parts.max_rounds)
                     async with executor, aclosing(query(self.conversation, turn)) as events:
@@ -157,7 +176,7 @@ class Session(AsyncContextManagerMixin):
         """Answer what is open, tell the hooks, and make the log durable; bounded, and not stopped by a cancel."""
         with move_on_after(CLEANUP_S, shield=True):
             try:
-                if is_interrupted and (reply := partial.message(self.parts.model)) is not None:
+                if is_interrupted and (reply := partial.message(self.info.model)) is not None:
                     self._keep(reply)
                 self._keep(
                     *(
@@ -172,6 +191,10 @@ class Session(AsyncContextManagerMixin):
                 await to_thread.run_sync(self.parts.log.sync)
             except Exception as error:
                 failure.append(error)
+
+    def _open_log(self) -> None:
+        if self.parts.log.parent_uuid is None and self.parts.start_record is not None:
+            self.parts.log.append(self.parts.start_record)
 
     def _keep(self, *messages: Message) -> None:
         """Add messages to the conversation, all of them, and then to the log, which may be full."""

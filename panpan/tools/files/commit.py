@@ -1,8 +1,8 @@
 """Putting changes onto the disk: one file atomically, several all or nothing as far as a file system allows.
 
 Everything is computed before the first write. If a later write fails, the earlier ones are taken back, and the error
-says exactly what stands then. The thread that writes is waited for even when the turn is cancelled, so that what happened
-is always known.
+says exactly what stands then. The thread that writes is waited for even when the turn is cancelled, so that what
+happened is always known.
 """
 
 from collections.abc import Sequence

@@ -18,6 +18,7 @@ _BOMS: tuple[tuple[bytes, str, str], ...] = (
     (codecs.BOM_UTF16_LE, "utf-16-le", "UTF-16 LE with BOM"),
     (codecs.BOM_UTF16_BE, "utf-16-be", "UTF-16 BE with BOM"),
 )
+_UNREADABLE = re.compile("[\0\ud800-\udfff]")
 _SNIFFED_BYTES = 8192
 _CONTROLS = frozenset(range(0x20)) - set(b"\t\n\v\f\r\b\x1b")
 _MOST_CONTROLS = 0.1
@@ -90,9 +91,13 @@ class FileText:
 
     @property
     def readable(self) -> str:
-        """The text with its damaged bytes and NULs replaced by a character that can be sent and shown."""
-        text = self.text.replace("\0", "\ufffd")
-        return re.sub("[\udc80-\udcff]", "\ufffd", text) if self.encoding.is_damaged else text
+        """The text as it can be sent and shown."""
+        return readable(self.text)
+
+
+def readable(text: str) -> str:
+    """Return `text` with NULs and damaged bytes replaced by U+FFFD, so that it can be sent and shown."""
+    return _UNREADABLE.sub("\ufffd", text)
 
 
 def is_binary(data: bytes) -> bool:

@@ -1,11 +1,12 @@
 """Applying the hunks of a patch to the text of a file: each where its lines are, exactly and nowhere else.
 
-Every hunk is matched against the file as it was, so their order does not matter unless a place is ambiguous. Line numbers
-and anchors decide only between exact matches. Lines that a hunk keeps are the file's own, with their line breaks.
+Every hunk is matched against the file as it was, so their order does not matter unless a place is ambiguous. Line
+numbers and anchors decide only between exact matches. Lines that a hunk keeps are the file's own, with their breaks.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from panpan.errors import ToolError
 from panpan.tools.files.file_text import FileText
@@ -148,16 +149,14 @@ class _Matcher:
             following = [at for at in matches if at >= self._after]
             matches = following if self._after and len(following) == 1 else matches
         if len(matches) > 1:
-            listed = ", ".join(str(at + 1) for at in matches[:_MAX_LISTED_LINES])
             raise ToolError(
-                f"{self._name(hunk)} is ambiguous: its lines occur {len(matches)} times, at lines {listed}"
-                f"{' …' if len(matches) > _MAX_LISTED_LINES else ''}; give more context lines, or a line above them "
-                "after @@"
+                f"{self._name(hunk)} is ambiguous: its lines occur {len(matches)} times, at {_listed(matches)}; "
+                "give more context lines, or after @@ a line above them"
             )
         return matches[0]
 
     def _below_anchors(self, hunk: Hunk, matches: list[int]) -> list[int]:
-        """Return the matches in the blocks that the anchors name, or else those below them."""
+        """Return the matches in the blocks that the anchors name; a single one only has to lie below."""
         blocks = [range(len(self._lines))]
         for anchor in hunk.anchors:
             starts = [at for block in blocks for at in block if self._texts[at].strip().startswith(anchor)]
@@ -165,18 +164,19 @@ class _Matcher:
                 raise ToolError(f"{self._name(hunk)}: there is no line {anchor!r} in {self._shown}, which follows @@")
             blocks = [range(at, self._end_of_block(at)) for at in dict.fromkeys(starts)]
         within = [at for at in matches if any(at in block for block in blocks)]
-        below = within or [at for at in matches if at >= blocks[0].start]
-        if not below:
-            raise ToolError(
-                f"{self._name(hunk)}: its lines are at line {matches[0] + 1}, which is not below {hunk.anchors[-1]!r}"
-            )
-        return below
+        if within or (len(matches) == 1 and matches[0] >= blocks[0].start):
+            return within or matches
+        raise ToolError(
+            f"{self._name(hunk)} was not found below {hunk.anchors[-1]!r}; its lines are at "
+            f"{_listed(matches)}, outside that block"
+        )
 
     def _end_of_block(self, start: int) -> int:
         """Return where lines that are indented deeper than line `start` end."""
         depth = _indent(self._texts[start])
         for at in range(start + 1, len(self._texts)):
-            if self._texts[at].strip() and _indent(self._texts[at]) <= depth:
+            text = self._texts[at].strip()
+            if text and text[0] not in "()[]{}" and _indent(self._texts[at]) <= depth:  # ") -> int:" goes on
                 return at
         return len(self._texts)
 
@@ -190,6 +190,11 @@ class _Matcher:
 
     def _name(self, hunk: Hunk) -> str:
         return f"the hunk at line {hunk.patch_line} of the patch, for {self._shown},"
+
+
+def _listed(places: Sequence[int]) -> str:
+    listed = ", ".join(str(at + 1) for at in places[:_MAX_LISTED_LINES])
+    return f"line{'s' * (len(places) > 1)} {listed}{' …' * (len(places) > _MAX_LISTED_LINES)}"
 
 
 def _indent(line: str) -> int:
@@ -224,7 +229,7 @@ def _runs(hunk: Hunk, place: int) -> Iterator[_Run]:
 
 def _ordered(runs: Sequence[_Run], shown: str) -> list[_Run]:
     ordered = sorted(runs, key=lambda run: (run.start, run.end))
-    for before, after in zip(ordered, ordered[1:], strict=False):
+    for before, after in pairwise(ordered):
         if after.start < before.end or (after.start == before.start and after.hunk is not before.hunk):
             raise ToolError(
                 f"the hunks at lines {before.hunk.patch_line} and {after.hunk.patch_line} of the patch change the same "

@@ -44,7 +44,7 @@ class Hunk:
     @property
     def is_literal_about_breaks(self) -> bool:
         r"""Whether it tells "\r\n" from "\n": some of its lines have a "\r" and some have none."""
-        return len({line.has_cr for line in self.lines}) > 1
+        return len({line.has_cr for line in self.lines if not line.is_unterminated}) > 1
 
     @property
     def is_explicit_about_end(self) -> bool:
@@ -75,7 +75,7 @@ class HunkDraft:
     old_start: int | None = None
     is_at_end: bool = False
     lines: list[HunkLine] = field(default_factory=list)
-    loose_blanks: int = 0
+    loose_blanks: list[HunkLine] = field(default_factory=list)
     """Lines at the end that have not even a mark: context if more follows, else the patch's own spacing."""
 
     def read_header(self, line: str) -> None:
@@ -90,7 +90,7 @@ class HunkDraft:
     def add(self, line: str) -> bool:
         r"""Take in one line of the patch; False where it cannot belong to a hunk."""
         if line in {"", "\r"}:
-            self.loose_blanks += 1
+            self.loose_blanks.append(HunkLine(" ", "", has_cr=bool(line)))
             return True
         text = line[1:]
         if line.startswith("\\") and self.lines:
@@ -99,9 +99,8 @@ class HunkDraft:
         mark = _MARKS.get(line[0])
         if mark is None:
             return False
-        self.lines += [HunkLine(" ", "")] * self.loose_blanks
-        self.loose_blanks = 0
-        self.lines.append(HunkLine(mark, text.removesuffix("\r"), has_cr=text.endswith("\r")))
+        self.lines += [*self.loose_blanks, HunkLine(mark, text.removesuffix("\r"), has_cr=text.endswith("\r"))]
+        self.loose_blanks = []
         return True
 
     def finished(self) -> Hunk:

@@ -1,7 +1,7 @@
 """Glob patterns as regular expressions: `*` and `?` within one name, `**` across folders, `[…]`, and `{a,b}`.
 
-The rule: the meaning is that of ripgrep and .gitignore, and a match costs time in proportion to the path. No pattern can
-make it run away: a star that has found its first fit never tries another, which changes nothing for globs.
+The rule: the meaning is that of ripgrep and .gitignore, and no pattern can make a match run away: a star that has found
+its first fit never tries another, which changes nothing for globs.
 """
 
 import re

@@ -1,7 +1,7 @@
 """What .gitignore files exclude, judged the way ripgrep does it while it walks down a tree.
 
-The rule: an entry is judged by its own path only. That the folder above it is excluded is seen by never going down there,
-so a folder that was asked for by name is searched although its parent excludes it.
+The rule: an entry is judged by its own path only. That the folder above it is excluded is seen by never going down
+there, so a folder that was asked for by name is searched although its parent excludes it.
 """
 
 import re

@@ -1,7 +1,7 @@
 r"""Regular expressions as ripgrep reads them, for Python's `re`: what both know, as far as it can be translated.
 
-The rule: what cannot be translated is refused with a sentence, never guessed at, since a pattern that means something else
-finds the wrong lines.
+The rule: what cannot be translated is refused with a sentence, never guessed at, since a pattern that means something
+else finds the wrong lines.
 """
 
 import re

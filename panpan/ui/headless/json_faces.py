@@ -1,9 +1,10 @@
 """The formats for programs: one object at the end, or a line for each message and event."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from panpan.services.sessions.session import SessionInfo
 from panpan.types.events import (
     BlockFinished,
     BlockStarted,
@@ -60,20 +61,17 @@ class StreamJsonFace(JsonFace):
 
     Args:
         out: Standard output.
-        session_id: Written into each line.
-        init: Makes the first line; called once the session is open.
+        info: What the first line tells of the session.
         has_partial_messages: Whether deltas are printed, too.
     """
 
-    def __init__(
-        self, out: StdoutWriter, session_id: str, init: Callable[[], Mapping[str, Any]], *, has_partial_messages: bool
-    ) -> None:
-        super().__init__(out, session_id)
-        self._init = init
+    def __init__(self, out: StdoutWriter, info: SessionInfo, *, has_partial_messages: bool) -> None:
+        super().__init__(out, info.id)
+        self._info = info
         self._has_partial_messages = has_partial_messages
 
     async def begin(self) -> None:
-        await self._print(self._init())
+        await self._print(wire.init_line(self._info))
 
     async def show(self, event: Event) -> None:
         if self._has_partial_messages and isinstance(

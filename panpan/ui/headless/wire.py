@@ -7,7 +7,9 @@ Names and shapes are those of Claude Code's `stream-json`
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from panpan import __version__
 from panpan.core.turn_totals import TurnTotals
+from panpan.services.sessions.session import SessionInfo
 from panpan.types.content import ToolUseBlock
 from panpan.types.events import (
     BlockFinished,
@@ -23,27 +25,25 @@ from panpan.types.ids import new_id
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, Usage, UserMessage
 
 
-def init_line(
-    session_id: str, *, cwd: str, tools: Sequence[str], model: str, permission_mode: str, version: str, key_source: str
-) -> dict[str, Any]:
+def init_line(info: SessionInfo) -> dict[str, Any]:
     """Return the first line: what the session is made of."""
     return {
         "type": "system",
         "subtype": "init",
-        "session_id": session_id,
+        "session_id": info.id,
         "uuid": new_id(),
-        "cwd": cwd,
-        "tools": list(tools),
+        "cwd": str(info.cwd),
+        "tools": list(info.tools),
         "mcp_servers": [],
-        "model": model,
-        "permissionMode": permission_mode,
+        "model": info.model,
+        "permissionMode": info.permission_mode,
         "slash_commands": [],
         "agents": [],
         "skills": [],
         "plugins": [],
         "output_style": "default",
-        "apiKeySource": key_source,
-        "panpan_version": version,
+        "apiKeySource": info.key_source,
+        "claude_code_version": __version__,
     }
 
 

@@ -1,0 +1,148 @@
+"""What `panpan doctor` looks at: each check finds out one thing and says why it matters.
+
+Nothing of the project is run, no key is shown, and nothing is changed. A check that cannot find out says so; only what
+keeps panpan from working is `broken`.
+"""
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import panpan
+from panpan.config.keys import shown
+from panpan.config.locations import Locations
+from panpan.config.sources import Loaded, load_settings
+from panpan.config.vendors import VENDORS
+from panpan.errors import ConfigError
+
+Status: TypeAlias = Literal["ok", "note", "missing", "broken"]
+
+OLDEST_PYTHON = (3, 11)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What was found about one thing."""
+
+    name: str
+    status: Status
+    found: str
+    """What is there."""
+    advice: str = ""
+    """Why it matters, or what to do; empty where all is well."""
+
+
+def check_python() -> Check:
+    """The interpreter that runs panpan."""
+    found = f"{platform.python_version()} ({sys.executable})"
+    if sys.version_info[:2] < OLDEST_PYTHON:
+        return Check("python", "broken", found, f"panpan needs {'.'.join(map(str, OLDEST_PYTHON))} or newer")
+    return Check("python", "ok", found)
+
+
+def check_panpan() -> Check:
+    """The panpan that runs."""
+    folder = Path(panpan.__file__).parent
+    return Check("panpan", "ok", f"{panpan.__version__} ({folder})")
+
+
+def check_system() -> Check:
+    """The operating system; Windows itself is not supported."""
+    found = platform.platform()
+    if sys.platform not in ("linux", "darwin"):
+        return Check("system", "broken", found, "panpan runs on Linux and macOS, and on Windows inside WSL")
+    return Check("system", "ok", found)
+
+
+def check_terminal(env: Mapping[str, str]) -> Check:
+    """Where panpan would ask and answer."""
+    streams = {"input": sys.stdin, "output": sys.stdout}
+    closed = [name for name, stream in streams.items() if stream is None or not stream.isatty()]
+    if closed:
+        return Check("terminal", "note", f"{' and '.join(closed)} not a terminal", "panpan runs headless like this")
+    size = shutil.get_terminal_size()
+    encoding = sys.stdout.encoding.lower()
+    found = f"{env.get('TERM') or 'TERM not set'}, {size.columns}x{size.lines}, {encoding}"
+    if encoding.replace("-", "") != "utf8":
+        return Check("terminal", "note", found, "text may look broken; set LANG to a UTF-8 locale such as C.UTF-8")
+    return Check("terminal", "ok", found)
+
+
+def check_home(home: Path) -> Check:
+    """The folder with sessions, settings and logs."""
+    found = str(home)
+    try:
+        status = home.stat()
+    except FileNotFoundError:
+        return _check_place_of_home(home)
+    except OSError as exc:
+        return Check("home", "broken", found, f"{exc.strerror}; set PANPAN_HOME to a folder of yours")
+    if not home.is_dir() or not os.access(home, os.R_OK | os.W_OK | os.X_OK):
+        return Check("home", "broken", found, "it must be a folder that you may write; set PANPAN_HOME to one")
+    if status.st_uid != os.geteuid():
+        return Check("home", "broken", found, "it belongs to another user; set PANPAN_HOME to a folder of yours")
+    if status.st_mode & 0o077:
+        return Check("home", "note", found, f"other users may look into it; run: chmod 700 {shown(home)}")
+    return Check("home", "ok", found)
+
+
+def _check_place_of_home(home: Path) -> Check:
+    above = next(folder for folder in home.parents if folder.exists())
+    if above.is_dir() and os.access(above, os.W_OK | os.X_OK):
+        return Check("home", "ok", f"{home} (made with the first session)")
+    return Check("home", "broken", f"{home} cannot be made", "set PANPAN_HOME to a folder that you may write")
+
+
+def check_settings(locations: Locations, env: Mapping[str, str]) -> tuple[list[Check], Loaded | None]:
+    """The settings files, and what they make; None where they are broken."""
+    try:
+        loaded = load_settings(locations.project_root, env, {}, locations)
+    except ConfigError as exc:
+        advice = "mend it; panpan does not start with settings that it cannot read"
+        return [Check("settings", "broken", str(exc), advice)], None
+    files = [
+        Check("settings", "ok", f"{source.place} ({_OWNERS[source.kind]})") for source in loaded.sources if source.file
+    ]
+    warnings = [Check("settings", "note", warning) for warning in loaded.warnings]
+    none = Check("settings", "ok", f"no file; yours would be {locations.user_settings}")
+    return [*(files or [none]), *warnings], loaded
+
+
+_OWNERS: Mapping[str, str] = {"user": "yours", "project": "the project's", "local": "yours for this project"}
+
+
+def check_keys(loaded: Loaded, env: Mapping[str, str]) -> list[Check]:
+    """Which keys are there, by the name of what holds them."""
+    names = list(dict.fromkeys(_key_places(loaded, env)))
+    if names:
+        return [Check("key", "ok", name) for name in names]
+    advice = "set ANTHROPIC_API_KEY or OPENAI_API_KEY, or PANPAN_API_KEY with PANPAN_MODEL; a local server needs none"
+    return [Check("key", "missing", "no key is set", advice)]
+
+
+def _key_places(loaded: Loaded, env: Mapping[str, str]) -> Iterator[str]:
+    settings = loaded.settings
+    if settings.api_key is not None:
+        yield loaded.origins["api_key"].place
+    variables = [settings.api_key_env, *(variable for vendor in VENDORS for variable in vendor.key_variables)]
+    for name, provider in settings.providers.items():
+        if provider.api_key is not None:
+            yield f"a key for {name} in your settings"
+        variables.append(provider.api_key_env)
+    yield from (variable for variable in variables if variable and env.get(variable, "").strip())
+
+
+def check_proxy(env: Mapping[str, str]) -> list[Check]:
+    """Variables that lead requests elsewhere; their values may hold passwords, so only names are told."""
+    names = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
+    present = [name for name in names if env.get(name) or env.get(name.lower())]
+    checks = [Check("network", "ok", f"requests follow {', '.join(present)}")] if present else []
+    certificates = env.get("SSL_CERT_FILE")
+    if certificates and not Path(certificates).is_file():
+        checks.append(Check("network", "broken", f"SSL_CERT_FILE names no file: {certificates}", "requests will fail"))
+    return checks

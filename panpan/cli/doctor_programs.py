@@ -1,0 +1,119 @@
+"""What `panpan doctor` finds out about other programs: git, ripgrep, bash, a sandbox, a browser.
+
+A program that lies in the project is never run, not even for its version: whoever wrote the repository wrote it.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from panpan.cli.doctor_checks import Check
+from panpan.errors import ToolError
+from panpan.system.canonical import canonical_path, is_below
+from panpan.system.process import capture, child_environment
+
+_TIMEOUT_S = 5.0
+
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge")
+_MAC_BROWSERS = (
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+    "/Applications/Microsoft Edge.app/Contents/MacOS/Microsoft Edge",
+)
+
+_LANDLOCK_CREATE_RULESET = 444
+"""Number of the system call on every architecture of Linux (landlock_create_ruleset(2))."""
+
+
+class Programs:
+    """The programs on the user's path that the project cannot have put there.
+
+    Args:
+        env: The environment; its `PATH` counts.
+        project_root: Canonical folder whose programs are passed over.
+    """
+
+    def __init__(self, env: Mapping[str, str], project_root: Path) -> None:
+        entries = env.get("PATH", os.defpath).split(os.pathsep)
+        self._folders = [
+            entry for entry in entries if Path(entry).is_absolute() and not self._is_in(entry, project_root)
+        ]
+
+    @staticmethod
+    def _is_in(entry: str, project_root: Path) -> bool:
+        try:
+            return is_below(canonical_path(Path(entry)), project_root)
+        except ToolError:  # no path that leads anywhere
+            return True
+
+    def find(self, name: str, *, beside: Path | None = None) -> str | None:
+        """Return the absolute path of the program, or None; one in the folder `beside` comes first."""
+        folders = [str(beside), *self._folders] if beside else self._folders
+        return next((found for folder in folders if (found := shutil.which(name, path=folder))), None)
+
+    async def check(self, name: str, why: str, *, program: str | None = None, beside: Path | None = None) -> Check:
+        """Return whether a program is there and starts, with the first line of its `--version`.
+
+        Args:
+            name: What the check is called, and the program, where `program` is not given.
+            why: What panpan cannot do without it.
+            program: The name of its file.
+            beside: A folder to look in before all others.
+        """
+        path = self.find(program or name, beside=beside)
+        if path is None:
+            return Check(name, "missing", "not found", why)
+        version = await _first_line([path, "--version"])
+        if version is None:
+            return Check(name, "missing", f"{path} does not start", why)
+        return Check(name, "ok", f"{version} ({path})")
+
+    async def check_sandbox(self) -> list[Check]:
+        """Return what could keep commands in bounds; this version runs them without."""
+        if sys.platform != "linux":
+            return [Check("sandbox", "note", "none on this system", "commands run with all your rights once allowed")]
+        checks = [await self._check_bubblewrap()]
+        version = landlock_version()
+        status, found = ("ok", f"version {version} of its interface") if version else ("missing", "not in this kernel")
+        return [*checks, Check("landlock", status, found, "" if version else "a second kind of sandbox, of the kernel")]
+
+    async def _check_bubblewrap(self) -> Check:
+        path = self.find("bwrap")
+        why = "commands run with all your rights once allowed; install the package bubblewrap for a sandbox later"
+        if path is None:
+            return Check("bubblewrap", "missing", "not found", why)
+        true = self.find("true") or "/bin/true"
+        command = [path, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-all", "--", true]
+        if await _first_line(command) is None:
+            return Check("bubblewrap", "missing", f"{path} cannot start here", "user namespaces may be switched off")
+        return Check("bubblewrap", "ok", f"{path} starts; panpan does not use it yet")
+
+    def check_browser(self) -> Check:
+        """Return the browser that fetching pages would use; it is not started."""
+        found = next((path for name in _BROWSERS if (path := self.find(name))), None)
+        found = found or next((path for path in _MAC_BROWSERS if Path(path).is_file()), None)
+        if found is None:
+            return Check("browser", "missing", "no Chromium or Chrome", "only pages that need JavaScript will want one")
+        return Check("browser", "ok", found)
+
+
+async def _first_line(command: Sequence[str]) -> str | None:
+    """Return the first line that a program prints, or None where it cannot be run or fails."""
+    try:
+        ended = await capture(command, cwd=Path("/"), env=child_environment(), timeout_s=_TIMEOUT_S, max_bytes=100_000)
+    except ToolError:
+        return None
+    if ended.exit_code != 0 or ended.timed_out:
+        return None
+    return ended.stdout.decode(errors="replace").partition("\n")[0].strip()
+
+
+def landlock_version() -> int:
+    """Return the version of the kernel's Landlock interface, or 0 where it has none; asking changes nothing."""
+    import ctypes
+
+    libc = ctypes.CDLL(None)
+    version: int = libc.syscall(_LANDLOCK_CREATE_RULESET, None, 0, 1)
+    return max(version, 0)

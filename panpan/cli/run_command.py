@@ -1,0 +1,191 @@
+"""`panpan` without a subcommand: from the options to a session and the face that shows it."""
+
+import os
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, ExitStack
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import anyio
+import click
+
+from panpan import __version__
+from panpan.app import open_session
+from panpan.cli.failures import say
+from panpan.core.turn_totals import TurnTotals
+from panpan.errors import ConfigError, PanpanError
+from panpan.services.sessions.session import Session
+from panpan.types.ids import new_id
+from panpan.types.messages import UserMessage
+from panpan.types.permission import Asker
+from panpan.ui.headless.face import HeadlessFace
+from panpan.ui.headless.outcome import outcome_of_error
+from panpan.ui.stdout import StdoutWriter
+
+SETTING_BY_OPTION = {
+    "model": "model",
+    "provider": "provider",
+    "base_url": "base_url",
+    "api_key": "api_key",
+    "thinking": "thinking",
+    "thinking_budget": "thinking_budget_tokens",
+    "effort": "effort",
+    "permission_mode": "permission.mode",
+    "allowed_tools": "permission.allow",
+    "disallowed_tools": "permission.deny",
+    "additional_directories": "additional_directories",
+    "max_turns": "max_rounds",
+    "max_budget_usd": "max_budget_usd",
+}
+"""Options that are settings, too."""
+
+Options = dict[str, Any]
+
+
+def run(options: Options) -> int:
+    """Run a headless turn or the interactive loop, and return the exit code.
+
+    Raises:
+        PanpanError: It could not begin.
+        click.UsageError: Options contradict each other.
+    """
+    _check(options)
+    started_at = perf_counter()
+    out = StdoutWriter(sys.stdout)
+    try:
+        with ExitStack() as stack:
+            if options["debug"]:
+                _start_debug_log(options, stack)
+            if is_headless(options):
+                return anyio.run(_run_headless, options, out)
+            return anyio.run(_run_interactive, options, out)
+    except PanpanError as error:
+        if options["output_format"] != "text":
+            anyio.run(_print_failed_start, error, out, perf_counter() - started_at)
+        raise
+
+
+def is_headless(options: Options) -> bool:
+    """Return whether there is no person at the other end."""
+    return (
+        options["prompt"] is not None
+        or options["output_format"] != "text"
+        or options["input_format"] != "text"
+        or not sys.stdin
+        or not sys.stdin.isatty()
+    )
+
+
+def _check(options: Options) -> None:
+    if options["continues"] and options["resume"]:
+        raise click.UsageError("-c and -r exclude each other")
+    if options["include_partial_messages"] and options["output_format"] != "stream-json":
+        raise click.UsageError("--include-partial-messages goes with --output-format stream-json")
+    if options["input_format"] == "stream-json" and options["output_format"] != "stream-json":
+        raise click.UsageError("--input-format stream-json goes with --output-format stream-json")
+    if options["input_format"] == "stream-json" and options["prompt"]:
+        raise click.UsageError("-p TEXT and --input-format stream-json exclude each other")
+
+
+def _opening(
+    options: Options, *, ask: Asker | None, is_attended: bool, warn: Callable[[str], None]
+) -> AbstractAsyncContextManager[Session]:
+    overrides = {key: options[name] for name, key in SETTING_BY_OPTION.items()}
+    for key in ("permission.allow", "permission.deny"):
+        overrides[key] = tuple(rule for text in overrides[key] for rule in _rules(text))
+    if options["thinking_budget"] is not None and options["thinking"] is None:
+        overrides["thinking"] = True
+    return open_session(
+        Path(options["cwd"] or "."),
+        overrides=overrides,
+        continues=options["continues"],
+        resume=options["resume"],
+        system_prompt=options["system_prompt"],
+        append_system_prompt=options["append_system_prompt"],
+        ask=ask,
+        says_yes=options["says_yes"],
+        is_attended=is_attended,
+        warn=warn,
+    )
+
+
+def _rules(text: str) -> list[str]:
+    from panpan.services.permissions.rules import split_rules
+
+    return split_rules(text)
+
+
+async def _run_headless(options: Options, out: StdoutWriter) -> int:
+    from panpan.ui.headless.prompts import prompt_of_text, prompts_of_json_lines
+    from panpan.ui.headless.run import run_headless
+
+    async def one_prompt() -> AsyncGenerator[UserMessage, None]:
+        has_pipe = sys.stdin is not None and not sys.stdin.isatty()
+        yield await prompt_of_text(options["prompt"], has_pipe=has_pipe)
+
+    prompts = one_prompt() if options["input_format"] == "text" else prompts_of_json_lines()
+    warn = (lambda _: None) if options["quiet"] else say
+    opening = _opening(options, ask=None, is_attended=False, warn=warn)
+    return await run_headless(opening, prompts, lambda session: _face(options, session, out), say)
+
+
+def _face(options: Options, session: Session, out: StdoutWriter) -> HeadlessFace:
+    if options["output_format"] == "json":
+        from panpan.ui.headless.json_faces import JsonFace
+
+        return JsonFace(out, session.info.id)
+    if options["output_format"] == "stream-json":
+        from panpan.ui.headless.json_faces import StreamJsonFace
+
+        return StreamJsonFace(out, session.info, has_partial_messages=options["include_partial_messages"])
+    from panpan.ui.headless.text import TextFace
+
+    shows_progress = options["verbose"] or (sys.stderr.isatty() and not options["quiet"])
+    return TextFace(out, (lambda line: click.echo(line, err=True)) if shows_progress else None)
+
+
+async def _run_interactive(options: Options, out: StdoutWriter) -> int:
+    from panpan.ui.line_asker import LineAsker
+    from panpan.ui.line_loop import run_line_loop
+    from panpan.ui.line_reader import LineReader
+
+    lines = LineReader()
+    has_colour = out.is_terminal and "NO_COLOR" not in os.environ
+    opening = _opening(options, ask=LineAsker(out, lines), is_attended=True, warn=say)
+    return await run_line_loop(opening, out, lines, has_colour=has_colour)
+
+
+async def _print_failed_start(error: PanpanError, out: StdoutWriter, duration_s: float) -> None:
+    """Print the result object of a run that never had a session."""
+    import json
+
+    from panpan.ui.headless.wire import result_line
+
+    outcome = outcome_of_error(error)
+    line = result_line(
+        new_id(),
+        subtype=outcome.subtype,
+        result="",
+        stop_reason=None,
+        totals=TurnTotals(),
+        duration_s=duration_s,
+        errors=[outcome.error],
+    )
+    await out.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def _start_debug_log(options: Options, stack: ExitStack) -> None:
+    from panpan.cli.debug_log import debug_log
+    from panpan.config.known_secrets import known_secrets
+    from panpan.config.locations import Locations
+    from panpan.system.redact import Redactor
+
+    try:
+        locations = Locations.find(Path(options["cwd"] or "."), os.environ)
+        keys = known_secrets(os.environ) | ({options["api_key"]} if options["api_key"] else set())
+        log = stack.enter_context(debug_log(locations.debug_folder, Redactor(keys)))
+    except OSError as error:
+        raise ConfigError(f"the debug log cannot be written: {error.strerror}") from error
+    say(f"panpan {__version__} writes its debug log to {log.path}")

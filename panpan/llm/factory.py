@@ -1,0 +1,215 @@
+"""From settings and environment to a client that can be asked.
+
+No SDK is imported here, nothing is sent, and no file is read but a cassette: the provider does the rest when it is first
+asked.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from panpan.config.models import ModelFacts
+from panpan.llm.model_choice import Chooser, NamedProvider, ProviderKind, Wish, merged
+from panpan.llm.model_keys import key_for
+from panpan.types.llm import Effort, ModelOptions, Provider
+
+if TYPE_CHECKING:
+    from panpan.config.settings import Settings
+    from panpan.config.sources import Loaded
+    from panpan.llm.client import LLMClient
+
+DEFAULT_OUTPUT_TOKENS = 32_000
+"""Longest reply that is asked for unless the settings say otherwise: some servers count it against the rate limit before
+a word is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedModel:
+    """A model, where it is and how it is reached; ready for `create_client`."""
+
+    provider: str
+    kind: ProviderKind
+    model: str
+    """Its name as the provider knows it."""
+    base_url: str
+    """Address of the server; the path of the tape for a cassette."""
+    facts: ModelFacts
+    reason: str
+    """Why this one, on one line, for faces."""
+    key_place: str = ""
+    """Where the key was found; empty where none is sent."""
+    api_key: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerWishes:
+    """How the model should answer, as the settings say it."""
+
+    max_output_tokens: int | None = None
+    """None: as much as is sensible."""
+    thinking_budget_tokens: int | None = None
+    """None: no extended thinking."""
+    effort: Effort | None = None
+    temperature: float | None = None
+    max_tries: int | None = None
+    """None: the client's own."""
+    idle_timeout_s: float | None = None
+    """None: the provider's own."""
+
+
+def resolve_model(
+    wishes: Sequence[Wish],
+    env: Mapping[str, str],
+    *,
+    providers: Mapping[str, NamedProvider] | None = None,
+    aliases: Mapping[str, str] | None = None,
+) -> ResolvedModel:
+    """Decide which model is asked, where and with which key.
+
+    Args:
+        wishes: What the sources of settings say, weakest first, none of them a file of the project.
+        env: The environment.
+        providers: Providers from the user's settings.
+        aliases: Aliases from the user's settings.
+
+    Raises:
+        NoModelError: Nothing says which; a face can offer what `local_servers` finds.
+        ConfigError: What was said does not lead to a model; says what to set.
+    """
+    chooser = Chooser(providers or {}, aliases or {}, env)
+    destination = chooser.destination(merged(wishes))
+    key = key_for(destination, wishes, chooser, env)
+    headers = {**(destination.named.headers if destination.named else {}), **key.headers}
+    return ResolvedModel(
+        provider=destination.provider,
+        kind=destination.kind,
+        model=destination.model,
+        base_url=destination.base_url,
+        facts=destination.facts,
+        reason=f"{destination.model} at {destination.provider} ({destination.base_url}), since {destination.reason}",
+        key_place=key.place,
+        api_key=key.text,
+        headers=headers,
+    )
+
+
+def resolve_from(loaded: "Loaded", env: Mapping[str, str]) -> ResolvedModel:
+    """Decide as `resolve_model` does, from loaded settings.
+
+    Raises:
+        NoModelError: Nothing says which.
+        ConfigError: What was said does not lead to a model.
+    """
+    wishes = [_wish(source.place, source.values) for source in loaded.sources if source.kind != "project"]
+    providers = {name: _named(name, loaded.settings) for name in loaded.settings.providers}
+    return resolve_model(wishes, env, providers=providers, aliases=loaded.settings.aliases)
+
+
+def answer_wishes(settings: "Settings") -> AnswerWishes:
+    """Return what the settings say of the model's answers."""
+    return AnswerWishes(
+        max_output_tokens=settings.max_output_tokens,
+        thinking_budget_tokens=settings.thinking_budget_tokens if settings.thinking else None,
+        effort=settings.effort,
+        temperature=settings.temperature,
+        max_tries=settings.retry.max_tries,
+        idle_timeout_s=settings.idle_timeout_s,
+    )
+
+
+def create_client(resolved: ResolvedModel, answers: AnswerWishes | None = None) -> "LLMClient":
+    """Return a client for a model; close it when it is not needed any more.
+
+    Raises:
+        ConfigError: The cassette cannot be read.
+    """
+    from panpan.llm.client import LLMClient
+    from panpan.llm.retry import RetryPolicy
+
+    answers = answers or AnswerWishes()
+    policy = RetryPolicy() if answers.max_tries is None else RetryPolicy(max_tries=answers.max_tries)
+    return LLMClient(
+        create_provider(resolved, idle_timeout_s=answers.idle_timeout_s),
+        model_options(resolved, answers),
+        price=resolved.facts.price,
+        retry=policy,
+    )
+
+
+def create_provider(resolved: ResolvedModel, *, idle_timeout_s: float | None = None) -> Provider:
+    """Return the provider of a model.
+
+    Raises:
+        ConfigError: The cassette cannot be read.
+    """
+    # Each provider's module is loaded only when it is used.
+    idle = {} if idle_timeout_s is None else {"idle_timeout_s": idle_timeout_s}
+    match resolved.kind:
+        case "cassette":
+            from panpan.llm.providers.cassette import CassetteProvider
+
+            return CassetteProvider.from_file(Path(resolved.base_url))
+        case "anthropic":
+            from panpan.llm.providers.anthropic import AnthropicProvider
+
+            return AnthropicProvider(
+                api_key=resolved.api_key,
+                base_url=resolved.base_url,
+                name=resolved.provider,
+                headers=resolved.headers,
+                **idle,
+            )
+        case "openai":
+            from panpan.llm.providers.openai_compatible import OpenAICompatibleProvider
+
+            return OpenAICompatibleProvider(
+                api_key=resolved.api_key,
+                base_url=resolved.base_url,
+                name=resolved.provider,
+                headers=resolved.headers,
+                **idle,
+            )
+
+
+def model_options(resolved: ResolvedModel, answers: AnswerWishes) -> ModelOptions:
+    """Return how the model is asked to answer, within what it can."""
+    wanted = answers.max_output_tokens or DEFAULT_OUTPUT_TOKENS
+    limit = resolved.facts.max_output_tokens
+    is_limit_sure = resolved.facts.is_known or answers.max_output_tokens is None
+    return ModelOptions(
+        model=resolved.model,
+        max_output_tokens=min(wanted, limit) if is_limit_sure else wanted,
+        thinking_budget_tokens=answers.thinking_budget_tokens,
+        effort=answers.effort,
+        temperature=answers.temperature,
+    )
+
+
+def _wish(place: str, values: Mapping[str, object]) -> Wish:
+    def text(key: str) -> str | None:
+        value = values.get(key)
+        if value is None:
+            return None
+        reveal = getattr(value, "get_secret_value", None)
+        return str(reveal() if reveal else value) or None
+
+    return Wish(place, text("model"), text("provider"), text("base_url"), text("api_key"), text("api_key_env"))
+
+
+def _named(name: str, settings: "Settings") -> NamedProvider:
+    from panpan.config.vendors import vendor_named
+
+    given = settings.providers[name]
+    vendor = vendor_named(name)
+    dialect = vendor.dialect if vendor is not None and "kind" not in given.model_fields_set else given.kind
+    return NamedProvider(
+        name=name,
+        dialect=dialect,
+        base_url=given.base_url,
+        models=tuple(given.models),
+        api_key_env=given.api_key_env,
+        api_key=given.api_key.get_secret_value() if given.api_key is not None else None,
+        headers={header: value.get_secret_value() for header, value in given.headers.items()},
+    )

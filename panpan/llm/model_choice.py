@@ -1,0 +1,305 @@
+"""Which model is asked, where it is, and with which key: pure decisions over what the user said, nothing is sent.
+
+What the user said comes as wishes, one for each source of settings. The rule that must not break: a key goes to the
+provider and address it was given for and to no other (see `model_keys`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+from urllib.parse import urlsplit
+
+from panpan.config.models import FREE, ModelFacts, facts_about, vendor_of
+from panpan.config.vendors import ALIASES, VENDORS, Dialect, Vendor, vendor_named
+from panpan.errors import ConfigError
+
+CASSETTE_PREFIX = "cassette:"
+MAX_ALIAS_STEPS = 10
+
+ProviderKind: TypeAlias = Dialect | Literal["cassette"]
+
+
+class NoModelError(ConfigError):
+    """Nothing says which model to ask: no setting, and no key of a vendor in the environment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What one source of settings says about the model; what it does not say is None."""
+
+    place: str = "the settings"
+    """The source, for messages."""
+    model: str | None = None
+    provider: str | None = None
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    api_key_env: str | None = None
+    """Environment variable that holds the key."""
+
+    @property
+    def has_key(self) -> bool:
+        """Whether this source gives a key."""
+        return self.api_key is not None or self.api_key_env is not None
+
+
+@dataclass(frozen=True, slots=True)
+class NamedProvider:
+    """A provider from the user's settings."""
+
+    name: str
+    dialect: Dialect = "openai"
+    base_url: str | None = None
+    """None: that of the vendor of the same name."""
+    models: tuple[str, ...] = ()
+    api_key_env: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where requests go, and for which model."""
+
+    provider: str
+    kind: ProviderKind
+    model: str
+    base_url: str
+    reason: str
+    """Why it was chosen, as half a sentence."""
+    vendor: Vendor | None = None
+    named: NamedProvider | None = None
+    is_own_address: bool = True
+    """Whether the address is the vendor's, or the one in the vendor's own variable: where the vendor's key may go."""
+
+    @property
+    def is_on_this_machine(self) -> bool:
+        """Whether the address is a loopback one."""
+        return is_loopback(self.base_url)
+
+    @property
+    def facts(self) -> ModelFacts:
+        """What is known of the model there."""
+        if self.kind == "cassette":
+            return replace(facts_about(self.model, None), price=FREE)
+        facts = facts_about(self.model, self.vendor.name if self.vendor else None)
+        maker = vendor_of(self.model)
+        if facts.is_known or self.vendor is not None or maker is None:
+            return facts
+        return replace(facts_about(self.model, maker), price=None)  # the same model, at who knows what price
+
+
+class Chooser:
+    """Decides where requests go.
+
+    Args:
+        providers: Providers from the settings, by name.
+        aliases: Short names for models, from the settings.
+        env: The environment.
+    """
+
+    def __init__(
+        self, providers: Mapping[str, NamedProvider], aliases: Mapping[str, str], env: Mapping[str, str]
+    ) -> None:
+        self._providers = providers
+        self._aliases = aliases
+        self._env = {name: text for name, value in env.items() if (text := value.strip())}
+
+    def destination(self, wish: Wish) -> Destination:
+        """Return where a wish leads.
+
+        Raises:
+            NoModelError: The wish says nothing, and no vendor's key is in the environment.
+            ConfigError: It names what does not exist, or not enough.
+        """
+        text = self._expanded(wish.model)
+        if text is not None and text.startswith(CASSETTE_PREFIX):
+            return _cassette(text)
+        if wish.provider is not None:
+            return self._at(wish.provider, text, wish, f"{wish.place} chose {wish.provider}")
+        if text is None:
+            return self._default(wish)
+        if self._is_vendor_alias(text):
+            return replace(self._default(wish, text), reason=f"{wish.place} chose {wish.model}")
+        name, model = self._provider_of(text, wish)
+        return self._at(name, model, wish, f"{wish.place} chose {wish.model}")
+
+    def names(self) -> tuple[str, ...]:
+        """Return the providers that can be chosen."""
+        return tuple(dict.fromkeys([*self._providers, *(vendor.name for vendor in VENDORS)]))
+
+    def key_variable(self, vendor: Vendor) -> str | None:
+        """Return the variable that holds the vendor's key; None where none is set."""
+        return next((name for name in vendor.key_variables if name in self._env), None)
+
+    def _expanded(self, model: str | None) -> str | None:
+        """Follow aliases; the user's own come first."""
+        aliases = {**dict(ALIASES), **self._aliases}
+        for _ in range(MAX_ALIAS_STEPS):
+            if model is None or model not in aliases or aliases[model] == model:
+                return model
+            model = aliases[model]
+        raise ConfigError(f"the alias {model} leads back to itself; change it in the settings under [aliases]")
+
+    def _is_vendor_alias(self, text: str) -> bool:
+        return any(text == alias for vendor in VENDORS for alias, _ in vendor.aliases)
+
+    def _provider_of(self, text: str, wish: Wish) -> tuple[str, str]:
+        """Return the provider of a model, and the model's name there."""
+        for provider in self._providers.values():
+            if text in provider.models:
+                return provider.name, text
+        prefix, slash, rest = text.partition("/")
+        if slash and prefix in self.names():
+            return prefix, rest
+        makers = [vendor for vendor in VENDORS if vendor.makes(text)]
+        if wish.base_url is not None:
+            return ("anthropic" if makers and makers[0].dialect == "anthropic" else "custom"), text
+        if makers:
+            return self._maker_with_key(makers), text
+        if slash and "OPENAI_BASE_URL" not in self._env:
+            if "OPENROUTER_API_KEY" in self._env:
+                return "openrouter", text
+            raise self._unknown_provider(prefix)
+        if {"OPENAI_API_KEY", "OPENAI_BASE_URL"} & self._env.keys():
+            return "openai", text
+        raise self._unknown_model(text)
+
+    def _maker_with_key(self, makers: Sequence[Vendor]) -> str:
+        with_key = next((vendor for vendor in makers if self.key_variable(vendor)), None)
+        if with_key is None and makers[0].dialect == "openai" and "OPENAI_BASE_URL" in self._env:
+            return "openai"  # whoever moves OpenAI's address asks other vendors there
+        return (with_key or makers[0]).name
+
+    def _at(self, name: str, text: str | None, wish: Wish, reason: str) -> Destination:
+        """Return the destination for a model at a provider."""
+        named, vendor = self._providers.get(name), vendor_named(name)
+        if named is None and vendor is None and not (name == "custom" and wish.base_url):
+            raise self._unknown_provider(name)
+        base_url, is_own = self._address(name, named, vendor, wish)
+        dialect = named.dialect if named else vendor.dialect if vendor else "openai"
+        model = self._model_at(name, text, named, vendor)
+        return Destination(name, dialect, model, base_url, reason, vendor, named, is_own)
+
+    def _address(self, name: str, named: NamedProvider | None, vendor: Vendor | None, wish: Wish) -> tuple[str, bool]:
+        if wish.base_url is not None:
+            return checked_address(wish.base_url, "base_url"), False
+        if named is not None and named.base_url is not None:
+            return checked_address(named.base_url, f"providers.{name}.base_url"), False
+        if vendor is None:
+            raise ConfigError(f"provider {name} has no address; set providers.{name}.base_url in the settings")
+        variable = vendor.base_url_variable
+        if variable is not None and variable in self._env:
+            return checked_address(self._env[variable], variable), True
+        return vendor.base_url, True
+
+    def _model_at(self, name: str, text: str | None, named: NamedProvider | None, vendor: Vendor | None) -> str:
+        if text is None:
+            default = next(iter(named.models), None) if named else None
+            default = default or (vendor.default_model if vendor else None)
+            if default is None:
+                raise ConfigError(f"{name} needs to be told which model; use --model {name}/NAME")
+            return default
+        aliases = dict(vendor.aliases) if vendor else {}
+        if text in aliases:
+            return aliases[text]
+        if self._is_vendor_alias(text) and not (named and text in named.models):
+            raise ConfigError(f"{name} has no model called {text}; name one, or set aliases.{text} in the settings")
+        model = text.removeprefix(f"{name}/")
+        if not model:
+            raise ConfigError(f"{text!r} names no model; use --model {name}/NAME")
+        return model
+
+    def _default(self, wish: Wish, alias: str | None = None) -> Destination:
+        """Return the destination where nothing names a provider or a model."""
+        if wish.base_url is not None:
+            raise ConfigError(f"base_url is {wish.base_url} but nothing says which model; set --model or PANPAN_MODEL")
+        for vendor in VENDORS:
+            variable = self.key_variable(vendor)
+            if variable is None:
+                continue
+            if alias is None and vendor.name == "openai" and "OPENAI_BASE_URL" in self._env:
+                raise ConfigError("OPENAI_BASE_URL is set but nothing says which model; set --model or PANPAN_MODEL")
+            return self._at(vendor.name, alias, wish, f"{variable} is set")
+        for named in self._usable_providers():
+            return self._at(named.name, alias, wish, f"the settings have providers.{named.name}")
+        if wish.has_key:
+            raise ConfigError("there is an API key but nothing says whose; set PANPAN_PROVIDER or PANPAN_MODEL")
+        raise NoModelError("no model is set up; set ANTHROPIC_API_KEY, OPENAI_API_KEY or another vendor's key")
+
+    def _usable_providers(self) -> Iterator[NamedProvider]:
+        for named in self._providers.values():
+            if named.models and (named.api_key_env is None or named.api_key_env in self._env):
+                yield named
+
+    def _unknown_provider(self, name: str) -> ConfigError:
+        from difflib import get_close_matches
+
+        matches = get_close_matches(name, self.names(), n=1)
+        advice = f"did you mean {matches[0]}?" if matches else f"known are {', '.join(self.names())}"
+        return ConfigError(f"there is no provider {name!r}; {advice}")
+
+    def _unknown_model(self, text: str) -> ConfigError:
+        from difflib import get_close_matches
+
+        names = [*dict(ALIASES), *self._aliases, *(model for vendor in VENDORS for model in _models_of(vendor))]
+        matches = get_close_matches(text, names, n=1, cutoff=0.75)
+        guess = f"did you mean {matches[0]}? Otherwise " if matches else ""
+        return ConfigError(
+            f"nothing says who serves the model {text!r}; {guess}write provider/model, such as openai/{text}, or set "
+            "PANPAN_BASE_URL to the server's address"
+        )
+
+
+def merged(wishes: Sequence[Wish]) -> Wish:
+    """Return all wishes as one; a later one replaces what an earlier one said."""
+    whole = Wish()
+    for wish in wishes:
+        said = {part.name: value for part in fields(wish) if (value := getattr(wish, part.name)) is not None}
+        if wish.model is None and wish.provider is None:
+            said.pop("place")
+        if wish.has_key:  # one source's key replaces the other's, whichever way each gives it
+            said |= {"api_key": wish.api_key, "api_key_env": wish.api_key_env}
+        whole = replace(whole, **said)
+    return whole
+
+
+def checked_address(url: str, place: str) -> str:
+    """Return the address of a server without a slash at its end.
+
+    Raises:
+        ConfigError: It is not one.
+    """
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address or any(ord(character) <= 0x20 for character in url):
+        raise ConfigError(f"{place} is no address such as https://api.example.com/v1: {url!r}")
+    return url.rstrip("/")
+
+
+def is_loopback(url: str) -> bool:
+    """Return whether an address is on this machine."""
+    from ipaddress import ip_address
+
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _cassette(text: str) -> Destination:
+    path = text.removeprefix(CASSETTE_PREFIX)
+    if not path:
+        raise ConfigError("cassette: names no file; use --model cassette:PATH")
+    return Destination("cassette", "cassette", text, str(Path(path).expanduser()), "it is a tape")
+
+
+def _models_of(vendor: Vendor) -> tuple[str, ...]:
+    from panpan.config.models import known_models
+
+    return known_models(vendor.name)

@@ -1,0 +1,165 @@
+"""Requests of the chat completions API (https://platform.openai.com/docs/api-reference/chat/create), as bytes.
+
+As with the Messages API, the messages stand at the end of the body, so that each request starts with the whole previous
+one; servers find the longest prefix that they know by themselves. Results are messages of the role "tool" right after
+the reply; they hold text only, so that pictures follow in a user message.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from panpan.llm.providers.vendor_profiles import VendorProfile
+from panpan.llm.wire_history import UserSide, WireGroup
+from panpan.llm.wire_json import has_text, to_json, wire_id, wire_tool_name
+from panpan.types.content import DocumentBlock, ImageBlock, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
+from panpan.types.llm import ModelOptions, ToolDefinition
+from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
+
+_NO_THINKING = " "  # DeepSeek refuses an empty field, too
+
+
+class OpenAIEncoder:
+    """Encodes requests in the way that a vendor wants them.
+
+    Args:
+        profile: The vendor.
+    """
+
+    def __init__(self, profile: VendorProfile) -> None:
+        self._profile = profile
+
+    def encode_head(
+        self, options: ModelOptions, system: str, tools: Sequence[ToolDefinition], *, is_stream: bool
+    ) -> bytes:
+        """Return the body up to where the history begins: `{…,"messages":[{the system prompt},`."""
+        profile = self._profile
+        fields: dict[str, Any] = {"model": options.model, "stream": is_stream}
+        if is_stream and profile.asks_for_usage:
+            fields["stream_options"] = {"include_usage": True}
+        fields[profile.max_tokens_field] = options.max_output_tokens
+        if options.temperature is not None:
+            fields["temperature"] = options.temperature
+        if options.effort is not None:
+            fields["reasoning_effort"] = options.effort
+        if options.thinking_budget_tokens is not None:
+            fields |= _with_budget(profile.thinking, options.thinking_budget_tokens)
+        if tools:
+            fields["tools"] = [self._tool(tool) for tool in tools]
+        head = to_json(fields)[:-1] + b',"messages":['
+        return head + to_json({"role": "system", "content": system}) + b"," if has_text(system) else head
+
+    def encode_user_side(self, messages: Sequence[UserSide]) -> bytes | None:
+        """Return the results, then one user message with the words, the reminders, and what results cannot hold."""
+        wire: list[dict[str, Any]] = []
+        parts: list[dict[str, Any]] = []
+        for message in messages:
+            match message:
+                case ToolResultMessage(result=result):
+                    wire.append(self._tool_message(result))
+                    parts += self._pictures_of(result)
+                case UserMessage(content=content):
+                    parts += [part for block in content for part in self._part(block)]
+                case SystemReminder():
+                    parts.append(_text_part(message.tagged_text))
+        if parts:
+            wire.append({"role": "user", "content": _plain_where_possible(parts)})
+        return b",".join(map(to_json, wire)) if wire else None
+
+    def encode_reply(self, message: AssistantMessage, *, model: str) -> bytes | None:
+        """Return a reply, with its thinking where `model` thought it; None where there is nothing to send."""
+        text = message.text
+        calls = [self._tool_call(use) for use in message.tool_uses]
+        if not calls and not has_text(text):
+            return None
+        wire: dict[str, Any] = {"role": "assistant", "content": text if has_text(text) else ""}
+        field = self._profile.reasoning_field
+        if field is not None:
+            thoughts = [block.thinking for block in message.content if isinstance(block, ThinkingBlock)]
+            thinking = "".join(thoughts) if message.model == model else ""
+            if thinking or self._profile.needs_reasoning:
+                wire[field] = thinking or _NO_THINKING
+        if calls:
+            wire["tool_calls"] = calls
+        return to_json(wire)
+
+    def _tool(self, tool: ToolDefinition) -> dict[str, Any]:
+        schema = adapted_schema(tool.input_schema, self._profile.unsupported_keywords)
+        function = {"name": tool.name, "description": tool.description, "parameters": schema}
+        return {"type": "function", "function": function}
+
+    def _tool_call(self, use: ToolUseBlock) -> dict[str, Any]:
+        function = {
+            "name": wire_tool_name(use.name),
+            "arguments": to_json({} if use.input_error else use.input).decode(),
+        }
+        return {"id": self._id(use.id), "type": "function", "function": function}
+
+    def _tool_message(self, result: ToolResultBlock) -> dict[str, Any]:
+        text = result.text
+        if not has_text(text):
+            text = "(the output follows in the next message)" if result.content else "(no output)"
+        if result.is_error:
+            text = f"Error: {text}"  # there is no field for it
+        return {"role": "tool", "tool_call_id": self._id(result.tool_use_id), "content": text}
+
+    def _pictures_of(self, result: ToolResultBlock) -> list[dict[str, Any]]:
+        pictures = [block for block in result.content if not isinstance(block, TextBlock)]
+        if not pictures:
+            return []
+        label = _text_part(f"Output of the call {self._id(result.tool_use_id)}:")
+        return [label, *(part for block in pictures for part in self._part(block))]
+
+    def _part(self, block: TextBlock | ImageBlock | DocumentBlock) -> list[dict[str, Any]]:
+        match block:
+            case TextBlock(text=text):
+                return [_text_part(text)] if has_text(text) else []
+            case ImageBlock(source=source) if self._profile.takes_images:
+                url = f"data:{source.media_type};base64,{source.data}"
+                return [{"type": "image_url", "image_url": {"url": url}}]
+            case DocumentBlock(source=source, title=title) if self._profile.takes_documents:
+                data = f"data:{source.media_type};base64,{source.data}"
+                return [{"type": "file", "file": {"filename": title or "document", "file_data": data}}]
+            case _:
+                kind = "image" if isinstance(block, ImageBlock) else "document"
+                return [_text_part(f"[{kind} left out: this provider takes none]")]
+
+    def _id(self, tool_use_id: str) -> str:
+        max_chars = self._profile.max_id_chars
+        return tool_use_id if max_chars is None else wire_id(tool_use_id, max_chars=max_chars)
+
+
+def join_body(head: bytes, groups: Sequence[WireGroup]) -> bytes:
+    """Return the whole body."""
+    return b"".join((head, b",".join([group.data for group in groups]), b"]}"))
+
+
+def adapted_schema(schema: Any, unsupported_keywords: frozenset[str]) -> Any:
+    """Return a JSON schema without the keywords that a server does not take; names of properties are no keywords."""
+    if isinstance(schema, list):
+        return [adapted_schema(item, unsupported_keywords) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    adapted: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in ("properties", "$defs") and isinstance(value, Mapping):
+            adapted[key] = {name: adapted_schema(item, unsupported_keywords) for name, item in value.items()}
+        elif key in ("enum", "const", "default", "required"):
+            adapted[key] = value  # values, not schemas
+        elif key not in unsupported_keywords:
+            adapted[key] = adapted_schema(value, unsupported_keywords)
+    return adapted
+
+
+def _with_budget(thinking: Mapping[str, Any], budget_tokens: int) -> dict[str, Any]:
+    return {key: budget_tokens if value == "$budget" else value for key, value in thinking.items()}
+
+
+def _text_part(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _plain_where_possible(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    """Return text alone as a string, which is the one form that every server takes."""
+    if all(part["type"] == "text" for part in parts):
+        return "\n\n".join(part["text"] for part in parts)
+    return parts

@@ -1,0 +1,146 @@
+"""The project context: taken once when a session begins, and the text of its first reminder.
+
+It is frozen from then on; a resumed session sends what its log holds, so that the prefix of the requests never moves.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import partial
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from panpan.services.project_context.directory_view import directory_view
+from panpan.services.project_context.git_state import git_state
+from panpan.services.project_context.memory_files import files_of, folders_between, project_root, rules_of, user_files
+from panpan.services.project_context.memory_loader import MemoryLoader, MemorySection, is_trusted_owner
+from panpan.services.project_context.memory_size import fitted
+from panpan.services.project_context.visible_text import untagged, visible
+from panpan.system.canonical import canonical_path, is_below
+from panpan.types.messages import SystemReminder
+
+SESSION_START = "session:start"
+"""Cause of the reminder."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectContext:
+    """What the model is told when a session begins."""
+
+    reminder: SystemReminder
+    warnings: tuple[str, ...]
+    """What was left out and why, one sentence each, for the user."""
+    loaded: frozenset[Path]
+    """Canonical paths of the memory files in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextPlaces:
+    """Where to look; the paths are made canonical."""
+
+    cwd: Path
+    panpan_home: Path
+    home: Path
+    extra_roots: Sequence[Path] = ()
+
+
+async def take_project_context(places: ContextPlaces, *, today: date | None = None) -> ProjectContext:
+    """Look around once: the place, git, the tree of files, and the rules for agents.
+
+    Args:
+        places: Where to look.
+        today: The date to tell; that of the clock if not given.
+    """
+    cwd = canonical_path(places.cwd)
+    root = project_root(cwd)
+    is_repository = os.path.lexists(root / ".git")
+    parts: dict[str, str] = {"environment": _environment(cwd, root, places.extra_roots, today or date.today())}
+    memories: list[_Memory] = []
+
+    async def look_at_git() -> None:
+        parts["gitStatus"] = await git_state(cwd) if is_repository else "Not a git repository."
+
+    async def look_around() -> None:
+        parts["directoryStructure"] = await directory_view(cwd, is_repository=is_repository)
+
+    async def read_memory() -> None:
+        memories.append(await anyio.to_thread.run_sync(partial(_memory, cwd, root, places), abandon_on_cancel=True))
+
+    async with anyio.create_task_group() as task_group:
+        for look in (look_at_git, look_around, read_memory):
+            task_group.start_soon(look)
+    memory = memories[0]
+    if memory.sections:
+        parts["rules"] = rules_text(memory.sections)
+    return ProjectContext(SystemReminder(text=_text(parts), cause=SESSION_START), memory.warnings, memory.loaded)
+
+
+def rules_text(sections: Sequence[MemorySection]) -> str:
+    """Return memory files as the model reads them; later ones are nearer to the work."""
+    return "\n".join(_rules_block(section) for section in sections)
+
+
+def _rules_block(section: MemorySection) -> str:
+    origin = f' imported-by="{visible(str(section.imported_by))}"' if section.imported_by else ""
+    return f'<rules file="{visible(str(section.path))}"{origin}>\n{untagged(section.text.strip())}\n</rules>'
+
+
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    sections: Sequence[MemorySection]
+    warnings: tuple[str, ...]
+    loaded: frozenset[Path]
+
+
+def _memory(cwd: Path, root: Path, places: ContextPlaces) -> _Memory:
+    """Read the user's files, then those of the folders from the root of the project down to the working directory."""
+    loader = MemoryLoader(places.home)
+    sections: list[MemorySection] = []
+    for path in user_files(places.home, places.panpan_home):
+        sections += loader.load(path, within=None)
+    for closeness, folder in enumerate(folders_between(root, cwd), 1):
+        for path in [*files_of(folder), *rules_of(folder)]:
+            if not is_below(folder, cwd) and not is_trusted_owner(path, cwd):
+                loader.warnings.append(
+                    f"{path} was not read: it lies above the working directory and is somebody else's"
+                )
+                continue
+            sections += loader.load(path, within=root, closeness=closeness)
+    conditional = {section.path for section in sections if section.patterns}
+    kept, cuts = fitted([section for section in sections if not section.patterns])
+    return _Memory(kept, (*loader.warnings, *cuts), frozenset(loader.loaded - conditional))
+
+
+def _environment(cwd: Path, root: Path, extra_roots: Sequence[Path], today: date) -> str:
+    system = os.uname()
+    lines = [f"Working directory: {visible(str(cwd))}"]
+    if root != cwd:
+        lines.append(f"Root of the project: {visible(str(root))}")
+    lines += [f"Further folder to work in: {visible(str(extra))}" for extra in extra_roots]
+    lines += [f"Platform: {system.sysname} {system.release} ({system.machine})", f"Date: {today.isoformat()}"]
+    return "\n".join(lines)
+
+
+_ORDER = ("environment", "gitStatus", "directoryStructure", "rules")
+_EXPLANATIONS = {
+    "gitStatus": "As git had it when the session began.",
+    "directoryStructure": "Part of the tree below the working directory, as it was when the session began.",
+    "rules": (
+        "Rules that people wrote for agents. Where two of them differ, the later one wins; the user's messages win over "
+        "all of them."
+    ),
+}
+
+
+def _text(parts: dict[str, str]) -> str:
+    blocks = []
+    for name in _ORDER:
+        if name not in parts:
+            continue
+        body = parts[name] if name == "rules" else untagged(parts[name])
+        explanation = f"{_EXPLANATIONS[name]}\n" if name in _EXPLANATIONS else ""
+        blocks.append(f'<context name="{name}">\n{explanation}{body}\n</context>')
+    return "\n".join(blocks)

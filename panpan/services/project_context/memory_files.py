@@ -1,0 +1,48 @@
+"""Where the rules for agents lie: AGENTS.md and CLAUDE.md, of the user and of the folders of the project.
+
+https://agents.md and https://code.claude.com/docs/en/memory say what the names mean.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+_MOST_RULES = 100
+_LOCAL_NAMES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
+
+
+def user_files(home: Path, panpan_home: Path) -> list[Path]:
+    """Return the user's own files that exist; what stands in them holds in every project."""
+    return _existing((panpan_home / "AGENTS.md", home / ".claude" / "CLAUDE.md"))
+
+
+def files_of(folder: Path) -> list[Path]:
+    """Return the memory files of one folder that exist; later ones win. Rules are apart: see `rules_of`."""
+    agents = _existing((folder / "AGENTS.override.md", folder / "AGENTS.md"))[:1]
+    return agents + _existing([folder / name for name in _LOCAL_NAMES])
+
+
+def rules_of(folder: Path) -> list[Path]:
+    """Return the files below the `.claude/rules` of one folder, in the order of their names."""
+    found: list[Path] = []
+    for parent, folders, names in os.walk(folder / ".claude" / "rules"):
+        folders.sort()
+        found += [Path(parent, name) for name in sorted(names) if name.endswith(".md")]
+        if len(found) > _MOST_RULES:
+            break
+    return found[:_MOST_RULES]
+
+
+def project_root(cwd: Path) -> Path:
+    """Return the nearest folder from `cwd` upwards that git has its data in, or `cwd` where there is none."""
+    return next((folder for folder in (cwd, *cwd.parents) if os.path.lexists(folder / ".git")), cwd)
+
+
+def folders_between(top: Path, bottom: Path) -> list[Path]:
+    """Return the folders from `top` down to `bottom`, both included; `bottom` lies in `top`."""
+    folders = [bottom, *bottom.parents]
+    return folders[: folders.index(top) + 1][::-1]
+
+
+def _existing(paths: Sequence[Path]) -> list[Path]:
+    return [path for path in paths if os.path.lexists(path)]

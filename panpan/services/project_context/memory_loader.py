@@ -1,0 +1,125 @@
+"""Reads memory files and what they import, each file once.
+
+The rule: a file of the project brings in nothing from outside the project, and neither brings in credentials; text that a
+stranger wrote must not choose which files of the user's are sent to a model.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+
+from panpan.errors import ToolError
+from panpan.services.project_context.front_matter import split_front_matter
+from panpan.services.project_context.imports import mentioned_paths
+from panpan.system.canonical import canonical_path, is_below
+from panpan.system.protected import protections
+from panpan.system.read_file import read_regular_file
+
+MAX_HOPS = 4
+"""Imports in a chain, as Claude Code counts them."""
+MAX_FILE_BYTES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySection:
+    """The text of one memory file."""
+
+    path: Path
+    """Canonical."""
+    text: str
+    imported_by: Path | None = None
+    patterns: tuple[str, ...] = ()
+    """Files that it is for; empty where it always holds."""
+    closeness: int = 0
+    """How near to the work it was written; the nearest survive where not all fit."""
+
+
+class MemoryLoader:
+    """Remembers what has been read, so that links, copies and imports come once.
+
+    Args:
+        home: What `~` stands for in imports.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self.loaded: set[Path] = set()
+        """Canonical paths of all files that were read."""
+        self.warnings: list[str] = []
+        """What was not read and why, one sentence each."""
+        self._home = home
+        self._digests: set[bytes] = set()
+
+    def load(self, path: Path, *, within: Path | None, closeness: int = 0) -> list[MemorySection]:
+        """Return the text of `path`, then of what it imports; nothing for what was read before.
+
+        Args:
+            path: A file that should be there.
+            within: Canonical folder that nothing may lead out of; None for the user's own files.
+            closeness: How near to the work it was written.
+        """
+        section = self._read(path, within)
+        if section is None:
+            return []
+        section = replace(section, closeness=closeness)
+        return [section, *self._imported(section, within, MAX_HOPS)]
+
+    def _imported(self, section: MemorySection, within: Path | None, hops: int) -> Iterator[MemorySection]:
+        if hops == 0:
+            return
+        for candidates in mentioned_paths(section.text):
+            path = self._existing(candidates, section.path.parent)
+            imported = self._read(path, within, importer=section.path) if path is not None else None
+            if imported is not None:
+                imported = replace(imported, imported_by=section.path, closeness=section.closeness)
+                yield imported
+                yield from self._imported(imported, within, hops - 1)
+
+    def _existing(self, candidates: tuple[str, ...], folder: Path) -> Path | None:
+        for text in candidates:
+            path = self._home / text[2:] if text.startswith("~/") else folder / text
+            try:
+                if path.is_file():
+                    return path
+            except (OSError, ValueError):  # no name that a file could have
+                continue
+        return None
+
+    def _read(self, path: Path, within: Path | None, importer: Path | None = None) -> MemorySection | None:
+        shown = f"{path}, imported by {importer}," if importer else f"{path}"
+        try:
+            canonical = canonical_path(path)
+            if within is not None and not is_below(canonical, within):
+                self.warnings.append(f"{shown} was not read: it lies outside the project {within}")
+                return None
+            if any(group.is_never_workspace for group, _ in protections(canonical)):
+                self.warnings.append(f"{shown} was not read: it may hold secrets")
+                return None
+            if canonical in self.loaded:
+                return None
+            data = read_regular_file(canonical, max_bytes=MAX_FILE_BYTES)
+        except ToolError as exc:
+            self.warnings.append(f"{shown} was not read: {exc}")
+            return None
+        self.loaded.add(canonical)
+        return self._section(canonical, data, shown)
+
+    def _section(self, canonical: Path, data: bytes, shown: str) -> MemorySection | None:
+        if b"\0" in data:
+            self.warnings.append(f"{shown} was not read: it is not text")
+            return None
+        digest = blake2b(data, digest_size=16).digest()
+        if digest in self._digests or not data.strip():
+            return None
+        self._digests.add(digest)
+        rules = split_front_matter(data.decode("utf-8-sig", errors="replace"))
+        return MemorySection(canonical, rules.body, patterns=rules.patterns)
+
+
+def is_trusted_owner(path: Path, cwd: Path) -> bool:
+    """Return whether a file above the working directory belongs to the user, to root, or to the owner of `cwd`."""
+    try:
+        return os.lstat(path).st_uid in {os.getuid(), 0, os.stat(cwd).st_uid}
+    except OSError:
+        return False

@@ -1,0 +1,137 @@
+"""Memory files of deeper folders, and rules for certain files: read when the model first touches a file they are for.
+
+Each comes once a session, as a reminder whose cause names it; that is how a resumed session knows what was told.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from panpan.core.conversation import Conversation
+from panpan.core.hooks import Addition, Hook, Round, ToolCall
+from panpan.errors import ToolError
+from panpan.services.project_context.collect import rules_text
+from panpan.services.project_context.memory_files import files_of, folders_between, project_root, rules_of
+from panpan.services.project_context.memory_loader import MemoryLoader, MemorySection
+from panpan.services.project_context.memory_size import fitted
+from panpan.system.canonical import is_below
+from panpan.types.messages import SystemReminder
+from panpan.types.tool import Output
+
+_CAUSE = "memory:"
+
+
+class NestedMemory(Hook):
+    """Adds memory files as the model comes near them.
+
+    Args:
+        root: Canonical root of the workspace; the files down to it belong to the project context.
+        home: What `~` stands for in imports.
+        loaded: Canonical paths of the memory files that the project context holds already.
+    """
+
+    def __init__(self, root: Path, home: Path, *, loaded: Iterable[Path] = ()) -> None:
+        self.warnings: list[str] = []
+        """What was not read and why, one sentence each."""
+        self._root = root
+        self._project_root = project_root(root)
+        self._loader = MemoryLoader(home)
+        self._loader.loaded.update(loaded)
+        self._lock = anyio.Lock()
+        self._looked_in: set[Path] = set()
+        self._conditional: list[_Conditional] | None = None
+        self._found: list[SystemReminder] = []
+        self._told: set[str] = set()
+        self._messages_seen = 0
+
+    async def after_tool(self, call: ToolCall, output: Output) -> Output:
+        if not output.is_error and call.tool.tool_class in ("read", "write"):
+            for path in self._touched(call):
+                async with self._lock:
+                    await anyio.to_thread.run_sync(partial(self._look, path))
+        return output
+
+    async def before_request(self, round_: Round) -> Sequence[Addition]:
+        self._catch_up(round_.conversation)
+        found, self._found = self._found, []
+        return [reminder for reminder in found if reminder.cause not in self._told]
+
+    def _touched(self, call: ToolCall) -> list[Path]:
+        """Return the files of the workspace that the call read or wrote."""
+        try:
+            locations = [call.context.paths.locate(use.path) for use in call.tool.path_uses(call.args)]
+        except ToolError:
+            return []
+        return [place.path for place in locations if is_below(place.path, self._root) and place.path.is_file()]
+
+    def _catch_up(self, conversation: Conversation) -> None:
+        """Note which files the conversation holds; looks only at what is new since the last time."""
+        messages = conversation.messages
+        if len(messages) < self._messages_seen:  # compacted: what is gone may be told again
+            self._messages_seen = 0
+            self._told.clear()
+        for message in messages[self._messages_seen :]:
+            if isinstance(message, SystemReminder) and message.cause.startswith(_CAUSE):
+                self._told.add(message.cause)
+        self._messages_seen = len(messages)
+
+    def _look(self, path: Path) -> None:
+        """Find the memory files for `path` that have not been found before."""
+        sections: list[MemorySection] = []
+        conditional = self._conditional_rules()
+        for folder in folders_between(self._root, path.parent)[1:]:
+            if folder in self._looked_in:
+                continue
+            self._looked_in.add(folder)
+            for file in files_of(folder):
+                sections += self._loader.load(file, within=self._project_root)
+            for section in self._rules(folder):
+                if section.patterns:
+                    conditional.append(_Conditional(section, folder))
+                else:
+                    sections.append(section)
+        for rule in [rule for rule in conditional if rule.is_for(path)]:
+            conditional.remove(rule)
+            sections.append(rule.section)
+        kept, cuts = fitted(sections)
+        self._found += [SystemReminder(text=_text(section, path), cause=f"{_CAUSE}{section.path}") for section in kept]
+        self.warnings += [*self._loader.warnings, *cuts]
+        self._loader.warnings.clear()
+
+    def _conditional_rules(self) -> list["_Conditional"]:
+        """Return the rules for certain files that have not been told; those from above are read at the first call."""
+        if self._conditional is None:
+            self._conditional = [
+                _Conditional(section, folder)
+                for folder in folders_between(self._project_root, self._root)
+                for section in self._rules(folder)
+                if section.patterns
+            ]
+        return self._conditional
+
+    def _rules(self, folder: Path) -> list[MemorySection]:
+        return [section for file in rules_of(folder) for section in self._loader.load(file, within=self._project_root)]
+
+
+class _Conditional:
+    """Rules for the files below `folder` that their patterns name."""
+
+    def __init__(self, section: MemorySection, folder: Path) -> None:
+        from pathspec import GitIgnoreSpec  # heavy: only where there are such rules
+
+        self.section = section
+        self._folder = folder
+        self._spec = GitIgnoreSpec.from_lines(
+            pattern if pattern.startswith("**/") else f"/{pattern.removeprefix('./').lstrip('/')}"
+            for pattern in section.patterns
+        )
+
+    def is_for(self, path: Path) -> bool:
+        return is_below(path, self._folder) and self._spec.match_file(path.relative_to(self._folder).as_posix())
+
+
+def _text(section: MemorySection, path: Path) -> str:
+    return f"Rules that people wrote for agents; they hold for files such as {path}.\n{rules_text([section])}"

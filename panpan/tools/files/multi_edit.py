@@ -1,0 +1,56 @@
+"""MultiEdit: several literal replacements in one file, all or none."""
+
+from collections.abc import AsyncGenerator, Sequence
+
+import anyio.to_thread
+from pydantic import BaseModel, ConfigDict, Field
+
+from panpan.tools.files.edit_plan import plan_replacements
+from panpan.tools.files.edited import carry_out
+from panpan.tools.files.literal_edit import Replacement
+from panpan.tools.tool import PathUse, Tool, ToolContext
+from panpan.types.tool import ToolYield
+
+
+class OneEdit(BaseModel):
+    """As for Edit."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    old_string: str
+    new_string: str
+    replace_all: bool = False
+
+
+class MultiEditInput(BaseModel):
+    """What the model may ask of MultiEdit."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    file_path: str
+    edits: list[OneEdit] = Field(min_length=1)
+
+
+class MultiEditTool(Tool[MultiEditInput]):
+    """Make several replacements in one file, one after the other."""
+
+    name = "MultiEdit"
+    input_model = MultiEditInput
+    tool_class = "write"
+
+    def is_read_only(self, args: MultiEditInput) -> bool:
+        return False
+
+    def title(self, args: MultiEditInput) -> str:
+        count = len(args.edits)
+        return f"{args.file_path} ({count} edit{'s' * (count != 1)})"
+
+    def path_uses(self, args: MultiEditInput) -> Sequence[PathUse]:
+        return (PathUse(args.file_path, "write"),)
+
+    async def run(self, args: MultiEditInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        replacements = [Replacement(edit.old_string, edit.new_string, edit.replace_all) for edit in args.edits]
+        plan = await anyio.to_thread.run_sync(
+            plan_replacements, args.file_path, replacements, ctx, abandon_on_cancel=True
+        )
+        yield await carry_out(plan, ctx)

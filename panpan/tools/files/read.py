@@ -1,0 +1,134 @@
+"""Read: show a file to the model, and note that it has seen it."""
+
+import os
+import stat
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+
+import anyio.to_thread
+from pydantic import BaseModel, ConfigDict, Field
+
+from panpan.errors import ToolError
+from panpan.system.read_file import read_regular_file
+from panpan.tools.files.file_text import decode_file
+from panpan.tools.files.read_image import image_format, prepare_image
+from panpan.tools.files.read_notebook import read_notebook
+from panpan.tools.files.read_page import read_page
+from panpan.tools.files.read_pdf import is_pdf, read_pdf
+from panpan.tools.tool import PathUse, Tool, ToolContext
+from panpan.types.content import ResultContent, TextBlock
+from panpan.types.display import SummaryDisplay
+from panpan.types.tool import Output, ToolYield
+
+MAX_BYTES = 50_000_000
+"""Largest file that is read."""
+DEFAULT_LINES = 2_000
+_MAX_SIBLINGS = 2_000
+_PDF_LINES_UNUSED = 'a PDF is read by pages; give pages, such as "1-5", and neither offset nor limit'
+
+
+class ReadInput(BaseModel):
+    """What the model may ask of Read."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    file_path: str
+    offset: int = Field(default=1, ge=0, description="First line (or notebook cell), from 1")
+    limit: int = Field(default=DEFAULT_LINES, ge=1, description="Most lines (or cells)")
+    pages: str | None = Field(default=None, description='Of a PDF, such as "1-5"; 20 at most')
+
+
+class ReadTool(Tool[ReadInput]):
+    """Show a file: text, picture, PDF or notebook."""
+
+    name = "Read"
+    input_model = ReadInput
+    tool_class = "read"
+
+    def is_read_only(self, args: ReadInput) -> bool:
+        return True
+
+    def title(self, args: ReadInput) -> str:
+        if args.pages:
+            return f"{args.file_path} (pages {args.pages})"
+        if args.offset > 1 or args.limit != DEFAULT_LINES:
+            first = max(args.offset, 1)
+            return f"{args.file_path} (lines {first}-{first + args.limit - 1})"
+        return args.file_path
+
+    def path_uses(self, args: ReadInput) -> Sequence[PathUse]:
+        return (PathUse(args.file_path, "read"),)
+
+    async def run(self, args: ReadInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        path, data, output = await anyio.to_thread.run_sync(_look, args, ctx, abandon_on_cancel=True)
+        # Only now, since a call that was given up has shown the model nothing.
+        await anyio.to_thread.run_sync(ctx.seen_files.saw, path, data)
+        yield output
+
+
+def _look(args: ReadInput, ctx: ToolContext) -> tuple[Path, bytes, Output]:
+    path = ctx.paths.resolve(args.file_path, access="read")
+    shown = ctx.paths.shown(path)
+    _require_file(path, shown, ctx)
+    data = read_regular_file(path, max_bytes=MAX_BYTES)
+    return path, data, _output(data, args, path, shown)
+
+
+def _output(data: bytes, args: ReadInput, path: Path, shown: str) -> Output:
+    """Return what the model is shown of `data`, by what its content says that it is."""
+    if is_pdf(data):
+        if args.offset > 1 or args.limit != DEFAULT_LINES:
+            raise ToolError(_PDF_LINES_UNUSED)
+        return Output(read_pdf(data, args.pages, shown), SummaryDisplay(text="PDF"))
+    if args.pages is not None:
+        raise ToolError(f"{shown} is no PDF, so it has no pages; use offset and limit")
+    if image_format(data):
+        picture = prepare_image(data, shown)
+        told = TextBlock(text=f"{shown}: {picture.description}")
+        return Output((told, picture.block), SummaryDisplay(text=picture.description))
+    if path.suffix == ".ipynb" and (notebook := read_notebook(data, args.offset, args.limit, shown)):
+        content: tuple[ResultContent, ...] = (TextBlock(text=notebook.text), *notebook.images)
+        return Output(content, SummaryDisplay(text=notebook.summary))
+    file_text = decode_file(data)
+    if file_text is None:
+        raise ToolError(
+            f"{shown} is a binary file of {len(data):,} bytes, which Read cannot show; "
+            "look at it with Bash (file, xxd, strings, or a program that knows its format)"
+        )
+    page = read_page(file_text, args.offset, args.limit, shown)
+    return Output(page.text, SummaryDisplay(text=page.summary))
+
+
+def _require_file(path: Path, shown: str, ctx: ToolContext) -> None:
+    """Refuse, with advice, what cannot be read as a file."""
+    try:
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError) as exc:
+        raise ToolError(f"{shown} does not exist{_similar(path, ctx)}") from exc
+    except OSError as exc:
+        raise ToolError(f"cannot look at {shown}: {exc.strerror}") from exc
+    if stat.S_ISDIR(status.st_mode):
+        raise ToolError(f"{shown} is a folder; use LS to see what is in it")
+    if not stat.S_ISREG(status.st_mode):
+        raise ToolError(f"{shown} is not a regular file but a device, pipe or socket, which Read never opens")
+    if status.st_size > MAX_BYTES:
+        raise ToolError(
+            f"{shown} has {status.st_size:,} bytes, and Read takes at most {MAX_BYTES:,}; "
+            "use Grep, or Bash with head, tail or sed -n, to see parts of it"
+        )
+
+
+def _similar(path: Path, ctx: ToolContext) -> str:
+    """Return what a missing path may have meant, or where relative paths begin."""
+    from difflib import get_close_matches
+
+    names: list[str] = []
+    try:
+        with os.scandir(path.parent) as entries:
+            names = [entry.name for entry, _ in zip(entries, range(_MAX_SIBLINGS), strict=False)]
+    except OSError:
+        pass  # the folder is missing too; the path says enough
+    close = get_close_matches(path.name, names, n=3)
+    if close:
+        return "; there is " + " and ".join(ctx.paths.shown(path.parent / name) for name in close)
+    return f"; the working directory is {ctx.paths.cwd}, look with LS or Glob"

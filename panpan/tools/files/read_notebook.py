@@ -1,0 +1,128 @@
+"""A Jupyter notebook as a model reads it: cells with their ids, sources and shortened outputs.
+
+Format: https://nbformat.readthedocs.io/en/latest/format_description.html, version 4. Synchronous.
+"""
+
+import json
+import re
+from base64 import b64decode
+from binascii import Error as Base64Error
+from dataclasses import dataclass
+from typing import Any
+
+from panpan.errors import ToolError
+from panpan.tools.files.file_text import readable
+from panpan.tools.files.read_image import image_format, prepare_image
+from panpan.tools.files.read_page import MAX_PAGE_CHARS
+from panpan.types.content import ImageBlock
+
+_MAX_OUTPUT_CHARS = 2_000
+_MAX_SOURCE_CHARS = 20_000
+_MAX_IMAGES = 4
+_ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+
+
+@dataclass(frozen=True, slots=True)
+class NotebookPage:
+    """Some cells of a notebook."""
+
+    text: str
+    images: tuple[ImageBlock, ...]
+    summary: str
+
+
+def read_notebook(data: bytes, offset: int, limit: int, shown: str) -> NotebookPage | None:
+    """Return the cells from number `offset` on, `limit` at most; None where `data` is no notebook of version 4.
+
+    Raises:
+        ToolError: The notebook has no such cell.
+    """
+    cells = _cells(data)
+    if cells is None:
+        return None
+    first = max(offset, 1)
+    if first > max(len(cells), 1):
+        raise ToolError(f"{shown} has only {len(cells)} cells; offset {first} is past its end")
+    images: list[ImageBlock] = []
+    parts: list[str] = []
+    size = 0
+    for number, cell in enumerate(cells[first - 1 : first - 1 + limit], first):
+        text = _cell(cell, number, images)
+        if parts and size + len(text) > MAX_PAGE_CHARS:
+            break
+        parts.append(text)
+        size += len(text)
+    last = first + len(parts) - 1
+    summary = f"notebook, {len(cells)} cells"
+    notes = f"(notebook with {len(cells)} cells; edits apply to its JSON, which Grep shows)"
+    if last < len(cells):
+        summary = f"notebook, cells {first}-{last} of {len(cells)}"
+        notes = f"(cells {first}-{last} of {len(cells)} of the notebook; go on with offset={last + 1})"
+    return NotebookPage("\n".join([*parts, notes]), tuple(images), summary)
+
+
+def _cells(data: bytes) -> list[Any] | None:
+    try:
+        notebook = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    cells = notebook.get("cells") if isinstance(notebook, dict) else None
+    return cells if isinstance(cells, list) and all(isinstance(cell, dict) for cell in cells) else None
+
+
+def _cell(cell: dict[str, Any], number: int, images: list[ImageBlock]) -> str:
+    kind = cell.get("cell_type", "unknown")
+    cell_id = f", id {cell['id']}" if isinstance(cell.get("id"), str) else ""
+    parts = [f"── cell {number}, {kind}{cell_id} ──", _shortened(_joined(cell.get("source")), _MAX_SOURCE_CHARS)]
+    outputs = cell.get("outputs")
+    for output in outputs if isinstance(outputs, list) else ():
+        if isinstance(output, dict):
+            parts.append(_output(output, images))
+    return "\n".join(parts)
+
+
+def _output(output: dict[str, Any], images: list[ImageBlock]) -> str:
+    """Return one output as text, and put its picture with the others."""
+    bundle = output.get("data")
+    if output.get("output_type") == "error":
+        traceback = output.get("traceback")
+        lines = traceback if isinstance(traceback, list) else [f"{output.get('ename')}: {output.get('evalue')}"]
+        label, text = "error", "\n".join(map(str, lines))
+    elif isinstance(bundle, dict):
+        label, text = "output", _joined(bundle.get("text/plain"))
+        for media_type in ("image/png", "image/jpeg"):
+            if media_type in bundle:
+                text = f"{text}\n{_picture(_joined(bundle[media_type]), images)}".strip()
+    else:
+        label, text = "output", _joined(output.get("text"))
+    return f"── {label}:\n{_shortened(_ANSI.sub('', text), _MAX_OUTPUT_CHARS)}"
+
+
+def _picture(encoded: str, images: list[ImageBlock]) -> str:
+    """Return what stands in the text for a picture."""
+    if len(images) >= _MAX_IMAGES:
+        return "(a picture, left out)"
+    try:
+        data = b64decode(encoded)
+        if image_format(data) is None:
+            return "(a picture that is damaged)"
+        images.append(prepare_image(data, "the picture").block)
+    except (Base64Error, ValueError, ToolError):
+        return "(a picture that is damaged)"
+    return f"(picture {len(images)} below)"
+
+
+def _joined(value: Any) -> str:
+    """Return a text that the format may keep as a list of lines."""
+    if isinstance(value, list):
+        value = "".join(map(str, value))
+    return readable(value) if isinstance(value, str) else ""
+
+
+def _shortened(text: str, max_chars: int) -> str:
+    """Return the beginning and, since errors stand there, the end of a long text."""
+    text = text.rstrip("\n")
+    if len(text) <= max_chars:
+        return text
+    half = max_chars // 2
+    return f"{text[:half]}\n… ({len(text) - 2 * half:,} characters left out) …\n{text[-half:]}"

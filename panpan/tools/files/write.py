@@ -1,0 +1,80 @@
+"""Write: make a text the whole content of a file."""
+
+from collections.abc import AsyncGenerator, Sequence
+
+import anyio.to_thread
+from pydantic import BaseModel, ConfigDict
+
+from panpan.tools.files.commit import FileChange
+from panpan.tools.files.edited import Plan, Told, carry_out
+from panpan.tools.files.file_text import UTF_8, FileText, decode_file
+from panpan.tools.files.known_file import Target, find_target, read_known
+from panpan.tools.files.line_breaks import LineBreakView
+from panpan.tools.tool import PathUse, Tool, ToolContext
+from panpan.types.tool import Output, ToolYield
+
+
+class WriteInput(BaseModel):
+    """What the model may ask of Write."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    file_path: str
+    content: str
+
+
+class WriteTool(Tool[WriteInput]):
+    """Create a file, or replace the whole content of one."""
+
+    name = "Write"
+    input_model = WriteInput
+    tool_class = "write"
+
+    def is_read_only(self, args: WriteInput) -> bool:
+        return False
+
+    def title(self, args: WriteInput) -> str:
+        return args.file_path
+
+    def path_uses(self, args: WriteInput) -> Sequence[PathUse]:
+        return (PathUse(args.file_path, "write"),)
+
+    async def run(self, args: WriteInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        plan = await anyio.to_thread.run_sync(_plan, args, ctx, abandon_on_cancel=True)
+        if isinstance(plan, Output):
+            yield plan
+        else:
+            yield await carry_out(plan, ctx)
+
+
+def _plan(args: WriteInput, ctx: ToolContext) -> Plan | Output:
+    """Return the change, or what is said where the file is already so."""
+    target = find_target(args.file_path, ctx)
+    if not target.exists:
+        UTF_8.check(args.content, target.shown)
+        after = UTF_8.encode(args.content)
+        told = Told(f"created {target.shown}", target.shown, None, args.content)
+        return Plan([FileChange(target, None, after)], [told])
+    before = read_known(target, ctx)
+    old = decode_file(before)
+    new = _rewritten(old, args.content, target)
+    after = new.encoding.encode(new.text)
+    if after == before:
+        return Output(f"{target.shown} has exactly this content already; nothing was written")
+    told = Told(f"replaced {target.shown}", target.shown, old.readable if old else "", new.readable)
+    return Plan([FileChange(target, before, after)], [told])
+
+
+def _rewritten(old: FileText | None, content: str, target: Target) -> FileText:
+    """Return `content` with the encoding and, where they are all alike, the line breaks of the file it replaces."""
+    if old is None or old.encoding.is_damaged:
+        UTF_8.check(content, target.shown)
+        return FileText(content, UTF_8)
+    old.encoding.check(content, target.shown)
+    if old.encoding.bom:
+        content = content.removeprefix("\ufeff")
+    view = LineBreakView(old.text)
+    kinds = set(view.breaks(0, len(view.text)))
+    if len(kinds) == 1 and "\r" not in content:
+        content = content.replace("\n", kinds.pop())
+    return FileText(content, old.encoding)

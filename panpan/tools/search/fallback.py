@@ -1,0 +1,210 @@
+"""The search where ripgrep is missing: slower, with the same answers in the same form, as a process of its own.
+
+The rule: what it prints for a request is what ripgrep prints for it, byte for byte but for what only ripgrep's regular
+expressions can do; those are refused with exit code 2 and a sentence.
+"""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from panpan.errors import ToolError
+from panpan.tools.search.file_types import globs_of_type
+from panpan.tools.search.globs import compile_glob
+from panpan.tools.search.ignore_rules import IgnoreRules, rules_above, rules_in
+from panpan.tools.search.python_regex import compile_pattern
+from panpan.tools.search.request import HIDDEN_FOLDERS, MAX_COLUMNS, SearchRequest
+
+MAX_FILE_BYTES = 200_000_000
+"""A larger file is not searched and counts as one that could not be read."""
+
+_BINARY_PROBE_BYTES = 65536
+"""A file with a NUL in its first bytes, as many as ripgrep looks at first, is binary and not searched."""
+
+
+def main(request_json: str) -> None:
+    """Answer one request on standard output and exit as ripgrep does: 0 found, 1 nothing found, 2 trouble."""
+    try:
+        fields: dict[str, Any] = json.loads(request_json)
+        fields |= {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
+        request = SearchRequest(**fields)
+        search = _Search(request)
+        found = search.run()
+        sys.stdout.buffer.flush()
+    except ToolError as exc:
+        sys.stderr.write(f"{exc}\n")
+        sys.exit(2)
+    except BrokenPipeError:
+        os._exit(2)
+    sys.exit(2 if search.has_trouble else 0 if found else 1)
+
+
+@dataclass(slots=True)
+class _Selection:
+    """Which entries count."""
+
+    wanted: list[re.Pattern[str]]
+    """A file's name must match one of these; empty for all."""
+    excluded: list[re.Pattern[str]]
+    """Paths to leave out, relative to the folder of the search."""
+
+    def takes_file(self, relative: str, name: str) -> bool:
+        is_wanted = not self.wanted or any(regex.fullmatch(name) for regex in self.wanted)
+        return is_wanted and not self.leaves_out(relative)
+
+    def leaves_out(self, relative: str) -> bool:
+        return any(regex.fullmatch(relative) for regex in self.excluded)
+
+
+class _Search:
+    def __init__(self, request: SearchRequest) -> None:
+        self.has_trouble = False
+        self._request = request
+        self._folder = request.folder.rstrip("/")
+        globs = request.name_globs
+        if request.file_type is not None:
+            globs = globs_of_type(request.file_type)
+            if not globs:
+                raise ToolError(f"unrecognized file type: {request.file_type}")
+        excluded = [compile_glob(glob.removesuffix("/")) for glob in (*HIDDEN_FOLDERS, *request.excluded)]
+        self._selection = _Selection([compile_glob(glob) for glob in globs], excluded)
+        self._regex = compile_pattern(
+            request.pattern, ignore_case=request.ignore_case, is_multiline=request.is_multiline
+        )
+
+    def run(self) -> bool:
+        """Print the answer and return whether there was any."""
+        if self._request.answer == "listing":
+            return self._list()
+        files = [self._request.file] if self._request.file is not None else self._files()
+        found = False
+        for file in files:
+            found = self._search_file(file) or found
+        return found
+
+    def _list(self) -> bool:
+        newest_first = []
+        for file in self._files():
+            try:
+                newest_first.append((-Path(self._folder, file).stat().st_mtime_ns, file))
+            except OSError:
+                continue
+        newest_first.sort()
+        for _, file in newest_first:
+            _print(f"./{file}\0")
+        return bool(newest_first)
+
+    def _files(self) -> Iterator[str]:
+        """Yield the files that count, relative to the folder, in the order of their paths."""
+        above = rules_above(Path(self._request.folder)) if self._request.has_parent_rules else None
+        waiting: list[tuple[str, IgnoreRules | None]] = [("", above)]
+        while waiting:
+            place, rules = waiting.pop()
+            if place and not place.endswith("/"):
+                yield place
+                continue
+            folder = f"{self._folder}/{place}".rstrip("/") or "/"
+            own_rules = rules_in(folder, rules)
+            waiting.extend((entry, own_rules) for entry in reversed(self._entries(folder, place, own_rules)))
+
+    def _entries(self, folder: str, place: str, rules: IgnoreRules) -> list[str]:
+        """Return what counts in one folder, sorted: files, and folders with a slash at their end."""
+        try:
+            with os.scandir(folder) as scan:
+                entries = sorted(scan, key=lambda entry: os.fsencode(entry.name))
+        except OSError:
+            self.has_trouble = True
+            return []
+        kept = []
+        for entry in entries:
+            relative = place + entry.name
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if is_folder:
+                is_taken = not self._selection.leaves_out(relative)
+            else:
+                is_taken = entry.is_file(follow_symlinks=False) and self._selection.takes_file(relative, entry.name)
+            if is_taken and not rules.is_ignored(entry.path, is_folder=is_folder):
+                kept.append(f"{relative}/" if is_folder else relative)
+        return kept
+
+    def _search_file(self, file: str) -> bool:
+        text = self._text_of(file)
+        if text is None:
+            return False
+        lines = text.split("\n")
+        if lines[-1] == "":
+            lines.pop()
+        hits, count = self._hits_multiline(text) if self._request.is_multiline else self._hits(lines)
+        if hits:
+            self._print_file(file, lines, hits, count)
+        return bool(hits)
+
+    def _text_of(self, file: str) -> str | None:
+        try:
+            path = Path(self._folder, file)
+            if path.stat().st_size > MAX_FILE_BYTES:
+                self.has_trouble = True
+                return None
+            data = path.read_bytes()
+        except OSError:
+            self.has_trouble = True
+            return None
+        if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+            return data.decode("utf-16", errors="replace").replace("\r\n", "\n")
+        if b"\0" in data[:_BINARY_PROBE_BYTES] or (self._request.file is not None and b"\0" in data):
+            return self._binary(file, data)
+        text = data.partition(b"\0")[0].decode("utf-8", errors="surrogateescape")
+        return text.removeprefix("\ufeff").replace("\r\n", "\n")
+
+    def _binary(self, file: str, data: bytes) -> str | None:
+        """Answer for a binary file, which is searched only where it was named itself."""
+        if self._request.file is None:
+            return None
+        text = data.replace(b"\0", b"\n").decode("utf-8", errors="surrogateescape")
+        if self._request.answer != "lines":
+            return text
+        if self._regex.search(text):
+            _print(f"./{file}: binary file matches\n")
+        return None
+
+    def _hits(self, lines: list[str]) -> tuple[set[int], int]:
+        """Return the indexes of the lines that match, and how many they are."""
+        search = self._regex.search
+        hits = {index for index, line in enumerate(lines) if search(line)}
+        return hits, len(hits)
+
+    def _hits_multiline(self, text: str) -> tuple[set[int], int]:
+        """Return the indexes of the lines that matches touch, and the number of matches."""
+        hits: set[int] = set()
+        count, line, at = 0, 0, 0
+        for match in self._regex.finditer(text):
+            if match.start() == len(text) and (not text or text.endswith("\n")):
+                break  # behind the last line
+            line += text.count("\n", at, match.start())
+            at = match.start()
+            last = line + text.count("\n", at, max(at, match.end() - 1))
+            hits.update(range(line, last + 1))
+            count += 1
+        return hits, count
+
+    def _print_file(self, file: str, lines: list[str], hits: set[int], count: int) -> None:
+        if self._request.answer == "files":
+            _print(f"./{file}\0")
+        elif self._request.answer == "counts":
+            _print(f"./{file}\0{count}\n")
+        else:
+            shown = set(hits)
+            for hit in hits:
+                shown.update(range(max(0, hit - self._request.before), min(len(lines), hit + self._request.after + 1)))
+            for index in sorted(shown):
+                separator = ":" if index in hits else "-"
+                _print(f"./{file}\0{index + 1}{separator}{lines[index][:MAX_COLUMNS]}\n")
+
+
+def _print(text: str) -> None:
+    sys.stdout.buffer.write(text.encode("utf-8", errors="surrogateescape"))

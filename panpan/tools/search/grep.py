@@ -1,0 +1,180 @@
+"""Grep: find lines or files by a regular expression.
+
+The rule: the same question gets the same answer, in the order of paths, whichever search program runs.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from anyio import to_thread
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+
+from panpan.errors import ToolError
+from panpan.tools.search.engine import Found, find_ripgrep, search
+from panpan.tools.search.globs import compile_glob, name_globs
+from panpan.tools.search.ignore_rules import rules_above
+from panpan.tools.search.records import Record, numbered_line, parse_records
+from panpan.tools.search.request import Answer, SearchRequest
+from panpan.tools.search.shown import PathPrefix, cut_line, page_of, with_notes
+from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
+from panpan.types.display import SummaryDisplay
+from panpan.types.tool import Output, ToolYield
+
+_ANSWER_BY_MODE: dict[str, Answer] = {"content": "lines", "files_with_matches": "files", "count": "counts"}
+
+
+class GrepInput(BaseModel):
+    """What the model may ask of Grep."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    pattern: str = Field(min_length=1, description="Regular expression")
+    path: str | None = Field(default=None, description="File or folder; default: working directory")
+    glob: str | None = Field(default=None, description="Only these files, e.g. *.{ts,tsx} or !*.min.js")
+    type: str | None = Field(default=None, description="Only this file type, e.g. py")
+    output_mode: Literal["content", "files_with_matches", "count"] = "files_with_matches"
+    after: int | None = Field(default=None, ge=0, le=500, alias="-A", description="Context lines, with content")
+    before: int | None = Field(default=None, ge=0, le=500, alias="-B")
+    around: int | None = Field(default=None, ge=0, le=500, validation_alias=AliasChoices("-C", "context"))
+    has_numbers: bool = Field(default=True, alias="-n")
+    ignore_case: bool = Field(default=False, alias="-i")
+    multiline: bool = Field(default=False, description="Let . and the pattern span lines")
+    head_limit: int = Field(default=250, ge=0, description="Most lines or entries")
+    offset: int = Field(default=0, ge=0)
+
+
+class GrepTool(Tool[GrepInput]):
+    """Search file contents."""
+
+    name = "Grep"
+    input_model = GrepInput
+    tool_class: ClassVar[ToolClass] = "read"
+
+    def is_read_only(self, args: GrepInput) -> bool:
+        return True
+
+    def title(self, args: GrepInput) -> str:
+        return args.pattern if args.path is None else f"{args.pattern} in {args.path}"
+
+    def path_uses(self, args: GrepInput) -> Sequence[PathUse]:
+        return (PathUse(args.path or ".", "read"),)
+
+    async def run(self, args: GrepInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        root = ctx.paths.resolve(args.path or ".", access="read")
+        request = await to_thread.run_sync(_request, args, root, abandon_on_cancel=True)
+        prefix = PathPrefix.of(Path(request.folder), ctx.paths.cwd)
+        found = await search(request, find_ripgrep(ctx.paths))
+        is_kept = None if request.file is not None else _file_filter(args.glob, prefix)
+        answer = partial(_answer, args, request.answer, found, prefix, is_kept)
+        yield await to_thread.run_sync(answer, abandon_on_cancel=True)
+
+
+def _request(args: GrepInput, root: Path) -> SearchRequest:
+    """Translate the arguments.
+
+    Raises:
+        ToolError: There is nothing at the root that can be searched, or a glob is wrong.
+    """
+    if not root.exists():
+        raise ToolError(f"{args.path} does not exist; use LS or Glob to see what does")
+    if not (root.is_dir() or root.is_file()):
+        raise ToolError(f"{args.path} is neither a file nor a folder, so it cannot be searched")
+    folder = root if root.is_dir() else root.parent
+    included, excluded = _glob_parts(args.glob)
+    names = [name_globs(glob) for glob in included]
+    around = args.around or 0
+    return SearchRequest(
+        folder=str(folder),
+        file=None if root.is_dir() else root.name,
+        answer=_ANSWER_BY_MODE[args.output_mode],
+        pattern=args.pattern,
+        ignore_case=args.ignore_case,
+        is_multiline=args.multiline,
+        before=around if args.before is None else args.before,
+        after=around if args.after is None else args.after,
+        file_type=args.type,
+        # Only to search less: what the names let through is looked at again with the whole glob.
+        name_globs=tuple(glob for globs in names for glob in globs) if all(names) and args.type is None else (),
+        excluded=excluded,
+        has_parent_rules=rules_above(folder) is not None,
+    )
+
+
+def _glob_parts(glob: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the globs to include and those to leave out; several may be written with blanks or commas between."""
+    parts: list[str] = []
+    for word in (glob or "").split():
+        parts.extend([word] if "{" in word else filter(None, word.split(",")))
+    for part in parts:
+        compile_glob(part.removeprefix("!"))  # so that a mistake is named the same way whatever program searches
+    included = tuple(part.removeprefix("./") for part in parts if not part.startswith("!"))
+    return included, tuple(part[1:] for part in parts if part.startswith("!"))
+
+
+def _file_filter(glob: str | None, prefix: PathPrefix) -> Callable[[str], bool] | None:
+    """Return what says whether a file counts: its path fits from the folder of the search or the working directory."""
+    regexes = [compile_glob(part) for part in _glob_parts(glob)[0]]
+    if not regexes:
+        return None
+
+    def is_kept(relative: str) -> bool:
+        return any(regex.fullmatch(relative) or regex.fullmatch(prefix.prefix + relative) for regex in regexes)
+
+    return is_kept
+
+
+def _answer(
+    args: GrepInput, answer: Answer, found: Found, prefix: PathPrefix, is_kept: Callable[[str], bool] | None
+) -> Output:
+    """Return the result for what a search program found."""
+    records = parse_records(found.stdout, answer, is_kept)
+    noun = "lines" if answer == "lines" else "files"
+    show = _Lines(records, args, prefix).line if answer == "lines" else partial(_file_line, records, prefix)
+    page = page_of(
+        len(records), show, offset=args.offset, limit=args.head_limit, is_partial=found.is_partial, noun=noun
+    )
+    notes = [*found.notes, page.note]
+    summary = f"{len(records):,}{'+' if found.is_partial else ''} {noun}"
+    if answer == "counts" and records:
+        summary = f"{sum(int(rest) for _, rest in records):,} in {summary}"
+        notes.insert(0, summary)
+    if not records:
+        summary = "no matches"
+        notes = [_nothing(args), *notes]
+    return Output(with_notes(page.lines, tuple(notes)), SummaryDisplay(text=summary))
+
+
+def _nothing(args: GrepInput) -> str:
+    hint = "; a pattern with \\n needs multiline" if "\\n" in args.pattern and not args.multiline else ""
+    return f"no matches{hint}"
+
+
+def _file_line(records: Sequence[Record], prefix: PathPrefix, number: int) -> str:
+    path, count = records[number]
+    return f"{prefix.shown(path)}:{count.decode()}" if count else prefix.shown(path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """Shows the lines that were found, as grep does."""
+
+    records: Sequence[Record]
+    args: GrepInput
+    prefix: PathPrefix
+
+    def line(self, index: int) -> str:
+        path, rest = self.records[index]
+        number, mark, text = numbered_line(rest)
+        place = f"{number}{mark}" if self.args.has_numbers and number else ""
+        separator = "--\n" if self._starts_a_group(index, path, number) else ""
+        return f"{separator}{self.prefix.shown(path)}{mark}{place}{cut_line(text)}"
+
+    def _starts_a_group(self, index: int, path: str, number: int) -> bool:
+        has_context = any((self.args.before, self.args.after, self.args.around))
+        if not has_context or index == self.args.offset:
+            return False
+        above, rest = self.records[index - 1]
+        return above != path or numbered_line(rest)[0] + 1 != number

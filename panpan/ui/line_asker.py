@@ -1,0 +1,51 @@
+"""Puts a permission question as lines, and reads the answer as one."""
+
+from anyio import Lock
+
+from panpan.system.terminal_text import clean_for_terminal
+from panpan.types.permission import PermissionAnswer, PermissionQuestion
+from panpan.ui.line_reader import LineReader
+from panpan.ui.stdout import StdoutWriter
+
+
+class LineAsker:
+    """Asks one question after the other; the end of the input is a no."""
+
+    def __init__(self, out: StdoutWriter, lines: LineReader) -> None:
+        self._out = out
+        self._lines = lines
+        self._one_at_a_time = Lock()
+
+    async def __call__(self, question: PermissionQuestion) -> PermissionAnswer:
+        """Print the question and wait for a line."""
+        async with self._one_at_a_time:
+            await self._out.write(_text_of(question))
+            line = await self._lines.next()
+        word, _, rest = (line or "n").strip().partition(" ")
+        match word.lower():
+            case "y" | "yes":
+                return PermissionAnswer(is_allowed=True)
+            case "a" | "always" if question.rule is not None:
+                return PermissionAnswer(is_allowed=True, is_remembered=True)
+            case "n" | "no" | "":
+                return PermissionAnswer(is_allowed=False, feedback=_feedback(rest))
+            case _:
+                return PermissionAnswer(is_allowed=False, feedback=_feedback(line or ""))
+
+
+def _feedback(said: str) -> str:
+    return f"The user refused it and said: {said.strip()}" if said.strip() else ""
+
+
+def _text_of(question: PermissionQuestion) -> str:
+    arguments = "\n".join(f"    {key}: {_shown(str(value))}" for key, value in question.input.items())
+    always = f", a = always ({_shown(question.rule)})" if question.rule is not None else ""
+    return (
+        f"\n? {question.tool_name}: {_shown(question.reason)}\n{arguments}\n"
+        f"  y = yes{always}, n = no, or type what to do instead: "
+    )
+
+
+def _shown(text: str) -> str:
+    """Return `text` with every character that a terminal would act on made visible."""
+    return clean_for_terminal(text.replace("\x1b", "␛").replace("\r", "␍")).replace("\n", "\n      ")

@@ -1,0 +1,73 @@
+"""The face that only prints lines: the answer as it streams, a line for each tool, the diff of each change."""
+
+from panpan.system.terminal_text import clean_for_terminal
+from panpan.types.display import DiffDisplay
+from panpan.types.events import BlockStarted, Event, ReplyStarted, RetryScheduled, TextDelta, TurnEnded
+from panpan.types.messages import ToolResultMessage
+from panpan.ui.stdout import StdoutWriter
+from panpan.ui.tool_lines import tool_line
+
+MAX_DIFF_LINES = 60
+"""Lines of one file's diff that are shown."""
+
+_COLOURS = {"+": "\x1b[32m", "-": "\x1b[31m", "@": "\x1b[36m"}
+_DIM, _RESET = "\x1b[2m", "\x1b[0m"
+
+
+class LineFace:
+    """Prints a turn, line by line.
+
+    Args:
+        out: Standard output.
+        has_colour: Whether diffs are coloured and notes dim.
+    """
+
+    def __init__(self, out: StdoutWriter, *, has_colour: bool) -> None:
+        self._out = out
+        self._has_colour = has_colour
+        self._ends_line = True
+
+    async def show(self, event: Event) -> None:
+        """Print what `event` adds."""
+        match event:
+            case ReplyStarted() | BlockStarted() | RetryScheduled():
+                await self.end_line()
+            case TextDelta(text=text):
+                self._ends_line = text.endswith("\n")
+                await self._out.write(clean_for_terminal(text))
+            case TurnEnded():
+                await self.end_line()
+                await self._note(_summary(event))
+            case _:
+                pass
+        if (line := tool_line(event)) is not None:
+            await self.end_line()
+            await self._note(line)
+        if isinstance(event, ToolResultMessage) and isinstance(event.display, DiffDisplay):
+            for file in event.display.files:
+                await self._diff(file.diff)
+
+    async def end_line(self) -> None:
+        """Put what comes next on a line of its own."""
+        if not self._ends_line:
+            self._ends_line = True
+            await self._out.write("\n")
+
+    async def _note(self, line: str) -> None:
+        await self._out.write(f"{_DIM}{line}{_RESET}\n" if self._has_colour else f"{line}\n")
+
+    async def _diff(self, diff: str) -> None:
+        lines = [line for line in clean_for_terminal(diff).splitlines() if not line.startswith(("---", "+++"))]
+        for line in lines[:MAX_DIFF_LINES]:
+            colour = _COLOURS.get(line[:1], "") if self._has_colour else ""
+            await self._out.write(f"    {colour}{line}{_RESET if colour else ''}\n")
+        if len(lines) > MAX_DIFF_LINES:
+            await self._note(f"    … {len(lines) - MAX_DIFF_LINES} more lines")
+
+
+def _summary(event: TurnEnded) -> str:
+    cost = f", ${event.cost_usd:.4f}" if event.cost_usd else ""
+    tokens = event.usage.context_tokens
+    ending = "[Interrupted] " if event.is_interrupted else ""
+    rounds = "1 round" if event.rounds == 1 else f"{event.rounds} rounds"
+    return f"{ending}{rounds}, {tokens:,} tokens, {event.duration_s:.1f} s{cost}"

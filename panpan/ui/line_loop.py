@@ -1,0 +1,67 @@
+"""The interactive loop in its plainest form: a prompt, a turn, a prompt."""
+
+from contextlib import AbstractAsyncContextManager, aclosing
+
+import anyio
+
+from panpan.core.single_exception import unwrap_single_exception
+from panpan.errors import PanpanError
+from panpan.services.sessions.session import Session
+from panpan.ui.line_face import LineFace
+from panpan.ui.line_reader import LineReader
+from panpan.ui.signals import Received, watch_signals
+from panpan.ui.stdout import StdoutWriter
+
+PROMPT = "❯ "
+LEAVING = {"exit", "quit", "q", "/exit", "/quit", "/q"}
+
+
+async def run_line_loop(
+    opening: AbstractAsyncContextManager[Session], out: StdoutWriter, lines: LineReader, *, has_colour: bool
+) -> int:
+    """Take prompts until the user leaves, and return the exit code.
+
+    Raises:
+        PanpanError: The session could not be opened.
+    """
+    received = Received()
+    with unwrap_single_exception():
+        async with anyio.create_task_group() as task_group, opening as session:
+            stop = task_group.cancel_scope.cancel
+            is_running = False
+
+            def interrupt() -> bool:
+                session.interrupt()
+                return is_running
+
+            task_group.start_soon(lambda: watch_signals(received, interrupt=interrupt, stop=stop))
+            face = LineFace(out, has_colour=has_colour)
+            await out.write(f"panpan, {session.info.choice}; 'exit' or Ctrl+D leaves, Ctrl+C interrupts\n")
+            while (prompt := await _ask_for_prompt(out, lines)) is not None:
+                if not prompt:
+                    continue
+                is_running = True
+                await _show_turn(session, prompt, face, out)
+                is_running = False
+            stop("the user left")
+    return received.exit_code or 0
+
+
+async def _ask_for_prompt(out: StdoutWriter, lines: LineReader) -> str | None:
+    """Return what the user typed, or None when he leaves."""
+    await out.write(PROMPT)
+    line = await lines.next()
+    if line is None:
+        await out.write("\n")
+        return None
+    return None if line.strip().lower() in LEAVING else line.strip()
+
+
+async def _show_turn(session: Session, prompt: str, face: LineFace, out: StdoutWriter) -> None:
+    try:
+        async with aclosing(session.submit(prompt)) as events:
+            async for event in events:
+                await face.show(event)
+    except PanpanError as error:
+        await face.end_line()
+        await out.write(f"panpan: {error}\n")

@@ -1,0 +1,50 @@
+"""A panpan home and a project in temporary folders, and a short way to write settings there."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from panpan.config.locations import Locations
+from panpan.config.sources import Loaded, load_settings
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a test's settings lie."""
+
+    locations: Locations
+
+    def user(self, text: str) -> Path:
+        return self._write(self.locations.user_settings, text)
+
+    def project(self, text: str) -> Path:
+        return self._write(self.locations.project_settings, text)
+
+    def local(self, text: str) -> Path:
+        return self._write(self.locations.local_settings, text)
+
+    def load(self, env: Mapping[str, str] | None = None, **flags: Any) -> Loaded:
+        overrides = {key.replace("__", "."): value for key, value in flags.items()}
+        return load_settings(self.locations.project_root, env or {}, overrides, self.locations)
+
+    @staticmethod
+    def _write(path: Path, text: str) -> Path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="")
+        path.chmod(0o600)
+        return path
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    project = tmp_path / "project"
+    (project / ".git").mkdir(parents=True)
+    return Place(Locations.find(project, {"PANPAN_HOME": str(tmp_path / "home")}))
+
+
+@pytest.fixture
+def lines() -> Callable[[str], str]:
+    return lambda text: "\n".join(line.strip() for line in text.splitlines())

@@ -1,0 +1,420 @@
+import os
+import signal
+import sys
+import tracemalloc
+from contextlib import aclosing
+from pathlib import Path
+
+import anyio
+import pytest
+from anyio import CancelScope
+
+from panpan.errors import ToolError
+from panpan.system.process import Captured, ProcessEnded, capture, child_environment, run_process
+from panpan.system.process_tree import ProcessTree
+from tests.system.backends import on_both_backends, run_on, until
+
+ENV = {"PATH": os.environ["PATH"]}
+
+# Each leaves a process behind that writes its number to $1 and cannot be ended by ending its parent. The process keeps
+# its number through `exec`.
+SURVIVORS = {
+    "child": "sh -c 'echo $$ > $0; exec sleep 600' $1 & wait",
+    "ignores TERM": "sh -c 'trap \"\" TERM; echo $$ > $0; while :; do sleep 0.05; done' $1 & wait",
+    "main process ignores TERM": "trap '' TERM; echo $$ > $1; while :; do sleep 0.05; done",
+    "own session": "setsid sh -c 'echo $$ > $0; exec sleep 600' $1 & wait",
+    "own session, ignores TERM": "setsid sh -c 'trap \"\" TERM; echo $$ > $0; while :; do sleep 0.05; done' $1 & wait",
+    "orphan in its own session": "(setsid sh -c 'echo $$ > $0; exec sleep 600' $1 &); sleep 600",
+    "silent daemon": "(setsid sh -c 'echo $$ > $0; exec sleep 600' $1 </dev/null >/dev/null 2>&1 &); sleep 600",
+    "clears its environment": "(env -i setsid sh -c 'echo $$ > $0; exec sleep 600' $1 &); sleep 600",
+    "stopped": "sh -c 'echo $$ > $0; kill -STOP $$; sleep 600' $1 & wait",
+    "nohup": "nohup sh -c 'echo $$ > $0; exec sleep 600' $1 >/dev/null 2>&1 & sleep 600",
+}
+all_survivors = pytest.mark.parametrize("script", SURVIVORS.values(), ids=SURVIVORS.keys())
+
+
+def is_running(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def has_number(file: Path) -> bool:
+    return file.exists() and file.read_text().endswith("\n")
+
+
+async def everything(script: str, *arguments: str, timeout_s: float | None = 20) -> tuple[bytes, ProcessEnded]:
+    output = bytearray()
+    argv = ["sh", "-c", script, "sh", *arguments]
+    async with aclosing(
+        run_process(argv, cwd=Path("/"), env=ENV, timeout_s=timeout_s, kill_grace_s=0.1)
+    ) as items:
+        async for item in items:
+            if isinstance(item, ProcessEnded):
+                return bytes(output), item
+            output += item
+    raise AssertionError("the process never ended")
+
+
+@on_both_backends
+def test_output_and_errors_come_in_the_order_they_were_printed(backend: str) -> None:
+    async def main() -> None:
+        output, ended = await everything("echo one; echo two >&2; echo three; exit 7")
+
+        assert output == b"one\ntwo\nthree\n"
+        assert ended == ProcessEnded(exit_code=7, timed_out=False)
+
+    run_on(backend, main)
+
+
+@on_both_backends
+def test_output_is_yielded_while_the_process_runs(backend: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        go_on = tmp_path / "go-on"
+        script = "echo first; until test -e $1; do sleep 0.01; done; echo second"
+        argv = ["sh", "-c", script, "sh", str(go_on)]
+
+        async with aclosing(run_process(argv, cwd=Path("/"), env=ENV, timeout_s=20)) as items:
+            first = await anext(items)
+            go_on.touch()
+            rest = [item async for item in items]
+
+        assert first == b"first\n"
+        assert rest == [b"second\n", ProcessEnded(0, timed_out=False)]
+
+    run_on(backend, main)
+
+
+async def test_the_input_is_empty() -> None:
+    output, ended = await everything("cat; if read line; then echo got $line; fi; echo end")
+
+    assert output == b"end\n"
+    assert ended.exit_code == 0
+
+
+async def test_the_process_leads_its_own_session_and_has_no_terminal() -> None:
+    output, _ = await everything("ps -o pid=,sid=,tty= -p $$")
+
+    pid, session, terminal = output.split()
+    assert pid == session
+    assert terminal == b"?"
+
+
+async def test_a_process_ended_by_a_signal_gives_the_exit_code_of_a_shell() -> None:
+    _, ended = await everything("kill -KILL $$")
+
+    assert ended == ProcessEnded(exit_code=128 + signal.SIGKILL, timed_out=False)
+
+
+@on_both_backends
+def test_a_command_ends_although_a_background_child_holds_its_pipe(backend: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        session = ProcessTree()
+        pid_file = tmp_path / "pid"
+        argv = ["sh", "-c", "head -c 50000 /dev/zero; sleep 600 & echo $! > $1", "sh", str(pid_file)]
+
+        async with aclosing(run_process(argv, cwd=Path("/"), env=session.marked(ENV), timeout_s=20)) as items:
+            collected = [item async for item in items]
+        child = int(pid_file.read_text())
+        was_left_alone = is_running(child)
+        remaining = await session.end(0.1)
+
+        assert collected[-1] == ProcessEnded(0, timed_out=False)
+        assert sum(len(chunk) for chunk in collected[:-1] if isinstance(chunk, bytes)) == 50000
+        assert was_left_alone
+        assert remaining == []
+        assert not is_running(child)
+
+    run_on(backend, main)
+
+
+@on_both_backends
+def test_a_command_ends_although_a_background_child_never_stops_printing(backend: str) -> None:
+    async def main() -> None:
+        session = ProcessTree()
+        argv = ["sh", "-c", "yes & sleep 0.05; exit 3"]
+
+        async with aclosing(run_process(argv, cwd=Path("/"), env=session.marked(ENV), timeout_s=20)) as items:
+            last = [item async for item in items][-1]
+        await session.end(0)
+
+        assert last == ProcessEnded(3, timed_out=False)
+
+    run_on(backend, main)
+
+
+async def test_a_process_that_closes_its_output_is_waited_for() -> None:
+    output, ended = await everything("echo before; exec >&- 2>&-; sleep 0.1; exit 9")
+
+    assert output == b"before\n"
+    assert ended == ProcessEnded(9, timed_out=False)
+
+
+@on_both_backends
+@all_survivors
+def test_a_timeout_ends_the_whole_tree_and_keeps_what_was_printed(backend: str, script: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        pid_file = tmp_path / "pid"
+        waiting = "while ! test -s $1; do sleep 0.01; done"
+
+        output, ended = await everything(f"echo partial; {script}; {waiting}", str(pid_file), timeout_s=0.4)
+
+        assert output == b"partial\n"
+        assert ended.timed_out
+        assert ended.exit_code != 0
+        assert not is_running(int(pid_file.read_text()))
+
+    run_on(backend, main)
+
+
+@on_both_backends
+@all_survivors
+def test_closing_the_generator_early_ends_the_whole_tree(backend: str, script: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        pid_file = tmp_path / "pid"
+        argv = ["sh", "-c", f"echo started; {script}", "sh", str(pid_file)]
+
+        async with aclosing(run_process(argv, cwd=Path("/"), env=ENV, timeout_s=None, kill_grace_s=0.1)) as items:
+            await anext(items)
+            await until(lambda: has_number(pid_file))
+
+        assert not is_running(int(pid_file.read_text()))
+
+    run_on(backend, main)
+
+
+@on_both_backends
+@all_survivors
+def test_cancelling_the_consumer_ends_the_whole_tree(backend: str, script: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        pid_file = tmp_path / "pid"
+        scope = CancelScope()
+
+        async def cancel_when_started() -> None:
+            await until(lambda: has_number(pid_file))
+            scope.cancel()
+
+        async with anyio.create_task_group() as task_group:
+            task_group.start_soon(cancel_when_started)
+            with scope:
+                await everything(script, str(pid_file), timeout_s=None)
+
+        assert scope.cancelled_caught
+        assert not is_running(int(pid_file.read_text()))
+
+    run_on(backend, main)
+
+
+@on_both_backends
+def test_a_consumer_that_raises_leaves_nothing_behind(backend: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        argv = ["sh", "-c", "echo $$; exec sleep 600"]
+        seen = b""
+
+        with pytest.raises(KeyError):
+            async with aclosing(run_process(argv, cwd=tmp_path, env=ENV, timeout_s=None)) as items:
+                async for item in items:
+                    assert isinstance(item, bytes)
+                    seen = item
+                    raise KeyError
+
+        assert not is_running(int(seen))
+
+    run_on(backend, main)
+
+
+@on_both_backends
+def test_a_cancelled_start_leaves_nothing_behind(backend: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        session = ProcessTree()
+
+        with CancelScope() as scope:
+            scope.cancel()
+            async with aclosing(
+                run_process(["sleep", "600"], cwd=tmp_path, env=session.marked(ENV), timeout_s=None)
+            ) as items:
+                async for _ in items:
+                    pass
+
+        assert session.members() == []
+
+    run_on(backend, main)
+
+
+async def test_a_timeout_does_not_touch_other_commands(tmp_path: Path) -> None:
+    collected: list[tuple[bytes, ProcessEnded]] = []
+    other_is_up = tmp_path / "up"
+    first_is_over = tmp_path / "over"
+
+    async def run_other() -> None:
+        script = "touch $1; until test -e $2; do sleep 0.01; done; echo unharmed"
+        collected.append(await everything(script, str(other_is_up), str(first_is_over)))
+
+    async with anyio.create_task_group() as task_group:
+        task_group.start_soon(run_other)
+        await until(other_is_up.exists)
+        _, ended = await everything("sleep 600", timeout_s=0.05)
+        first_is_over.touch()
+
+    assert ended.timed_out
+    assert collected == [(b"unharmed\n", ProcessEnded(0, timed_out=False))]
+
+
+async def test_a_process_that_keeps_starting_others_is_ended(tmp_path: Path) -> None:
+    session = ProcessTree()
+    argv = ["sh", "-c", "trap '' TERM; echo up; while :; do setsid sleep 600 & sleep 0.01; done"]
+
+    async with aclosing(
+        run_process(argv, cwd=tmp_path, env=session.marked(ENV), timeout_s=None, kill_grace_s=0.1)
+    ) as items:
+        await anext(items)
+
+    assert session.members() == []
+
+
+@on_both_backends
+def test_hundreds_of_megabytes_cost_constant_memory(backend: str) -> None:
+    async def main() -> None:
+        size = 200_000_000
+        received = 0
+
+        tracemalloc.start()
+        try:
+            argv = ["head", "-c", str(size), "/dev/zero"]
+            async with aclosing(run_process(argv, cwd=Path("/"), env=ENV, timeout_s=60)) as items:
+                async for item in items:
+                    received += len(item) if isinstance(item, bytes) else 0
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+
+        assert received == size
+        assert peak < 10_000_000
+
+    run_on(backend, main)
+
+
+@on_both_backends
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["no-such-program-here", "x"], "cannot start no-such-program-here: there is no such program"),
+        (["/etc/passwd"], "cannot start /etc/passwd: Permission denied"),
+        (["echo", "a\0b"], "cannot start echo: embedded null byte"),
+        ([], "there is no program to start"),
+    ],
+)
+def test_what_cannot_be_started_is_a_tool_error(backend: str, argv: list[str], said: str) -> None:
+    async def main() -> None:
+        open_before = len(os.listdir("/proc/self/fd"))
+
+        with pytest.raises(ToolError, match=f"^{said}$"):
+            await capture(argv, cwd=Path("/"), timeout_s=5)
+        with pytest.raises(ToolError, match=f"^{said}$"):
+            async with aclosing(run_process(argv, cwd=Path("/"), env=ENV, timeout_s=5)) as items:
+                await anext(items)
+
+        assert len(os.listdir("/proc/self/fd")) == open_before
+
+    run_on(backend, main)
+
+
+async def test_a_missing_working_directory_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match=r"the working directory .*/gone is not a folder"):
+        await capture(["true"], cwd=tmp_path / "gone", timeout_s=5)
+
+
+@on_both_backends
+def test_no_descriptor_is_left_open(backend: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        await everything("true")
+        open_before = sorted(os.listdir("/proc/self/fd"))
+
+        for _ in range(5):
+            await everything("echo x")
+            await everything("sleep 600", timeout_s=0.01)
+            await capture(["true"], cwd=tmp_path, timeout_s=5)
+
+        assert sorted(os.listdir("/proc/self/fd")) == open_before
+
+    run_on(backend, main)
+
+
+@on_both_backends
+def test_capture_keeps_output_and_errors_apart(backend: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        script = "import sys; sys.stdout.write('o' * 300000); sys.stderr.write('e' * 300000); sys.exit(4)"
+
+        captured = await capture([sys.executable, "-c", script], cwd=tmp_path, timeout_s=20)
+
+        assert captured == Captured(4, b"o" * 300000, b"e" * 300000, timed_out=False, is_truncated=False)
+
+    run_on(backend, main)
+
+
+@on_both_backends
+def test_capture_ends_a_program_that_prints_too_much(backend: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        captured = await capture(["yes"], cwd=tmp_path, timeout_s=20, max_bytes=1000)
+
+        assert captured.stdout == b"y\n" * 500
+        assert captured.is_truncated
+        assert not captured.timed_out
+
+    run_on(backend, main)
+
+
+async def test_capture_takes_exactly_as_much_as_it_may(tmp_path: Path) -> None:
+    captured = await capture(["printf", "12345"], cwd=tmp_path, timeout_s=20, max_bytes=5)
+
+    assert captured.stdout == b"12345"
+    assert not captured.is_truncated
+
+
+@on_both_backends
+def test_capture_bounds_the_time_and_keeps_what_came(backend: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        captured = await capture(["sh", "-c", "echo here; exec sleep 600"], cwd=tmp_path, timeout_s=0.3)
+
+        assert captured.timed_out
+        assert captured.stdout == b"here\n"
+        assert captured.exit_code == 128 + signal.SIGTERM
+
+    run_on(backend, main)
+
+
+@on_both_backends
+def test_capture_leaves_nothing_that_holds_its_pipes(backend: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        captured = await capture(["sh", "-c", "setsid sleep 600 & echo $!; exit 5"], cwd=tmp_path, timeout_s=20)
+
+        assert captured.exit_code == 5
+        assert not is_running(int(captured.stdout))
+
+    run_on(backend, main)
+
+
+async def test_a_cancelled_capture_leaves_nothing_behind(tmp_path: Path) -> None:
+    session = ProcessTree()
+    env = session.marked(child_environment())
+    is_up = tmp_path / "up"
+
+    async with anyio.create_task_group() as task_group:
+
+        async def run() -> None:
+            await capture(["sh", "-c", "touch $0; sleep 600", str(is_up)], cwd=tmp_path, env=env, timeout_s=None)
+
+        task_group.start_soon(run)
+        await until(is_up.exists)
+        task_group.cancel_scope.cancel()
+
+    assert session.members() == []
+
+
+async def test_the_environment_is_exactly_what_was_given_and_the_marks() -> None:
+    captured = await capture(["env"], cwd=Path("/"), env={"PATH": ENV["PATH"], "ONE": "1"}, timeout_s=5)
+
+    names = {line.partition(b"=")[0] for line in captured.stdout.splitlines()}
+    assert names - {b"PWD", b"SHLVL", b"_"} == {b"PATH", b"ONE", b"PANPAN_PROCESS_MARKS"}

@@ -2,8 +2,8 @@
 
 Prices and, where it knows them, context windows come from genai-prices (MIT, https://github.com/pydantic/genai-prices).
 The rest stands in the tables below, from the vendors' model pages. Where a vendor states no longest reply, the figure
-here is a cautious one: it only caps what panpan asks for. Models without a price are newer than the price list, or their
-vendor is not in it.
+here is a cautious one: it only caps what panpan asks for. Models without a price are newer than the price list, or
+their vendor is not in it.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from genai_prices.data_snapshot import get_snapshot
-from genai_prices.types import ModelPrice, TieredPrices
+from genai_prices.types import ModelInfo, ModelPrice, TieredPrices
 
 TARGET = Path(__file__).parent.parent / "panpan" / "config" / "models.json"
 
@@ -173,7 +173,7 @@ def _rows(vendor: str, day: date) -> Iterator[tuple[str, dict[str, Any]]]:
         yield (
             name,
             {
-                "context": context or listed.context_window,
+                "context": context or (listed.context_window if listed else None),
                 "output": output,
                 "thinking": thinking,
                 "price": None if listed is None else _rates(highest_price(listed, day)),
@@ -181,13 +181,13 @@ def _rows(vendor: str, day: date) -> Iterator[tuple[str, dict[str, Any]]]:
         )
 
 
-def listed_model(vendor: str, name: str) -> Any:
+def listed_model(vendor: str, name: str) -> ModelInfo | None:
     """Return genai-prices' entry for a model; None where it has none."""
     provider = next((one for one in get_snapshot().providers if one.id == PRICE_LISTS[vendor]), None)
     return None if provider is None else provider.find_model(name)
 
 
-def highest_price(model: Any, day: date) -> ModelPrice:
+def highest_price(model: ModelInfo, day: date) -> ModelPrice:
     """Return the price on a day; of prices that depend on the hour, the highest."""
     hours = (datetime.combine(day, time(hour), UTC) for hour in range(24))
     return max((model.get_prices(hour) for hour in hours), key=lambda price: _at(price.output_mtok, 0))

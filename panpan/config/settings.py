@@ -20,8 +20,12 @@ FORMAT_VERSION = 1
 def _web_address(value: str) -> str:
     from urllib.parse import urlsplit
 
-    parts = urlsplit(value)  # raises ValueError for a bad port or bracket
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+    try:
+        parts = urlsplit(value)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a bad port or bracket
+        is_address = False
+    if not is_address:
         raise ValueError("should be an address such as https://api.example.com/v1")
     if parts.username is not None or parts.password is not None:
         raise ValueError("should hold no user name or password; use api_key_env or headers")

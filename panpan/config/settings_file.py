@@ -204,6 +204,8 @@ def _suggestion(path: KeyPath) -> str:
     known = list(_known_keys(Settings, (), path))
     beside = {key[-1]: key for key in known if key[:-1] == path[:-1]}
     anywhere = {key[-1]: key for key in reversed(known)}
+    if path[-1] in anywhere:  # the right word in the wrong table
+        return f"; did you mean {dotted(anywhere[path[-1]])}?"
     for candidates in (beside, anywhere):
         if matches := get_close_matches(path[-1].lower(), candidates, n=1, cutoff=0.6):
             return f"; did you mean {dotted(candidates[matches[0]])}?"

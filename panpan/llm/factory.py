@@ -1,7 +1,7 @@
 """From settings and environment to a client that can be asked.
 
-No SDK is imported here, nothing is sent, and no file is read but a cassette: the provider does the rest when it is first
-asked.
+No SDK is imported here, nothing is sent, and no file is read but a cassette: the provider does the rest when it is
+first asked.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from panpan.llm.client import LLMClient
 
 DEFAULT_OUTPUT_TOKENS = 32_000
-"""Longest reply that is asked for unless the settings say otherwise: some servers count it against the rate limit before
-a word is written."""
+"""Longest reply that is asked for unless the settings say otherwise: some servers count it against the rate limit
+before a word is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def answer_wishes(settings: "Settings") -> AnswerWishes:
         effort=settings.effort,
         temperature=settings.temperature,
         max_tries=settings.retry.max_tries,
-        idle_timeout_s=settings.idle_timeout_s,
+        idle_timeout_s=settings.idle_timeout_s if "idle_timeout_s" in settings.model_fields_set else None,
     )
 
 
@@ -144,22 +144,21 @@ def create_provider(resolved: ResolvedModel, *, idle_timeout_s: float | None = N
     Raises:
         ConfigError: The cassette cannot be read.
     """
-    # Each provider's module is loaded only when it is used.
-    idle = {} if idle_timeout_s is None else {"idle_timeout_s": idle_timeout_s}
-    match resolved.kind:
+    match resolved.kind:  # each provider's module is loaded only when it is used
         case "cassette":
             from panpan.llm.providers.cassette import CassetteProvider
 
             return CassetteProvider.from_file(Path(resolved.base_url))
         case "anthropic":
             from panpan.llm.providers.anthropic import AnthropicProvider
+            from panpan.llm.transport import DEFAULT_IDLE_TIMEOUT_S
 
             return AnthropicProvider(
                 api_key=resolved.api_key,
-                base_url=resolved.base_url,
+                base_url=resolved.base_url.removesuffix("/v1"),  # the SDK adds it itself
                 name=resolved.provider,
                 headers=resolved.headers,
-                **idle,
+                idle_timeout_s=idle_timeout_s or DEFAULT_IDLE_TIMEOUT_S,
             )
         case "openai":
             from panpan.llm.providers.openai_compatible import OpenAICompatibleProvider
@@ -169,7 +168,7 @@ def create_provider(resolved: ResolvedModel, *, idle_timeout_s: float | None = N
                 base_url=resolved.base_url,
                 name=resolved.provider,
                 headers=resolved.headers,
-                **idle,
+                idle_timeout_s=idle_timeout_s,
             )
 
 

@@ -11,12 +11,14 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from panpan.config.models import FREE, ModelFacts, facts_about, vendor_of
+from panpan.config.models import FREE, UNKNOWN_OUTPUT_TOKENS, ModelFacts, facts_about, vendor_of
 from panpan.config.vendors import ALIASES, VENDORS, Dialect, Vendor, vendor_named
 from panpan.errors import ConfigError
 
 CASSETTE_PREFIX = "cassette:"
 MAX_ALIAS_STEPS = 10
+CASSETTE_CONTEXT_TOKENS = 200_000
+"""What a tape claims to take, so that nothing is shortened for its sake."""
 
 ProviderKind: TypeAlias = Dialect | Literal["cassette"]
 
@@ -82,7 +84,7 @@ class Destination:
     def facts(self) -> ModelFacts:
         """What is known of the model there."""
         if self.kind == "cassette":
-            return replace(facts_about(self.model, None), price=FREE)
+            return ModelFacts(self.model, CASSETTE_CONTEXT_TOKENS, UNKNOWN_OUTPUT_TOKENS, "own", FREE)
         facts = facts_about(self.model, self.vendor.name if self.vendor else None)
         maker = vendor_of(self.model)
         if facts.is_known or self.vendor is not None or maker is None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from panpan.errors import ConfigError
 from panpan.llm.model_choice import Chooser, Destination, Wish, merged
 
-_GATEWAY_TOKEN = "ANTHROPIC_AUTH_TOKEN"  # noqa: S105  (the name of a variable)
+_GATEWAY_TOKEN = "ANTHROPIC_AUTH_TOKEN"
 
 
 @dataclass(frozen=True, slots=True)

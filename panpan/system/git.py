@@ -1,8 +1,8 @@
 """The git runner: questions to a repository that nobody has vouched for.
 
 The rule: nothing that the repository names is run: hooks, file system monitor, pager, external diffs, text conversions,
-filters, signature programs, remote helpers, and the configuration of its submodules. Nothing is written either, the
-index included. Only commands whose switches are known are run.
+filters, signature programs, remote helpers, and the configuration of its submodules. Asking does not refresh the index.
+Only commands whose switches are known are run, and their arguments are panpan's own, never the model's.
 """
 
 import os
@@ -49,6 +49,9 @@ _SWITCHES: Mapping[str, tuple[str, ...]] = {
 }
 """The commands that may be run, and what each needs to run no program of the repository's."""
 
+_HELPER_OPTIONS = ("--textconv", "--ext-diff", "--ignore-submodules=none", "--open-files-in-pager", "--show-signature")
+"""Arguments that would switch a helper on again; git also takes their unambiguous beginnings."""
+
 _SETTINGS: Mapping[str, str] = {
     "core.hooksPath": "/dev/null",
     "core.fsmonitor": "false",
@@ -93,29 +96,34 @@ async def run_git(args: Sequence[str], *, cwd: Path, timeout_s: float = 5) -> Ca
 
     Raises:
         ToolError: git is not installed, or cannot be started.
-        ValueError: The command is none of those whose switches are known.
+        ValueError: The command is none of those whose switches are known, or an argument switches a helper on.
     """
-    if not args or args[0] not in _SWITCHES:
-        raise ValueError(f"git {' '.join(args[:1])} is not among the commands that are known to be safe")
+    _require_known(args)
     program = _git_program(cwd)
-    filters = await _filter_names(program, cwd, timeout_s)
-    env = git_environment(filters)
+    env = git_environment(await _named_helpers(program, cwd, timeout_s))
     command = [program, "--no-pager", args[0], *_SWITCHES[args[0]], *args[1:]]
     return await capture(command, cwd=cwd, env=env, timeout_s=timeout_s)
 
 
-def git_environment(filters: Sequence[str] = ()) -> dict[str, str]:
+def git_environment(named_helpers: Sequence[str] = ()) -> dict[str, str]:
     """Return an environment in which git runs nothing that a repository's configuration names.
 
-    Diffs still need `--no-ext-diff --no-textconv`.
+    Diffs still need `--no-ext-diff`.
 
     Args:
-        filters: Names of the content filters to switch off; git has no way to switch off all.
+        named_helpers: Keys such as `filter.lfs.clean` and `diff.pdf.textconv` that some configuration file sets. Their
+            names are free, and git has no way to switch off all of them.
     """
     settings = dict(_SETTINGS)
-    for name in filters:
-        settings |= {f"filter.{name}.{kind}": "" for kind in ("clean", "smudge", "process")}
-        settings[f"filter.{name}.required"] = "false"
+    for key in named_helpers:
+        kind, _, rest = key.partition(".")
+        name = rest.rpartition(".")[0]
+        if kind == "filter":
+            settings |= {f"filter.{name}.{step}": "" for step in ("clean", "smudge", "process")}
+            settings[f"filter.{name}.required"] = "false"
+        else:
+            # An empty conversion would be an error; this one converts nothing.
+            settings |= {f"diff.{name}.textconv": "/bin/cat", f"diff.{name}.cachetextconv": "false"}
     env = {name: value for name, value in child_environment().items() if not name.startswith("GIT_")}
     env |= {
         "GIT_OPTIONAL_LOCKS": "0",
@@ -132,14 +140,26 @@ def git_environment(filters: Sequence[str] = ()) -> dict[str, str]:
     return env
 
 
-async def _filter_names(program: str, cwd: Path, timeout_s: float) -> list[str]:
-    """Return the content filters that any configuration file defines; reading it runs nothing."""
-    command = [program, "--no-pager", "config", "--null", "--name-only", "--get-regexp", r"^filter\."]
+def _require_known(args: Sequence[str]) -> None:
+    if not args or args[0] not in _SWITCHES:
+        raise ValueError(f"git {' '.join(args[:1])} is not among the commands that are known to be safe")
+    for argument in args[1:]:
+        if argument == "--":
+            return
+        if argument.startswith("-O") or (
+            len(argument) > len("--e") and any(option.startswith(argument) for option in _HELPER_OPTIONS)
+        ):
+            raise ValueError(f"git {args[0]} {argument} could run a program that the repository names")
+
+
+async def _named_helpers(program: str, cwd: Path, timeout_s: float) -> list[str]:
+    """Return the keys of content filters and text conversions in all configuration files; reading them runs nothing."""
+    pattern = r"^(filter\..*\.[a-z]+|diff\..*\.(textconv|cachetextconv))$"
+    command = [program, "--no-pager", "config", "--null", "--name-only", "--get-regexp", pattern]
     found = await capture(command, cwd=cwd, env=git_environment(), timeout_s=timeout_s)
     if found.timed_out or found.is_truncated:
-        raise ToolError("git could not list its content filters, so it was not asked anything else")
-    keys = found.stdout.decode(errors="surrogateescape").split("\0")
-    return sorted({key.removeprefix("filter.").rpartition(".")[0] for key in keys if key.count(".") >= 2})
+        raise ToolError("git could not list the helpers that the repository names, so it was not asked anything else")
+    return [key for key in found.stdout.decode(errors="surrogateescape").split("\0") if key]
 
 
 def _git_program(cwd: Path) -> str:

@@ -21,5 +21,5 @@ def run_on(backend: str, main: Callable[[], Awaitable[None]]) -> None:
 async def until(is_so: Callable[[], bool]) -> None:
     """Return when `is_so()` holds; the test fails when it never does."""
     with anyio.fail_after(15):
-        while not is_so():
+        while not is_so():  # noqa: ASYNC110 - another process does it, and tells nobody
             await anyio.sleep(0.005)

@@ -23,6 +23,13 @@ from panpan.types.events import StreamEvent
 from panpan.types.llm import ModelOptions, ModelRequest
 from panpan.types.messages import StopReason, Usage
 
+_PIECES = {
+    "text_delta": ("text", "text"),
+    "input_json_delta": ("tool_use", "partial_json"),
+    "thinking_delta": ("thinking", "thinking"),
+}
+"""The kind of block that a delta belongs to, and the field that holds its piece."""
+
 _STOP_REASONS: frozenset[str] = frozenset(get_args(StopReason)) - {"interrupted"}
 
 
@@ -33,7 +40,7 @@ class AnthropicProvider:
         api_key: The key; empty for a server that asks for none.
         base_url: Address of the server; None is Anthropic's.
         name: Name for messages and logs.
-        idle_timeout_s: Longest wait for the next bytes of a reply, in seconds.
+        idle_timeout_s: Longest wait for the next bytes of a reply, in seconds; None: two minutes.
         headers: Sent with every request besides the usual ones.
         open_client: Opens the SDK's client in place of `open_anthropic`.
     """
@@ -44,7 +51,7 @@ class AnthropicProvider:
         api_key: str,
         base_url: str | None = None,
         name: str = "anthropic",
-        idle_timeout_s: float = DEFAULT_IDLE_TIMEOUT_S,
+        idle_timeout_s: float | None = None,
         headers: Mapping[str, str] | None = None,
         open_client: Callable[[], SdkClient] | None = None,
     ) -> None:
@@ -54,7 +61,7 @@ class AnthropicProvider:
             open_client=open_client
             or partial(open_anthropic, api_key=api_key, base_url=base_url, headers=dict(headers or {})),
             secrets=(api_key, *(headers or {}).values()),
-            idle_timeout_s=idle_timeout_s,
+            idle_timeout_s=idle_timeout_s or DEFAULT_IDLE_TIMEOUT_S,
         )
         self._prefix = Prefix(
             encode_head=wire.encode_head,
@@ -139,17 +146,14 @@ class AnthropicReply:
         delta = document.get("delta")
         if block is None or not isinstance(delta, dict) or document.get("index") != self._open_index:
             return  # of a block that we do not know
-        match delta:
-            case {"type": "text_delta", "text": str(piece)} if block.kind == "text":
+        kind = delta.get("type")
+        if kind == "signature_delta":
+            block.signature += _text(delta.get("signature"))
+        elif kind in _PIECES:  # else citations, and what will come
+            block_kind, field = _PIECES[kind]
+            piece = delta.get(field)
+            if block.kind == block_kind and isinstance(piece, str):
                 block.parts.append(piece)
-            case {"type": "input_json_delta", "partial_json": str(piece)} if block.kind == "tool_use":
-                block.parts.append(piece)
-            case {"type": "thinking_delta", "thinking": str(piece)} if block.kind == "thinking":
-                block.parts.append(piece)
-            case {"type": "signature_delta", "signature": str(piece)}:
-                block.signature += piece
-            case _:
-                pass  # citations, and what will come
 
     def _other(self, kind: object, document: dict[str, Any]) -> None:
         match kind:

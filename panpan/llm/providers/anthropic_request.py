@@ -57,7 +57,7 @@ def encode_head(options: ModelOptions, system: str, tools: Sequence[ToolDefiniti
 
 
 def join_body(head: bytes, groups: Sequence[WireGroup]) -> bytes:
-    """Return the whole body, with the two newest user messages marked."""
+    """Return the whole body, with the two newest user messages marked; there must be a group."""
     pieces = [group.data for group in groups]
     marks = 0
     for position in range(len(groups) - 1, -1, -1):
@@ -66,7 +66,9 @@ def join_body(head: bytes, groups: Sequence[WireGroup]) -> bytes:
             marks += 1
             if marks == 2:
                 break
-    return b"".join((head, b",".join(pieces), b"]}"))
+    pieces[0] = head + pieces[0]
+    pieces[-1] += b"]}"
+    return b",".join(pieces)
 
 
 def encode_user_side(messages: Sequence[UserSide]) -> bytes | None:

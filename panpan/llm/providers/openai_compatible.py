@@ -46,7 +46,7 @@ class OpenAICompatibleProvider:
         api_key: The key; empty for a server that asks for none.
         base_url: Address of the server, with its `/v1`; None is OpenAI's.
         name: Name for messages and logs; None: that of the profile.
-        profile: What the server wants differently; None: found by its address.
+        profile: What the server wants differently; None: found by its address or name.
         idle_timeout_s: Longest wait for the next bytes of a reply, in seconds; None: what suits the profile.
         headers: Sent with every request besides the usual ones.
         open_client: Opens the SDK's client in place of `open_openai`.
@@ -63,7 +63,7 @@ class OpenAICompatibleProvider:
         headers: Mapping[str, str] | None = None,
         open_client: Callable[[], SdkClient] | None = None,
     ) -> None:
-        profile = profile or profile_for(base_url)
+        profile = profile or profile_for(base_url, name)
         self.name = name or profile.name
         self._transport = Transport(
             provider=self.name,
@@ -164,8 +164,7 @@ class OpenAIReply:
     def _chunk(self, chunk: dict[str, Any], name: bytes = b"") -> None:
         if chunk.get("error") or name == b"error":
             raise self._transport.error(read_error_body(chunk), is_mid_stream=True)
-        choices = chunk.get("choices")
-        choice = next((choice for choice in _list(choices) if _is_first(choice)), None)
+        choice = _first(chunk.get("choices"))
         usage = chunk.get("usage")
         if not self.builder.is_started and (choice is not None or usage):
             self.builder.start(message_id=_text(chunk.get("id")), model=_text(chunk.get("model")))
@@ -234,8 +233,12 @@ def _count(value: object) -> int:
     return value if isinstance(value, int) and value > 0 else 0
 
 
-def _is_first(choice: object) -> bool:
-    return isinstance(choice, dict) and choice.get("index") in (0, None)
+def _first(choices: object) -> dict[str, Any] | None:
+    """Return the one choice that was asked for."""
+    for choice in _list(choices):
+        if isinstance(choice, dict) and not choice.get("index"):
+            return choice
+    return None
 
 
 def _text_of_parts(parts: object) -> str:

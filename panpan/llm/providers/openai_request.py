@@ -129,8 +129,11 @@ class OpenAIEncoder:
 
 
 def join_body(head: bytes, groups: Sequence[WireGroup]) -> bytes:
-    """Return the whole body."""
-    return b"".join((head, b",".join([group.data for group in groups]), b"]}"))
+    """Return the whole body; there must be a group."""
+    pieces = [group.data for group in groups]
+    pieces[0] = head + pieces[0]
+    pieces[-1] += b"]}"
+    return b",".join(pieces)
 
 
 def adapted_schema(schema: Any, unsupported_keywords: frozenset[str]) -> Any:

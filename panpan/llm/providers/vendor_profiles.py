@@ -120,9 +120,14 @@ _BY_DOMAIN = (
 _BY_LOCAL_PORT = {11434: OLLAMA, 1234: LM_STUDIO, 8080: LLAMA_CPP, 8000: VLLM}
 
 
-def profile_for(base_url: str | None) -> VendorProfile:
-    """Return the profile of the server at `base_url`, as far as its address tells; None is OpenAI's own."""
-    if base_url is None:
+def profile_for(base_url: str | None, name: str | None = None) -> VendorProfile:
+    """Return the profile of a server, as far as its address or its name in the settings tells.
+
+    Args:
+        base_url: Its address; None is OpenAI's own.
+        name: Its name; that of a profile stands for a gateway or a local server that behaves like it.
+    """
+    if not base_url:
         return GPT
     try:
         parts = urlsplit(base_url)
@@ -132,4 +137,7 @@ def profile_for(base_url: str | None) -> VendorProfile:
     for domain, profile in _BY_DOMAIN:
         if host == domain or host.endswith(f".{domain}"):
             return profile
-    return _BY_LOCAL_PORT.get(port or 0, GENERIC)
+    if name in PROFILES:
+        return PROFILES[name]
+    is_local = host == "localhost" or host == "::1" or host.startswith("127.")
+    return _BY_LOCAL_PORT.get(port or 0, GENERIC) if is_local else GENERIC

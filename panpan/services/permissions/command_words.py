@@ -86,7 +86,8 @@ class CommandPart:
 
 _DYNAMIC = re.compile(r"[$*?\[{]")
 _SEPARATORS = re.compile(r"[;&|\n\r()]")
-_REDIRECT = re.compile(r"\d*(?:&>>?|>>?\|?|<>|<<?<?-?|[<>]&)[ \t]*[^\s;&|()<>]*")
+_REDIRECT = re.compile(r"\d*(?:>>?\|?|<>|<<?<?-?)[ \t]*[^\s;&|()<>]*")
+_DUPLICATION = re.compile(r"\d*[<>]&[\d-]+")
 _QUOTES = re.compile(r"""['"\\]""")
 _KEYWORDS = frozenset(
     (
@@ -126,7 +127,8 @@ _MOST_OPTION_WORDS = 12
 def command_parts(command: str) -> list[CommandPart]:
     """Return everything that the line may run, and more: each part, and behind a wrapper what starts at each word."""
     # A substitution leaves a `$` word behind, so that what surrounds it is seen to be unknown.
-    text = command.replace("\\\n", "").replace("`", " $ ; ").replace("$(", "$ (")
+    text = command.replace("\\\n", "").replace("`", " ; $ ; ").replace("$(", "$ (")
+    text = _DUPLICATION.sub(" ", text).replace("&>", ">").replace(">&", ">").replace("<&", "<")
     parts: dict[tuple[str, ...], None] = {}
     for piece in _SEPARATORS.split(text):
         words = _QUOTES.sub("", _REDIRECT.sub(" ", piece)).split()

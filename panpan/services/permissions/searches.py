@@ -16,6 +16,8 @@ from panpan.services.permissions.rules import Rule
 from panpan.services.permissions.subject import Subject
 
 _MOST_FILES = 20_000
+_NOT_ONE_NAME = frozenset("!{},; \t\n")
+"""Characters with which a glob may mean more than one pattern says; then every file counts as searched."""
 _ADVICE = "search a narrower path, or with a glob that leaves it out"
 
 
@@ -59,7 +61,7 @@ def _names(rule: Rule, path: Path, root: Path) -> bool:
 
 
 def _is_searched(path: Path, glob: str | None) -> bool:
-    if not isinstance(glob, str) or not glob or glob.startswith("!") or "{" in glob:
+    if not isinstance(glob, str) or not glob or _NOT_ONE_NAME & set(glob):
         return True
     try:
         # Wider than the search's own reading of the glob: the name alone, at any depth.

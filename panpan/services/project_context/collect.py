@@ -4,7 +4,7 @@ It is frozen from then on; a resumed session sends what its log holds, so that t
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -15,11 +15,18 @@ import anyio.to_thread
 
 from panpan.services.project_context.directory_view import directory_view
 from panpan.services.project_context.git_state import git_state
-from panpan.services.project_context.memory_files import files_of, folders_between, project_root, rules_of, user_files
+from panpan.services.project_context.memory_files import (
+    files_of,
+    folders_between,
+    is_git_root,
+    project_root,
+    rules_of,
+    user_files,
+)
 from panpan.services.project_context.memory_loader import MemoryLoader, MemorySection, is_trusted_owner
 from panpan.services.project_context.memory_size import fitted
 from panpan.services.project_context.visible_text import untagged, visible
-from panpan.system.canonical import canonical_path, is_below
+from panpan.system.canonical import canonical_path
 from panpan.types.messages import SystemReminder
 
 SESSION_START = "session:start"
@@ -56,7 +63,7 @@ async def take_project_context(places: ContextPlaces, *, today: date | None = No
     """
     cwd = canonical_path(places.cwd)
     root = project_root(cwd)
-    is_repository = os.path.lexists(root / ".git")
+    is_repository = is_git_root(root)
     parts: dict[str, str] = {"environment": _environment(cwd, root, places.extra_roots, today or date.today())}
     memories: list[_Memory] = []
 
@@ -102,16 +109,21 @@ def _memory(cwd: Path, root: Path, places: ContextPlaces) -> _Memory:
     for path in user_files(places.home, places.panpan_home):
         sections += loader.load(path, within=None)
     for closeness, folder in enumerate(folders_between(root, cwd), 1):
-        for path in [*files_of(folder), *rules_of(folder)]:
-            if not is_below(folder, cwd) and not is_trusted_owner(path, cwd):
-                loader.warnings.append(
-                    f"{path} was not read: it lies above the working directory and is somebody else's"
-                )
+        for path, load in _files_and_loaders(folder, loader):
+            if folder != cwd and not is_trusted_owner(path, cwd):
+                loader.warnings.append(f"{path} was not read: it lies above the working directory and is not yours")
                 continue
-            sections += loader.load(path, within=root, closeness=closeness)
+            sections += load(path, within=root, closeness=closeness)
     conditional = {section.path for section in sections if section.patterns}
     kept, cuts = fitted([section for section in sections if not section.patterns])
     return _Memory(kept, (*loader.warnings, *cuts), frozenset(loader.loaded - conditional))
+
+
+def _files_and_loaders(folder: Path, loader: MemoryLoader) -> list[tuple[Path, Callable[..., list[MemorySection]]]]:
+    return [
+        *((path, loader.load) for path in files_of(folder)),
+        *((path, loader.load_rules) for path in rules_of(folder)),
+    ]
 
 
 def _environment(cwd: Path, root: Path, extra_roots: Sequence[Path], today: date) -> str:
@@ -129,8 +141,8 @@ _EXPLANATIONS = {
     "gitStatus": "As git had it when the session began.",
     "directoryStructure": "Part of the tree below the working directory, as it was when the session began.",
     "rules": (
-        "Rules that people wrote for agents. Where two of them differ, the later one wins; the user's messages win over "
-        "all of them."
+        "Rules that people wrote for agents. Where two of them differ, the later one wins; the user's messages win "
+        "over all of them."
     ),
 }
 

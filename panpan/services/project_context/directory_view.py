@@ -19,7 +19,7 @@ from panpan.system.git import run_git
 
 _MAX_DEPTH = 3
 _MAX_ENTRIES = 150
-_MOST_IN_FOLDER = (60, 20, 12)
+_MOST_IN_FOLDER = (60, 12, 6)
 """Entries shown of one folder, by its depth."""
 _MOST_READ = 2_000
 """Entries read of one folder."""

@@ -35,7 +35,12 @@ def rules_of(folder: Path) -> list[Path]:
 
 def project_root(cwd: Path) -> Path:
     """Return the nearest folder from `cwd` upwards that git has its data in, or `cwd` where there is none."""
-    return next((folder for folder in (cwd, *cwd.parents) if os.path.lexists(folder / ".git")), cwd)
+    return next((folder for folder in (cwd, *cwd.parents) if is_git_root(folder)), cwd)
+
+
+def is_git_root(folder: Path) -> bool:
+    """Return whether git has its data in `folder`."""
+    return os.path.lexists(folder / ".git")
 
 
 def folders_between(top: Path, bottom: Path) -> list[Path]:

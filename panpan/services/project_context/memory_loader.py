@@ -1,7 +1,7 @@
 """Reads memory files and what they import, each file once.
 
-The rule: a file of the project brings in nothing from outside the project, and neither brings in credentials; text that a
-stranger wrote must not choose which files of the user's are sent to a model.
+The rule: a file of the project brings in nothing from outside the project, and no file brings in credentials; text that
+a stranger wrote must not choose which files of the user's are sent to a model.
 """
 
 import os
@@ -63,7 +63,20 @@ class MemoryLoader:
         if section is None:
             return []
         section = replace(section, closeness=closeness)
-        return [section, *self._imported(section, within, MAX_HOPS)]
+        return [section, *self.imports_of(section, within=within)]
+
+    def load_rules(self, path: Path, *, within: Path, closeness: int = 0) -> list[MemorySection]:
+        """Return a file of rules like `load`; one that is for certain files comes alone, see `imports_of`."""
+        section = self._read(path, within)
+        if section is None:
+            return []
+        rules = split_front_matter(section.text)
+        section = replace(section, text=rules.body, patterns=rules.patterns, closeness=closeness)
+        return [section] if section.patterns else [section, *self.imports_of(section, within=within)]
+
+    def imports_of(self, section: MemorySection, *, within: Path | None) -> list[MemorySection]:
+        """Return what `section` imports, directly and through others."""
+        return list(self._imported(section, within, MAX_HOPS))
 
     def _imported(self, section: MemorySection, within: Path | None, hops: int) -> Iterator[MemorySection]:
         if hops == 0:
@@ -113,13 +126,12 @@ class MemoryLoader:
         if digest in self._digests or not data.strip():
             return None
         self._digests.add(digest)
-        rules = split_front_matter(data.decode("utf-8-sig", errors="replace"))
-        return MemorySection(canonical, rules.body, patterns=rules.patterns)
+        return MemorySection(canonical, data.decode("utf-8-sig", errors="replace"))
 
 
 def is_trusted_owner(path: Path, cwd: Path) -> bool:
     """Return whether a file above the working directory belongs to the user, to root, or to the owner of `cwd`."""
     try:
-        return os.lstat(path).st_uid in {os.getuid(), 0, os.stat(cwd).st_uid}
+        return os.lstat(path).st_uid in {os.getuid(), 0, cwd.stat().st_uid}
     except OSError:
         return False

@@ -47,6 +47,10 @@ class NestedMemory(Hook):
         self._told: set[str] = set()
         self._messages_seen = 0
 
+    def note_loaded(self, paths: Iterable[Path]) -> None:
+        """Note memory files, by canonical path, that the model has been told already."""
+        self._loader.loaded.update(paths)
+
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
         if not output.is_error and call.tool.tool_class in ("read", "write"):
             for path in self._touched(call):
@@ -95,7 +99,7 @@ class NestedMemory(Hook):
                     sections.append(section)
         for rule in [rule for rule in conditional if rule.is_for(path)]:
             conditional.remove(rule)
-            sections.append(rule.section)
+            sections += [rule.section, *self._loader.imports_of(rule.section, within=self._project_root)]
         kept, cuts = fitted(sections)
         self._found += [SystemReminder(text=_text(section, path), cause=f"{_CAUSE}{section.path}") for section in kept]
         self.warnings += [*self._loader.warnings, *cuts]
@@ -113,7 +117,9 @@ class NestedMemory(Hook):
         return self._conditional
 
     def _rules(self, folder: Path) -> list[MemorySection]:
-        return [section for file in rules_of(folder) for section in self._loader.load(file, within=self._project_root)]
+        return [
+            section for file in rules_of(folder) for section in self._loader.load_rules(file, within=self._project_root)
+        ]
 
 
 class _Conditional:

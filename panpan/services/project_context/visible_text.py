@@ -1,4 +1,4 @@
-"""Text of the project, made safe to stand in a reminder: it can neither close the tags around it nor hide characters."""
+"""Text of the project, made safe to stand in a reminder: it cannot close the tags around it, nor hide characters."""
 
 import re
 

@@ -14,6 +14,7 @@ import anyio.to_thread
 from panpan.errors import ToolError
 from panpan.system.atomic_write import FileChangedError, write_atomic
 from panpan.system.read_file import read_regular_file
+from panpan.tools.files.file_lock import locked
 from panpan.tools.files.known_file import Target
 from panpan.tools.seen_files import SeenFiles, digest_of
 
@@ -47,7 +48,7 @@ def _commit(changes: Sequence[FileChange], seen_files: SeenFiles) -> None:
     for change in ordered:
         try:
             step = _Undo(change)
-            _apply(change)
+            _put(change.target, change.before, change.after, change.mode)
         except ToolError as exc:
             if not undo:
                 raise _renamed(exc, change.target) from exc
@@ -60,14 +61,15 @@ def _commit(changes: Sequence[FileChange], seen_files: SeenFiles) -> None:
             seen_files.saw(change.target.path, change.after)
 
 
-def _apply(change: FileChange) -> None:
-    target = change.target
-    if change.after is None:
-        _delete(target, change.before or b"")
-    elif change.before is None:
-        write_atomic(target.path, change.after, mode=change.mode, must_not_exist=True)
-    else:
-        write_atomic(target.path, change.after, mode=change.mode, expected_digest=digest_of(change.before))
+def _put(target: Target, before: bytes | None, after: bytes | None, mode: int | None) -> None:
+    """Make the content of the file `after`, if it still is `before`; None stands for no file."""
+    with locked(target.path):
+        if after is None:
+            _delete(target, before or b"")
+        elif before is None:
+            write_atomic(target.path, after, mode=mode, must_not_exist=True)
+        else:
+            write_atomic(target.path, after, mode=mode, expected_digest=digest_of(before))
 
 
 def _delete(target: Target, expected: bytes) -> None:
@@ -94,14 +96,10 @@ class _Undo:
         Raises:
             ToolError: It could not, or another has changed the file meanwhile.
         """
-        change, target = self._change, self._change.target
-        if change.after is None:
-            write_atomic(target.path, change.before or b"", mode=target.mode, must_not_exist=True)
-        elif change.before is None:
-            _delete(target, change.after)
+        change = self._change
+        _put(change.target, change.after, change.before, change.target.mode)
+        if change.before is None:
             self._remove_folders()
-        else:
-            write_atomic(target.path, change.before, mode=target.mode, expected_digest=digest_of(change.after))
 
     def _remove_folders(self) -> None:
         with suppress(OSError):  # another has put something there

@@ -29,7 +29,7 @@ class Picture:
 
     block: ImageBlock
     description: str
-    """Format and size, such as "PNG image, 800×600 pixels"."""
+    """Format and size, such as "PNG image, 800x600 pixels"."""
 
 
 def image_format(data: bytes) -> str | None:
@@ -58,18 +58,20 @@ def prepare_image(data: bytes, shown: str) -> Picture:
     image_kind = image_format(data) or ""
     try:
         image = _opened(data, image_kind, shown)
-        size = f"{image.width}×{image.height} pixels"
+        size = f"{image.width}x{image.height} pixels"
         if max(image.size) <= MAX_EDGE_PIXELS and len(data) <= _MAX_IMAGE_BYTES:
             return Picture(_block(data, image_kind), f"{image_kind} image, {size}")
         small = _scaled(image)
         small_data, small_kind = _saved(small, image_kind)
-    except (OSError, ValueError, SyntaxError, EOFError, ArithmeticError, IndexError) as exc:  # as Pillow raises them
+    except ToolError:
+        raise
+    except Exception as exc:  # a damaged file makes Pillow raise nearly anything
         raise ToolError(f"{shown} is a damaged {image_kind} image: {exc}") from exc
-    return Picture(_block(small_data, small_kind), f"{image_kind} image, {size}, shown at {small.width}×{small.height}")
+    return Picture(_block(small_data, small_kind), f"{image_kind} image, {size}, shown at {small.width}x{small.height}")
 
 
 def _opened(data: bytes, image_kind: str, shown: str) -> "ImageFile":
-    """Return the decoded picture; its class is named, since `Image.open` warns on stderr of pictures with many pixels."""
+    """Return the decoded picture; not by `Image.open`, which warns on stderr of pictures with many pixels."""
     from PIL import Image, ImageFile
     from PIL.GifImagePlugin import GifImageFile
     from PIL.JpegImagePlugin import JpegImageFile
@@ -84,7 +86,7 @@ def _opened(data: bytes, image_kind: str, shown: str) -> "ImageFile":
     }
     image = classes[image_kind](BytesIO(data))
     if image.width * image.height > (Image.MAX_IMAGE_PIXELS or 0):
-        raise ToolError(f"{shown} has {image.width}×{image.height} pixels, too many to decode; scale it down with Bash")
+        raise ToolError(f"{shown} has {image.width}x{image.height} pixels, too many to decode; scale it down with Bash")
     image.load()
     return image
 

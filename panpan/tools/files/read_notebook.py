@@ -75,9 +75,8 @@ def _cell(cell: dict[str, Any], number: int, images: list[ImageBlock]) -> str:
     cell_id = f", id {cell['id']}" if isinstance(cell.get("id"), str) else ""
     parts = [f"── cell {number}, {kind}{cell_id} ──", _shortened(_joined(cell.get("source")), _MAX_SOURCE_CHARS)]
     outputs = cell.get("outputs")
-    for output in outputs if isinstance(outputs, list) else ():
-        if isinstance(output, dict):
-            parts.append(_output(output, images))
+    if isinstance(outputs, list):
+        parts += [_output(output, images) for output in outputs if isinstance(output, dict)]
     return "\n".join(parts)
 
 

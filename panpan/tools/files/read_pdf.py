@@ -6,7 +6,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 from panpan.errors import ToolError
-from panpan.tools.files.file_text import readable
+from panpan.tools.files.file_text import is_binary, readable
 from panpan.tools.files.read_page import MAX_PAGE_CHARS
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _RANGE = re.compile(r"\s*(\d{1,6})\s*(?:(-)\s*(\d{1,6})?\s*)?")
 
 def is_pdf(data: bytes) -> bool:
     """Return whether `data` says that it is a PDF; some programs write a few bytes before that."""
-    return b"%PDF-" in data[:1024]
+    return data.startswith(b"%PDF-") or (b"%PDF-" in data[:1024] and is_binary(data))
 
 
 def read_pdf(data: bytes, pages: str | None, shown: str) -> str:

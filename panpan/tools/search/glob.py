@@ -1,7 +1,7 @@
 """Glob: find files by the pattern of their paths, newest first.
 
-The rule: the part of a pattern that is a plain path goes through the resolver like any other path, so no pattern reaches
-out of the workspace; and a folder that it names is searched even where .gitignore excludes it.
+The rule: the part of a pattern that is a plain path goes through the resolver like any other path, so no pattern
+reaches out of the workspace; and a folder that it names is searched even where .gitignore excludes it.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -17,7 +17,7 @@ from panpan.errors import ToolError
 from panpan.tools.search.engine import Found, find_ripgrep, search
 from panpan.tools.search.globs import compile_glob, has_magic, name_globs
 from panpan.tools.search.ignore_rules import rules_above
-from panpan.tools.search.records import parse_records
+from panpan.tools.search.records import parse_listing
 from panpan.tools.search.request import SearchRequest
 from panpan.tools.search.shown import PathPrefix, with_notes
 from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
@@ -54,12 +54,12 @@ class GlobTool(Tool[GlobInput]):
 
     async def run(self, args: GlobInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         question = _Question.of(args)
-        if args.path is not None:
+        if args.path:
             ctx.paths.resolve(args.path, access="read")
         folder = ctx.paths.resolve(question.folder, access="read")
         request = await to_thread.run_sync(_request, folder, question, abandon_on_cancel=True)
         if request is None:
-            if args.path is not None and not ctx.paths.resolve(args.path, access="read").is_dir():
+            if args.path and not ctx.paths.resolve(args.path, access="read").is_dir():
                 raise ToolError(f"{args.path} is not a folder; use LS or Glob to see what there is")
             yield _nothing(f"{question.folder} is not a folder")
             return
@@ -79,28 +79,26 @@ class _Question:
 
     @classmethod
     def of(cls, args: GlobInput) -> "_Question":
-        """Divide the pattern.
-
-        Raises:
-            ToolError: It has `..` behind the first wildcard.
-        """
+        """Divide the pattern before its first name with a wildcard."""
         pattern = args.pattern.removeprefix("./")
         parts = pattern.split("/")
         plain = 0
         while plain < len(parts) - 1 and not has_magic(parts[plain]):
             plain += 1
-        if ".." in parts[plain:]:
-            raise ToolError(f"the glob pattern {args.pattern} has .. behind a wildcard; put it into path")
         start = "/".join(parts[:plain])
-        if pattern.startswith("/"):
-            folder = start or "/"
-        else:
-            folder = "/".join(filter(None, (args.path, start))) or "."
+        below = "/".join(filter(None, (args.path, start))) or "."
+        folder = (start or "/") if pattern.startswith("/") else below
         return cls(folder, "/".join(parts[plain:]) or "**", is_anchored=len(parts) > 1)
 
 
 def _request(folder: Path, question: _Question) -> SearchRequest | None:
-    """Return what to ask; None where there is no such folder."""
+    """Return what to ask; None where there is no such folder.
+
+    Raises:
+        ToolError: The glob is wrong.
+    """
+    if ".." in question.glob.split("/"):
+        raise ToolError(f"the glob pattern has .. behind a wildcard, in {question.glob}; put it into path")
     compile_glob(question.glob)
     if not folder.is_dir():
         return None
@@ -114,7 +112,7 @@ def _request(folder: Path, question: _Question) -> SearchRequest | None:
 
 def _answer(question: _Question, found: Found, prefix: PathPrefix) -> Output:
     regex = compile_glob(question.glob, is_anchored=question.is_anchored)
-    files = [path for path, _ in parse_records(found.stdout, "listing") if regex.fullmatch(path)]
+    files = [path for path in parse_listing(found.stdout) if regex.fullmatch(path)]
     if not files:
         return _nothing("what .gitignore excludes is searched only where the pattern names its folder", *found.notes)
     total = f"{len(files):,}{'+' if found.is_partial else ''}"

@@ -122,6 +122,8 @@ def _path_regex(pattern: str, is_anchored: bool) -> str:
     names = [name for index, name in enumerate(names) if name != "**" or names[index - 1 : index] != ["**"]]
     if not names:
         return "(?!)"
+    if names[-2:] == ["**", "*"]:
+        names.pop()  # the same, and faster
     runs = _runs_between_double_stars(names)
     ends_open = names[-1] == "**"
     regex = "/".join(_name_regex(name) for name in runs[0])

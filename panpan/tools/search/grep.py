@@ -95,9 +95,9 @@ def _request(args: GrepInput, root: Path) -> SearchRequest:
         is_multiline=args.multiline,
         before=around if args.before is None else args.before,
         after=around if args.after is None else args.after,
-        file_type=args.type,
+        file_type=args.type or None,
         # Only to search less: what the names let through is looked at again with the whole glob.
-        name_globs=tuple(glob for globs in names for glob in globs) if all(names) and args.type is None else (),
+        name_globs=tuple(glob for globs in names for glob in globs) if all(names) and not args.type else (),
         excluded=excluded,
         has_parent_rules=rules_above(folder) is not None,
     )
@@ -172,7 +172,7 @@ class _Lines:
         separator = "--\n" if self._starts_a_group(index, path, number) else ""
         return f"{separator}{self.prefix.shown(path)}{mark}{place}{cut_line(text)}"
 
-    def _starts_a_group(self, index: int, path: str, number: int) -> bool:
+    def _starts_a_group(self, index: int, path: bytes, number: int) -> bool:
         has_context = any((self.args.before, self.args.after, self.args.around))
         if not has_context or index == self.args.offset:
             return False

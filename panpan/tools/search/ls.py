@@ -82,7 +82,7 @@ def _entry_line(entry: "os.DirEntry[str]") -> str:
     try:
         status = entry.stat(follow_symlinks=False)
         if stat.S_ISLNK(status.st_mode):
-            return f"{name} -> {plain_name(os.readlink(entry.path))}"
+            return f"{name} -> {plain_name(str(Path(entry.path).readlink()))}"
     except OSError as exc:
         return f"{name} ({exc.strerror})"
     if stat.S_ISDIR(status.st_mode):

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from panpan.tools.search.request import Answer
 
-Record: TypeAlias = tuple[str, bytes]
+Record: TypeAlias = tuple[bytes, bytes]
 """A path relative to the folder of the search, and a numbered line, a count, or nothing."""
 
 _NUMBERED = re.compile(rb"(\d+)([:-])")
@@ -18,23 +18,29 @@ _BINARY = b": binary file matches"
 
 
 def parse_records(stdout: bytes, answer: Answer, is_kept: Callable[[str], bool] | None = None) -> list[Record]:
-    """Return the records, sorted by path except in a listing, which has an order of its own.
+    """Return the records of an answer that is no listing, sorted by path.
 
     Args:
         stdout: What was printed, whole records only.
         answer: What was asked for.
         is_kept: Says by its path whether a file counts; None for all.
     """
-    if answer in ("files", "listing"):
-        groups = [(path, [b""]) for path in stdout.split(b"\0") if path]
-    else:
-        groups = _grouped(stdout)
-    named = [(os.fsdecode(path.removeprefix(b"./")), rests) for path, rests in groups]
+    groups = [(path, [b""]) for path in _paths(stdout)] if answer == "files" else _grouped(stdout)
     if is_kept is not None:
-        named = [group for group in named if is_kept(group[0])]
-    if answer != "listing":
-        named.sort(key=lambda group: group[0].split("/"))
-    return [(path, rest) for path, rests in named for rest in rests]
+        groups = [group for group in groups if is_kept(os.fsdecode(group[0]))]
+    # With NUL for the slash, which sorts before all else, whole names are compared one after the other.
+    groups.sort(key=lambda group: group[0].replace(b"/", b"\0"))
+    return [(path, rest) for path, rests in groups for rest in rests]
+
+
+def parse_listing(stdout: bytes) -> list[str]:
+    """Return the paths of a listing, in its own order."""
+    return os.fsdecode(b"\0".join(_paths(stdout))).split("\0") if stdout else []
+
+
+def _paths(stdout: bytes) -> list[bytes]:
+    """Return paths that each end at a NUL and start with `./`."""
+    return stdout.removesuffix(b"\0").removeprefix(b"./").split(b"\0./") if stdout else []
 
 
 def _grouped(stdout: bytes) -> list[tuple[bytes, list[bytes]]]:
@@ -45,11 +51,11 @@ def _grouped(stdout: bytes) -> list[tuple[bytes, list[bytes]]]:
         path, nul, rest = line.partition(b"\0")
         if not nul:
             if _BINARY in line:
-                groups.append((line[: line.rindex(_BINARY)], [b""]))
+                groups.append((line[2 : line.rindex(_BINARY)], [b""]))
             continue
         if path != current:
             current = path
-            groups.append((path, []))
+            groups.append((path[2:], []))
         groups[-1][1].append(rest)
     return groups
 

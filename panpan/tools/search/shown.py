@@ -1,8 +1,9 @@
-"""How search results are shown to the model: paths that read back as paths, lines of bearable length, one page at a time.
+"""How search results are shown to the model: paths that read back as paths, short lines, one page at a time.
 
-The rule: whatever is left out is said, with what to ask for to see it; and a file's name cannot forge a line of a result.
+The rule: whatever is left out is said, with what to ask for to see it; and a file's name cannot forge a line.
 """
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ MAX_LINE_CHARS = 500
 
 
 def plain_name(name: str) -> str:
-    """Return `name` with what cannot be printed written as an escape, such as a line feed as `\\\\n`."""
+    """Return `name` with what cannot be printed written as an escape: a line feed, say, as backslash and n."""
     if name.isprintable():
         return name
     return "".join(
@@ -41,9 +42,9 @@ class PathPrefix:
         text = str(folder.relative_to(cwd)) if folder.is_relative_to(cwd) else str(folder)
         return cls(f"{text.rstrip('/')}/")
 
-    def shown(self, relative: str) -> str:
+    def shown(self, relative: str | bytes) -> str:
         """Return `relative` as the model can hand it to another tool."""
-        return plain_name(f"{self.prefix}{relative}")
+        return plain_name(f"{self.prefix}{os.fsdecode(relative)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +83,9 @@ def page_of(total: int, line: Callable[[int], str], *, offset: int, limit: int, 
     if shown_end < total or is_partial:
         return Page(
             tuple(lines),
-            f"{noun} {offset + 1:,}–{shown_end:,} of {of_all}; offset={shown_end} shows more, or search for less",
+            f"{noun} {offset + 1:,}-{shown_end:,} of {of_all}; offset={shown_end} shows more, or search for less",
         )
-    return Page(tuple(lines), f"{noun} {offset + 1:,}–{shown_end:,} of {of_all}" if offset else "")
+    return Page(tuple(lines), f"{noun} {offset + 1:,}-{shown_end:,} of {of_all}" if offset else "")
 
 
 def with_notes(lines: tuple[str, ...], notes: tuple[str, ...]) -> str:

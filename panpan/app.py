@@ -1,0 +1,269 @@
+"""The composition root: the one place where the parts are put together.
+
+Nothing here decides how a part works; it decides which parts there are, what each is given, and in which order the
+hooks are asked.
+"""
+
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from panpan import __version__
+from panpan.config.locations import Locations
+from panpan.config.settings import Settings
+from panpan.config.settings_writer import RuleFile
+from panpan.config.sources import Loaded, load_settings
+from panpan.core import system_prompt as prompts
+from panpan.core.conversation import Conversation
+from panpan.core.enabled_tools import enabled_tools
+from panpan.core.hooks import Hook
+from panpan.errors import ConfigError
+from panpan.llm.factory import ResolvedModel, answer_wishes, create_client, resolve_from
+from panpan.services.budget import Budget, check_price_known
+from panpan.services.interrupt_notice import InterruptNotice
+from panpan.services.permissions.askers import NobodyToAsk, YesToAll
+from panpan.services.permissions.gate import PermissionGate
+from panpan.services.permissions.rules import RuleSource
+from panpan.services.project_context.collect import ContextPlaces
+from panpan.services.project_context.nested_memory import NestedMemory
+from panpan.services.project_context.session_start import SessionStart
+from panpan.services.repeated_calls import RepeatedCalls
+from panpan.services.reply_limits import ReplyLimits
+from panpan.services.result_size import ResultSize
+from panpan.services.round_limits import RoundLimit
+from panpan.services.sessions.fold import FoldedSession, folded
+from panpan.services.sessions.git_branch import git_branch
+from panpan.services.sessions.log import SessionLog, read_records
+from panpan.services.sessions.records import start_record
+from panpan.services.sessions.session import Session, SessionInfo, SessionParts
+from panpan.services.sessions.store import find_session, newest_session, session_path
+from panpan.system.output_store import OutputStore
+from panpan.system.paths import PathResolver
+from panpan.tools.registry import all_tools
+from panpan.tools.seen_files import SeenFiles
+from panpan.tools.tool import Tool, ToolContext
+from panpan.types.ids import new_id
+from panpan.types.permission import Asker
+
+UNATTENDED_ROUNDS = 50
+"""Rounds of one turn where nobody watches, unless the settings say otherwise."""
+
+ATTENDED_ROUNDS = 10_000
+"""Where a user watches, he is the limit; this only bounds what nobody could mean."""
+
+
+@asynccontextmanager
+async def open_session(
+    cwd: str | Path = ".",
+    *,
+    overrides: Mapping[str, object] | None = None,
+    continues: bool = False,
+    resume: str | None = None,
+    system_prompt: str | None = None,
+    append_system_prompt: str | None = None,
+    ask: Asker | None = None,
+    says_yes: bool = False,
+    is_attended: bool = False,
+    env: Mapping[str, str] | None = None,
+    warn: Callable[[str], None] = lambda _: None,
+) -> AsyncGenerator[Session, None]:
+    """Open a session in a folder, new or resumed.
+
+    Args:
+        cwd: The workspace: tools work here, and ask before they leave it.
+        overrides: Settings by dotted key, such as `{"model": "smart", "permission.mode": "plan"}`; stronger than files
+            and environment.
+        continues: Whether to go on with the newest session of the project.
+        resume: Id of a session to go on with, or the beginning of one.
+        system_prompt: Used in place of panpan's own.
+        append_system_prompt: Added behind it.
+        ask: Puts permission questions to the user; None: nobody is there, and the answer is no.
+        says_yes: Whether questions are answered with yes, except for protected paths.
+        is_attended: Whether a user watches; if not, a turn has fewer rounds unless the settings say otherwise.
+        env: The environment; None is that of the process.
+        warn: Told what the user should know, one sentence each.
+
+    Raises:
+        ConfigError: A setting, the model, the key or the session is not there or wrong.
+        BudgetError: There is a budget and the model's price is not known.
+    """
+    place = _place(Path(cwd), os.environ if env is None else env)
+    loaded = load_settings(place.cwd, place.env, overrides or {}, place.locations)
+    resolved = resolve_from(loaded, place.env)
+    settings = loaded.settings
+    check_price_known(settings.max_budget_usd, model=resolved.model, is_price_known=resolved.facts.price is not None)
+    client = create_client(resolved, answer_wishes(settings))
+    before, log = _open_log(place, continues=continues, resume=resume)
+    try:
+        tools = enabled_tools(all_tools(), settings.tools.enabled, disallowed=settings.permission.deny)
+        hooks = _hooks(place, loaded, warn)
+        conversation = _conversation(before, tools, system_prompt, append_system_prompt, warn)
+    except BaseException:
+        log.close()
+        raise
+    for warning in loaded.warnings:
+        warn(warning)
+    parts = SessionParts(
+        info=_info(log, place, resolved, settings, tools, is_resumed=before is not None),
+        conversation=conversation,
+        log=log,
+        llm=client,
+        tools={tool.name: tool for tool in tools},
+        tool_context=_tool_context(place, settings, log),
+        hooks=hooks,
+        ask=YesToAll(ask) if says_yes else ask or NobodyToAsk(),
+        max_rounds=settings.max_rounds or (ATTENDED_ROUNDS if is_attended else UNATTENDED_ROUNDS),
+        start_record=start_record(
+            new_id(), system=conversation.system, tools=conversation.tools, panpan_version=__version__
+        ),
+        on_close=_closers(client.aclose),
+    )
+    async with Session(parts) as session:
+        yield session
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a session works."""
+
+    cwd: Path
+    env: Mapping[str, str]
+    locations: Locations
+
+
+def _place(cwd: Path, env: Mapping[str, str]) -> _Place:
+    try:
+        canonical = cwd.expanduser().resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        raise ConfigError(f"the working directory {cwd} cannot be used: it does not exist") from error
+    if not canonical.is_dir():
+        raise ConfigError(f"the working directory {cwd} is not a folder")
+    return _Place(canonical, env, Locations.find(canonical, env))
+
+
+def _hooks(place: _Place, loaded: Loaded, warn: Callable[[str], None]) -> Sequence[Hook]:
+    """Return the services in the order in which they are asked."""
+    settings, locations = loaded.settings, place.locations
+    gate = PermissionGate(
+        _rule_sources(loaded), mode=settings.permission.mode, store=RuleFile(locations.local_settings)
+    )
+    for warning in gate.warnings:
+        warn(warning)
+    memory = NestedMemory(place.cwd, Path.home())
+    budget = [Budget(settings.max_budget_usd)] if settings.max_budget_usd is not None else []
+    return (
+        gate,
+        RepeatedCalls(),
+        SessionStart(
+            ContextPlaces(place.cwd, locations.home, Path.home(), settings.additional_directories), memory, warn
+        ),
+        memory,
+        InterruptNotice(),
+        *budget,
+        RoundLimit(),
+        ReplyLimits(),
+        ResultSize(),  # last, so that what other hooks add to a result is bounded, too
+    )
+
+
+def _rule_sources(loaded: Loaded) -> Sequence[RuleSource]:
+    return [
+        RuleSource(
+            source.place,
+            may_allow=source.kind != "project",
+            allow=source.rules("allow"),
+            ask=source.rules("ask"),
+            deny=source.rules("deny"),
+        )
+        for source in loaded.sources
+    ]
+
+
+def _conversation(
+    before: FoldedSession | None,
+    tools: Sequence[Tool[Any]],
+    override: str | None,
+    append: str | None,
+    warn: Callable[[str], None],
+) -> Conversation:
+    """Return the conversation so far; a resumed one keeps the prefix that it was begun with."""
+    prompt = prompts.system_prompt(override, append)
+    definitions = tuple(tool.definition for tool in tools)
+    if before is None:
+        return Conversation(prompt, definitions)
+    if before.is_from_newer_version:
+        warn("the session was written by a newer panpan; what this one does not know is left out")
+    if before.system is not None and before.system != prompt and (override or append):
+        warn("the session keeps the system prompt that it was begun with")
+    return Conversation(
+        prompt if before.system is None else before.system, before.tools or definitions, before.messages
+    )
+
+
+def _open_log(place: _Place, *, continues: bool, resume: str | None) -> tuple[FoldedSession | None, SessionLog]:
+    """Open the log of a new session, or of the one that is to go on."""
+    folder = place.locations.sessions_folder
+    path = None
+    if resume is not None:
+        path = find_session(place.locations.home / "projects", folder, resume)
+    elif continues:
+        path = newest_session(folder)
+    session_id = path.stem if path is not None else new_id()
+    log = SessionLog(
+        path or session_path(folder, session_id),
+        session_id=session_id,
+        cwd=place.cwd,
+        git_branch=git_branch(place.locations.project_root),
+    )
+    if path is None:
+        return None, log
+    try:
+        before = folded(read_records(path))
+    except BaseException:
+        log.close()
+        raise
+    log.parent_uuid = before.last_uuid
+    return before, log
+
+
+def _info(
+    log: SessionLog,
+    place: _Place,
+    resolved: ResolvedModel,
+    settings: Settings,
+    tools: Sequence[Tool[Any]],
+    *,
+    is_resumed: bool,
+) -> SessionInfo:
+    return SessionInfo(
+        id=log.path.stem,
+        cwd=place.cwd,
+        model=resolved.model,
+        choice=resolved.reason,
+        key_source=resolved.key_place or "none",
+        permission_mode=settings.permission.mode,
+        tools=[tool.name for tool in tools],
+        is_resumed=is_resumed,
+    )
+
+
+def _tool_context(place: _Place, settings: Settings, log: SessionLog) -> ToolContext:
+    outputs = place.locations.outputs_folder / log.path.stem
+    return ToolContext(
+        tool_use_id="",
+        paths=PathResolver(
+            place.cwd,
+            extra_roots=settings.additional_directories,
+            readable_roots=(outputs,),
+            protected_roots=(place.locations.home,),
+        ),
+        seen_files=SeenFiles(),
+        outputs=OutputStore(outputs),
+    )
+
+
+def _closers(*closers: Callable[[], Awaitable[None]]) -> Sequence[Callable[[], Awaitable[None]]]:
+    return closers

@@ -1,0 +1,160 @@
+"""Looks for model servers on this machine, and says what to do where no model is set up.
+
+The rule: one plain GET of a list of models to each usual port, on the loopback address only. Nothing else is ever sent,
+and what is found is used only when the user says so.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+
+TIME_LIMIT_S = 0.3
+MAX_ANSWER_BYTES = 1_000_000
+MAX_MODELS = 100
+_HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One program to look for."""
+
+    provider: str
+    """Name of the provider that reaches it."""
+    title: str
+    port: int
+    path: str
+    """What lists its models."""
+
+
+PROBES = (
+    Probe("ollama", "Ollama", 11434, "/api/tags"),
+    Probe("lmstudio", "LM Studio", 1234, "/v1/models"),
+    Probe("llamacpp", "llama.cpp", 8080, "/v1/models"),
+    Probe("vllm", "vLLM", 8000, "/v1/models"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalServer:
+    """A server that answered."""
+
+    provider: str
+    title: str
+    base_url: str
+    """For chat completions."""
+    models: tuple[str, ...]
+    """May be empty: a server that has loaded none."""
+
+    @property
+    def flag(self) -> str:
+        """What to type to use it."""
+        return f"--model {self.provider}/{self.models[0] if self.models else 'NAME'}"
+
+
+async def find_local_servers(
+    probes: Sequence[Probe] = PROBES, *, time_limit_s: float = TIME_LIMIT_S
+) -> tuple[LocalServer, ...]:
+    """Return the model servers that answer on this machine, in the order of `probes`.
+
+    Args:
+        probes: What to look for.
+        time_limit_s: Seconds for all of them together.
+    """
+    found: dict[Probe, LocalServer] = {}
+
+    async def look(probe: Probe) -> None:
+        models = await _ask(probe)
+        if models is not None:
+            found[probe] = LocalServer(probe.provider, probe.title, f"http://{_HOST}:{probe.port}/v1", models)
+
+    with anyio.move_on_after(time_limit_s):
+        async with anyio.create_task_group() as task_group:
+            for probe in probes:
+                task_group.start_soon(look, probe)
+    return tuple(found[probe] for probe in probes if probe in found)
+
+
+def advice_without_model(found: Sequence[LocalServer]) -> str:
+    """Return three lines: what was found here, which key to set, and how to see the demo."""
+    if found:
+        servers = "; ".join(f"{server.title} is running: use {server.flag}" for server in found)
+    else:
+        servers = "no model server was found on this machine (Ollama, LM Studio, llama.cpp, vLLM)"
+    return "\n".join(
+        (
+            f"no model is set up; {servers}",
+            "set ANTHROPIC_API_KEY, OPENAI_API_KEY or another vendor's key, or PANPAN_BASE_URL and PANPAN_MODEL",
+            "to see panpan work without a key, run: make demo",
+        )
+    )
+
+
+async def _ask(probe: Probe) -> tuple[str, ...] | None:
+    """Return the models that a server lists; None where there is no such server."""
+    try:
+        async with await anyio.connect_tcp(_HOST, probe.port) as stream:
+            # HTTP/1.0, so that the answer is neither chunked nor followed by another
+            await stream.send(
+                f"GET {probe.path} HTTP/1.0\r\nHost: {_HOST}:{probe.port}\r\nAccept: application/json\r\n"
+                "Connection: close\r\n\r\n".encode()
+            )
+            return _models(await _read_answer(stream))
+    except (OSError, anyio.BrokenResourceError, anyio.EndOfStream, ValueError):
+        return None  # nothing there, or something else
+
+
+async def _read_answer(stream: anyio.abc.ByteReceiveStream) -> bytes:
+    """Return the body of a successful answer.
+
+    Raises:
+        ValueError: It is not one, or is too long.
+    """
+    received = bytearray()
+    while True:
+        head, separator, body = bytes(received).partition(b"\r\n\r\n")
+        if separator and len(body) >= (length := _content_length(head)):
+            return body[:length]
+        if len(received) > MAX_ANSWER_BYTES:
+            raise ValueError("the answer is too long")
+        try:
+            received += await stream.receive(65_536)
+        except anyio.EndOfStream:
+            if not separator:
+                raise ValueError("no HTTP answer") from None
+            return body
+
+
+def _content_length(head: bytes) -> int:
+    """Return how long the body is; without a length, longer than can be."""
+    status, *headers = head.decode("latin-1").split("\r\n")
+    version, _, code = status.partition(" ")
+    if not version.startswith("HTTP/1.") or not code.startswith("200"):
+        raise ValueError("no success")
+    for header in headers:
+        name, _, value = header.partition(":")
+        if name.strip().lower() == "content-length":
+            return int(value)
+    return MAX_ANSWER_BYTES + 1
+
+
+def _models(body: bytes) -> tuple[str, ...]:
+    """Return the names in a list of models, in Ollama's shape or OpenAI's.
+
+    Raises:
+        ValueError: It is no such list.
+    """
+    try:
+        answer: Any = json.loads(body)
+    except RecursionError as exc:
+        raise ValueError("not a list of models") from exc
+    if isinstance(answer, dict):
+        for rows_key, name_key in (("models", "name"), ("data", "id")):
+            rows = answer.get(rows_key)
+            if isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
+                names = [row.get(name_key) for row in rows]
+                if all(isinstance(name, str) and name.isprintable() for name in names):
+                    return tuple(names[:MAX_MODELS])
+    raise ValueError("not a list of models")

@@ -1,0 +1,29 @@
+"""Which tools there are, in the order in which the model is told of them."""
+
+from typing import Any
+
+from panpan.tools.files.edit import EditTool
+from panpan.tools.files.multi_edit import MultiEditTool
+from panpan.tools.files.patch import PatchTool
+from panpan.tools.files.read import ReadTool
+from panpan.tools.files.write import WriteTool
+from panpan.tools.search.glob import GlobTool
+from panpan.tools.search.grep import GrepTool
+from panpan.tools.search.ls import LSTool
+from panpan.tools.shell.bash import BashTool
+from panpan.tools.tool import Tool
+
+
+def all_tools() -> list[Tool[Any]]:
+    """Return a new instance of every tool, for one session."""
+    return [
+        ReadTool(),
+        WriteTool(),
+        EditTool(),
+        MultiEditTool(),
+        PatchTool(),
+        LSTool(),
+        GlobTool(),
+        GrepTool(),
+        BashTool(),
+    ]

@@ -1,0 +1,159 @@
+import os
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from panpan.config.settings_file import parse_settings, read_settings_file
+from panpan.errors import ConfigError
+from tests.config.conftest import Place
+
+FILE = Path("/f.toml")
+
+
+def fault(text: str | bytes) -> str:
+    with pytest.raises(ConfigError) as caught:
+        parse_settings(text if isinstance(text, bytes) else text.encode(), FILE, "user")
+    return str(caught.value)
+
+
+def test_a_file_that_is_not_there_says_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    assert read_settings_file(tmp_path / "none" / "settings.toml", "user") is None
+    assert read_settings_file(tmp_path / "file" / "settings.toml", "user") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('x = 1\n\nmodle = "a"', "/f.toml:1: there is no setting x; remove it (and 1 more)"),
+        ('\n\nmodle = "a"', "/f.toml:3: there is no setting modle; did you mean model?"),
+        ('[permissions]\nallow = ["a"]', "/f.toml:1: there is no setting permissions; did you mean permission?"),
+        ("[permission]\nalow = []", "/f.toml:2: there is no setting permission.alow; did you mean permission.allow?"),
+        ("max_turns = 5", "/f.toml:1: there is no setting max_turns; did you mean max_rounds?"),
+        ('mode = "plan"', "/f.toml:1: there is no setting mode; did you mean permission.mode?"),
+        ('[permission]\nmodel = "a"', "/f.toml:2: there is no setting permission.model; did you mean model?"),
+        (
+            "[permission]\nthinking = true",
+            "/f.toml:2: there is no setting permission.thinking; did you mean thinking?",
+        ),
+        (
+            '[providers.a]\nbase_ulr = "x"',
+            "/f.toml:2: there is no setting providers.a.base_ulr; did you mean providers.a.base_url?",
+        ),
+        ('[providers.a]\nkind="x"', "/f.toml:2: providers.a.kind should be 'anthropic' or 'openai'"),
+        ("MODEL = 1", "/f.toml:1: there is no setting MODEL; did you mean model?"),
+    ],
+)
+def test_a_key_that_does_not_exist_is_named_with_its_line_and_the_nearest_that_does(text: str, message: str) -> None:
+    assert fault(text) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("model = 1", "model should be a text in quotes, not a whole number"),
+        ('model = ""', "model should be longer than nothing, not empty"),
+        ('thinking = "yes"', "thinking should be true or false, not a text"),
+        ('max_rounds = "5"', "max_rounds should be a whole number, not a text"),
+        ("max_rounds = 5.0", "max_rounds should be a whole number, not a number"),
+        ("max_rounds = true", "max_rounds should be a whole number, not true or false"),
+        ("max_rounds = 0", "max_rounds should be greater than or equal to 1"),
+        ("idle_timeout_s = inf", "idle_timeout_s should be a finite number, not a number"),
+        ("thinking_budget_tokens = 10", "thinking_budget_tokens should be greater than or equal to 1024"),
+        ('permission = "plan"', "permission should be a table, not a text"),
+        ('permission.allow = "Bash"', "permission.allow should be a list, not a text"),
+        ("permission.allow = [1]", "permission.allow should be a text in quotes, not a whole number"),
+        ("providers = []", "providers should be a table, not a list"),
+        ("providers.a = 1", "providers.a should be a table, not a whole number"),
+        ("aliases.fast = 2000-01-01", "aliases.fast should be a text in quotes, not a date"),
+        ('aliases."" = "x"', 'aliases."" has an empty or too long name'),
+        ('tools.enabled.Bash = "no"', "tools.enabled.Bash should be true or false, not a text"),
+        ('base_url = "ftp://x"', "base_url should be an address such as https://api.example.com/v1"),
+        ('base_url = "http://u:p@x"', "base_url should hold no user name or password; use api_key_env or headers"),
+        ('base_url = "http://x:99999"', "base_url should be an address such as https://api.example.com/v1"),
+        ('base_url = "http://x /y"', "base_url should hold no blanks"),
+        ("additional_directories = [1]", "additional_directories should be a path in quotes, not a whole number"),
+        ("version = 0", "version should be 1"),
+        ('version = "1"', "version should be 1"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_named_with_its_line(text: str, message: str) -> None:
+    assert fault("\n" + text) == f"/f.toml:2: {message}"
+
+
+def test_settings_of_a_newer_format_ask_for_a_newer_panpan() -> None:
+    assert fault("\nversion = 2\nnew_key = 1") == (
+        "/f.toml:2: the settings have format version 2 and this panpan reads 1; update panpan"
+    )
+
+
+@pytest.mark.parametrize("text", ['api_key = "se cret\\n"', "api_key = ['se cret']", 'providers.a.headers.X = "secrét"'])
+def test_a_wrong_secret_is_not_told(text: str) -> None:
+    assert "cr" not in fault(text).replace("secret", "", text.count("nothing"))
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("a = ", 1), ("\n[x", 2), ("x = 1\nx = 2", 2), ('a = """\n\n', 3), ("\n\n= 1", 3), ("a = 1 b = 2", 1), ("a = \x00", 1)],
+)
+def test_what_is_no_toml_is_named_with_its_line(text: str, line: int) -> None:
+    message = fault(text)
+
+    assert message.startswith(f"/f.toml:{line}: is not valid TOML: ")
+    assert message.isprintable()
+
+
+def test_what_is_not_utf_8_is_named_with_its_line() -> None:
+    assert fault(b'model = "a"\n# caf\xe9\n') == "/f.toml:2: is not UTF-8; save the file as UTF-8"
+
+
+def test_a_byte_order_mark_does_no_harm() -> None:
+    assert parse_settings(b'\xef\xbb\xbfmodel = "a"\r\n', FILE, "user").values == {"model": "a"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a = " + "[" * 20_000, "a = " + "{a=" * 20_000, "a = " + "9" * 10_000, "a." * 20_000 + "b = 1", "a." * 300 + "b = 1"],
+)
+def test_a_file_made_to_break_the_parser_is_only_an_error(text: str) -> None:
+    assert fault(text).startswith("/f.toml")
+
+
+def test_a_file_that_drives_terminals_does_not_reach_one() -> None:
+    message = fault('"\\u001b[2Jx\\u202e\\n" = 1')
+
+    assert message.isprintable()
+    assert "\\u001b" in message
+
+
+def test_what_is_no_file_is_refused_and_never_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "huge").write_bytes(b"#" * 2_000_000)
+
+    for name in ("fifo", "folder", "loop", "huge"):
+        with pytest.raises(ConfigError, match="cannot read the settings"):
+            read_settings_file(tmp_path / name, "project")
+
+
+def test_a_broken_file_of_the_project_is_an_error_too(place: Place) -> None:
+    path = place.project('permision.deny = ["Bash"]\n')
+
+    with pytest.raises(ConfigError, match=rf"^{path}:1: there is no setting permision"):
+        place.load()
+
+
+@given(st.text(max_size=60) | st.text("abcmodel=[]{}\"'.\n# 1,", max_size=60))
+def test_any_text_is_read_or_refused_in_one_printable_line(text: str) -> None:
+    try:
+        source = parse_settings(text.encode("utf-8", "surrogatepass"), FILE, "user")
+    except ConfigError as exc:
+        assert str(exc).startswith("/f.toml")
+        assert str(exc).isprintable()
+    else:
+        assert source.values == tomllib.loads(text.removeprefix("\ufeff"))

@@ -1,0 +1,134 @@
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from panpan.errors import (
+    AuthenticationError,
+    ContextOverflowError,
+    ProviderError,
+    RateLimitError,
+    RetryableError,
+)
+from panpan.llm.wire_errors import WireError, one_line, provider_error, read_error_body, retry_after_s
+from panpan.system.redact import Redactor
+
+OVERFLOWS: list[tuple[int | None, Any]] = [
+    # https://platform.claude.com/docs/en/build-with-claude/context-windows
+    (400, {"type": "error", "error": {"type": "invalid_request_error",
+                                      "message": "prompt is too long: 208310 tokens > 200000 maximum"}}),
+    (400, {"error": {"type": "invalid_request_error",
+                     "message": "input length and `max_tokens` exceed context limit: 199211 + 20000 > 200000"}}),
+    (413, {"error": {"type": "request_too_large", "message": "Request exceeds the maximum size"}}),
+    # https://platform.openai.com/docs/guides/error-codes
+    (400, {"error": {"code": "context_length_exceeded", "type": "invalid_request_error", "param": "messages",
+                     "message": "This model's maximum context length is 128000 tokens."}}),
+    # llama.cpp, tools/server/README.md
+    (400, {"error": {"code": 400, "type": "exceed_context_size_error", "n_prompt_tokens": 9999, "n_ctx": 4096,
+                     "message": "the request exceeds the available context size, try increasing it"}}),
+    # vLLM, which once put the error at the top of the document
+    (400, {"object": "error", "type": "BadRequestError", "code": 400, "param": None,
+           "message": "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens"}),
+    # DashScope
+    (400, {"error": {"code": "invalid_parameter_error", "type": "invalid_request_error",
+                     "message": "Range of input length should be [1, 98304]"}}),
+    # Kimi
+    (400, {"error": {"type": "invalid_request_error",
+                     "message": "Invalid request: Your request exceeded model token limit: 262144"}}),
+    # LM Studio, in the stream
+    (None, {"error": "The number of tokens to keep from the initial prompt is greater than the context length"}),
+    # Ollama
+    (400, {"error": {"message": "input length exceeds the context length", "type": "api_error", "code": None}}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "body"), OVERFLOWS)
+def test_a_request_that_is_too_long_is_recognised(status: int | None, body: Any) -> None:
+    error = provider_error(with_status(read_error_body(body), status), provider="p", is_mid_stream=status is None)
+
+    assert type(error) is ContextOverflowError
+
+
+def with_status(error: WireError, status: int | None) -> WireError:
+    return WireError(kind=error.kind, message=error.message, status=status or error.status)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "expected"),
+    [
+        (401, "authentication_error", AuthenticationError),
+        (403, "permission_error", AuthenticationError),
+        (402, "", ProviderError),
+        (404, "not_found_error", ProviderError),
+        (400, "invalid_request_error", ProviderError),
+        (422, "", ProviderError),
+        (429, "rate_limit_error", RateLimitError),
+        (429, "insufficient_quota", ProviderError),
+        (408, "", RetryableError),
+        (409, "", RetryableError),
+        (500, "api_error", RetryableError),
+        (502, "", RetryableError),
+        (503, "", RetryableError),
+        (529, "overloaded_error", RetryableError),
+    ],
+)
+def test_statuses_say_whether_another_try_can_heal(status: int, kind: str, expected: type[ProviderError]) -> None:
+    error = provider_error(WireError(kind=kind, message="why", status=status), provider="p")
+
+    assert type(error) is expected
+    assert error.status == status
+    assert "why" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({"error": {"type": "overloaded_error", "message": "Overloaded"}}, RetryableError),
+        ({"error": {"type": "rate_limit_error", "message": "slow"}}, RateLimitError),
+        ({"error": {"type": "invalid_request_error", "message": "bad"}}, ProviderError),
+        ({"error": {"type": "authentication_error", "message": "no"}}, AuthenticationError),
+        ({"error": {"message": "boom", "code": 503}}, RetryableError),
+        ({"error": {"message": "boom", "code": 400}}, ProviderError),
+        ({"error": "the model crashed"}, RetryableError),
+        ({"error": {"type": "something_new", "message": "?"}}, RetryableError),
+        ({}, RetryableError),
+    ],
+)
+def test_errors_in_mid_stream_are_told_by_their_type(body: Any, expected: type[ProviderError]) -> None:
+    error = provider_error(read_error_body(body), provider="p", is_mid_stream=True)
+
+    assert type(error) is expected
+
+
+@pytest.mark.parametrize(
+    "body",
+    [None, 7, [], "text", {"error": None}, {"error": []}, {"error": {"message": {"a": 1}, "type": 7, "code": []}}],
+)
+def test_any_body_is_survived(body: Any) -> None:
+    assert isinstance(provider_error(read_error_body(body), provider="p"), ProviderError)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after": "30", "retry-after-ms": "1500"}, 1.5),
+        ({"retry-after": "Sun, 22 Nov 2026 12:00:30 GMT"}, 30.0),
+        ({"retry-after": "Sun, 22 Nov 2026 11:00:00 GMT"}, 0.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "-4"}, None),
+        ({"retry-after": "inf"}, None),
+        ({}, None),
+    ],
+)
+def test_retry_after_is_read_in_all_its_forms(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after_s(headers, now=datetime(2026, 11, 22, 12, 0, tzinfo=UTC)) == seconds
+
+
+def test_the_servers_words_become_one_short_clean_line() -> None:
+    text = one_line("first\r\nsecond\x1b[31m\tred\x00 my-own-secret " + "x" * 5000, Redactor(["my-own-secret"]))
+
+    assert text.startswith("first second red [redacted] xxx")
+    assert len(text) < 420
+    assert text.isprintable()

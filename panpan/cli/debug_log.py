@@ -55,10 +55,13 @@ class DebugLog(logging.Handler):
 
     def close(self) -> None:
         """Close the file; what is logged afterwards is dropped."""
-        with self.lock or contextmanager(lambda: iter([None]))():
+        self.acquire()
+        try:
             fd, self._fd = self._fd, None
             if fd is not None:
                 os.close(fd)
+        finally:
+            self.release()
         super().close()
 
     def _write(self, line: bytes) -> None:

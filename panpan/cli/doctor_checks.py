@@ -8,7 +8,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -116,25 +116,41 @@ def check_settings(locations: Locations, env: Mapping[str, str]) -> tuple[list[C
 _OWNERS: Mapping[str, str] = {"user": "yours", "project": "the project's", "local": "yours for this project"}
 
 
-def check_keys(loaded: Loaded, env: Mapping[str, str]) -> list[Check]:
-    """Which keys are there, by the name of what holds them."""
-    names = list(dict.fromkeys(_key_places(loaded, env)))
-    if names:
-        return [Check("key", "ok", name) for name in names]
-    advice = "set ANTHROPIC_API_KEY or OPENAI_API_KEY, or PANPAN_API_KEY with PANPAN_MODEL; a local server needs none"
-    return [Check("key", "missing", "no key is set", advice)]
+def check_model(loaded: Loaded, env: Mapping[str, str]) -> list[Check]:
+    """Which model would be asked, and where its key comes from; nothing is sent."""
+    from panpan.llm.factory import resolve_from
+    from panpan.llm.model_choice import NoModelError
+
+    try:
+        model = resolve_from(loaded, env)
+    except NoModelError as exc:
+        return [Check("model", "missing", "none is chosen", str(exc))]
+    except ConfigError as exc:
+        return [Check("model", "missing", "the one that is chosen cannot be asked", str(exc))]
+    key = f"found in {model.key_place}" if model.key_place else "none is sent; fine for a server that asks for none"
+    return [Check("model", "ok", model.reason), Check("key", "ok", key)]
 
 
-def _key_places(loaded: Loaded, env: Mapping[str, str]) -> Iterator[str]:
-    settings = loaded.settings
-    if settings.api_key is not None:
-        yield loaded.origins["api_key"].place
-    variables = [settings.api_key_env, *(variable for vendor in VENDORS for variable in vendor.key_variables)]
-    for name, provider in settings.providers.items():
-        if provider.api_key is not None:
-            yield f"a key for {name} in your settings"
-        variables.append(provider.api_key_env)
-    yield from (variable for variable in variables if variable and env.get(variable, "").strip())
+def check_other_keys(loaded: Loaded, env: Mapping[str, str]) -> list[Check]:
+    """Which keys are in the environment, by the name of the variable; what is in it is not looked at further."""
+    variables = ["PANPAN_API_KEY", *(variable for vendor in VENDORS for variable in vendor.key_variables)]
+    variables += [provider.api_key_env or "" for provider in loaded.settings.providers.values()]
+    present = [variable for variable in dict.fromkeys(variables) if env.get(variable, "").strip()]
+    if not present:
+        return [
+            Check("keys", "missing", "no variable holds a key", "set one, such as ANTHROPIC_API_KEY or OPENAI_API_KEY")
+        ]
+    return [Check("keys", "ok", f"set: {', '.join(present)}")]
+
+
+async def check_servers() -> list[Check]:
+    """Which model servers run on this machine, and the flag that uses each."""
+    from panpan.llm.local_servers import find_local_servers
+
+    found = await find_local_servers()
+    if not found:
+        return [Check("local model", "missing", "no model server runs here", "only matters if you want local models")]
+    return [Check("local model", "ok", f"{server.title} at {server.base_url}; use {server.flag}") for server in found]
 
 
 def check_proxy(env: Mapping[str, str]) -> list[Check]:

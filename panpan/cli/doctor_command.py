@@ -17,10 +17,12 @@ from panpan.cli.chosen_folder import chosen_folder
 from panpan.cli.doctor_checks import (
     Check,
     check_home,
-    check_keys,
+    check_model,
+    check_other_keys,
     check_panpan,
     check_proxy,
     check_python,
+    check_servers,
     check_settings,
     check_system,
     check_terminal,
@@ -60,7 +62,7 @@ async def all_checks(locations: Locations, env: Mapping[str, str]) -> Sequence[C
         check_terminal(env),
         check_home(locations.home),
         *settings,
-        *(check_keys(loaded, env) if loaded else ()),
+        *((*check_model(loaded, env), *check_other_keys(loaded, env)) if loaded else ()),
         *check_proxy(env),
         *waiting,
     ]
@@ -76,7 +78,7 @@ async def _programs_and_servers(programs: Programs) -> list[Check]:
         found["sandbox"] = await programs.check_sandbox()
 
     async def servers() -> None:
-        found["servers"] = await _check_servers()
+        found["servers"] = await check_servers()
 
     async with anyio.create_task_group() as group:
         group.start_soon(lambda: one("git", "without it there is no branch or change shown to the model"))

@@ -75,9 +75,9 @@ class Programs:
         if sys.platform != "linux":
             return [Check("sandbox", "note", "none on this system", "commands run with all your rights once allowed")]
         checks = [await self._check_bubblewrap()]
-        version = landlock_version()
-        status, found = ("ok", f"version {version} of its interface") if version else ("missing", "not in this kernel")
-        return [*checks, Check("landlock", status, found, "" if version else "a second kind of sandbox, of the kernel")]
+        if version := landlock_version():
+            return [*checks, Check("landlock", "ok", f"version {version} of its interface; panpan does not use it yet")]
+        return [*checks, Check("landlock", "missing", "not in this kernel", "a second kind of sandbox")]
 
     async def _check_bubblewrap(self) -> Check:
         path = self.find("bwrap")

@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 
 from panpan.config.keys import flatten, is_secret
+from panpan.config.locations import Locations
 from panpan.config.settings import Settings
+from panpan.errors import ConfigError
 
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|COOKIE|_AUTH$|_PASS$", re.IGNORECASE)
 
@@ -21,6 +23,19 @@ def known_secrets(env: Mapping[str, str], settings: Settings | None = None) -> f
     """
     found = {*_in_environment(env), *(_in_settings(env, settings) if settings else ())}
     return frozenset(secret for text in found if (secret := text.strip()))
+
+
+def secrets_of_run(locations: Locations, env: Mapping[str, str]) -> frozenset[str]:
+    """Return every secret that a run here would know; where the settings are broken, those of the environment.
+
+    For logs and reports, which must work whatever is broken.
+    """
+    from panpan.config.sources import load_settings
+
+    try:
+        return known_secrets(env, load_settings(locations.project_root, env, {}, locations).settings)
+    except ConfigError:
+        return known_secrets(env)
 
 
 def _in_environment(env: Mapping[str, str]) -> Iterator[str]:

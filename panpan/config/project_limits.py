@@ -1,16 +1,18 @@
 """What the settings file of a project may say, since whoever wrote the repository wrote that file.
 
-It may ask for more care and choose how the user's own models work. Where requests go, with which key, what runs unasked
-and how much may be spent is the user's alone. What else the file says is left out with a warning, not refused with an
-error: a repository must not be able to keep panpan from starting by wishing for too much.
+It may ask for more care and say how models work and which of a vendor's models is best here. Where requests go, with
+which key, what runs unasked and how much may be spent is the user's alone. What else the file says is left out with a
+warning, not refused with an error: a repository must not be able to keep panpan from starting by wishing for too much.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from panpan.config.keys import KeyPath, dotted, leaves, put, quoted, shown
 from panpan.config.settings import MERGED_LISTS, Settings
 from panpan.config.settings_file import Source
+from panpan.config.vendors import VENDORS, Vendor, vendor_named
 
 _FREE = frozenset(
     {
@@ -33,20 +35,23 @@ _STRICTNESS = {"bypassPermissions": 0, "acceptEdits": 1, "default": 2, "dontAsk"
 _MODES_OF_PROJECTS = ("default", "plan")
 
 
-def limit_project(project: Source, *, weaker: Settings, own: Settings) -> tuple[Source, list[str]]:
+def limit_project(
+    project: Source, *, weaker: Settings, own: Settings, env: Mapping[str, str]
+) -> tuple[Source, list[str]]:
     """Return the source without what a project may not set, and a warning for each key that was left out.
 
     Args:
         project: The checked settings file of the project.
         weaker: What the sources before it give; it may only be tightened.
         own: What the user's own sources give together, the stronger ones too.
+        env: The environment; a vendor's key in it is the user's choice where nothing else is.
     """
     values: dict[str, Any] = {}
     warnings: dict[KeyPath, str] = {}
     for path, value in leaves(project.values):
         if value == {}:
             continue
-        reason = _objection(path, value, weaker, own)
+        reason = _objection(path, value, weaker, own, env)
         if reason is None:
             put(values, path, value)
         else:
@@ -55,11 +60,11 @@ def limit_project(project: Source, *, weaker: Settings, own: Settings) -> tuple[
     return replace(project, values=values), list(warnings.values())
 
 
-def _objection(path: KeyPath, value: Any, weaker: Settings, own: Settings) -> str | None:
+def _objection(path: KeyPath, value: Any, weaker: Settings, own: Settings, env: Mapping[str, str]) -> str | None:
     if path in _FREE:
         return None
     if path == ("model",):
-        return _objection_to_model(value, own)
+        return _objection_to_model(value, own, env)
     if path == ("permission", "mode"):
         return _objection_to_mode(value, weaker)
     if path == ("max_rounds",):
@@ -73,14 +78,44 @@ def _objection(path: KeyPath, value: Any, weaker: Settings, own: Settings) -> st
     return "a project may not set it; set it in your own settings if you want it"
 
 
-def _objection_to_model(model: str, own: Settings) -> str | None:
-    """A model of another vendor would send the user's files to somewhere he did not choose, a cassette to nowhere."""
+def _objection_to_model(model: str, own: Settings, env: Mapping[str, str]) -> str | None:
+    """A project may choose among models of the vendor whom the user chose, not send his files to another one."""
+    if model.startswith("cassette:"):
+        return "a project may not put a recording in the place of a model"
+    if own.base_url is not None or model in _models_of_user(own):
+        return None  # with an address of the user's, everything goes there
+    chosen, wanted = _chosen_provider(own, env), _provider_in(model, own)
+    if chosen is None or wanted is None or chosen == wanted:
+        return None
+    return f"{quoted(model)} would send your requests to {shown(wanted)}, not to {chosen}; use --model to choose it"
+
+
+def _models_of_user(own: Settings) -> set[str | None]:
     names = {own.model, *_SIZES_OF_MODELS, *own.aliases, *own.aliases.values()}
     for provider, settings in own.providers.items():
         names.update(settings.models, (f"{provider}/{name}" for name in settings.models))
-    if model in names:
-        return None
-    return f"{quoted(model)} is none of the models that your own settings name; use --model to choose it"
+    return names
+
+
+def _chosen_provider(own: Settings, env: Mapping[str, str]) -> str | None:
+    """Return the provider that the user's own sources lead to, as far as it can be told without asking for a model."""
+    if own.provider is not None:
+        return own.provider
+    if own.model is not None:
+        return _provider_in(own.aliases.get(own.model, own.model), own)
+    return next((vendor.name for vendor in VENDORS if _has_key(vendor, env)), None)
+
+
+def _provider_in(model: str, own: Settings) -> str | None:
+    listed = next((name for name, settings in own.providers.items() if model in settings.models), None)
+    prefix, slash, _ = model.partition("/")
+    if listed is not None or (slash and (prefix in own.providers or vendor_named(prefix) is not None)):
+        return listed or prefix
+    return next((vendor.name for vendor in VENDORS if vendor.makes(model)), None)
+
+
+def _has_key(vendor: Vendor, env: Mapping[str, str]) -> bool:
+    return any(env.get(variable, "").strip() for variable in vendor.key_variables)
 
 
 def _objection_to_mode(mode: str, weaker: Settings) -> str | None:

@@ -98,7 +98,7 @@ class PermissionSettings(_Frozen):
 class RetrySettings(_Frozen):
     """What is tried again when a provider fails in a way that can heal."""
 
-    max_tries: int = Field(default=6, ge=1, le=100)
+    max_tries: int = Field(default=8, ge=1, le=100)
     """How often one request is sent at most, the first time counted."""
 
 

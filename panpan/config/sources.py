@@ -17,7 +17,6 @@ from typing import Any
 from panpan.config.environment import read_environment
 from panpan.config.keys import KeyPath, dotted, flatten, is_secret, leaves, put, shown
 from panpan.config.locations import Locations
-from panpan.config.project_limits import limit_project
 from panpan.config.settings import MERGED_LISTS, Settings
 from panpan.config.settings_file import Source, SourceKind, check, read_settings_file
 
@@ -107,9 +106,11 @@ def load_settings(
 
     warnings += [warning for source in (user, local) if source for warning in _exposed_key(source)]
     if project is not None:
+        from panpan.config.project_limits import limit_project
+
         weaker = _joined([user])
         own = _joined([user, local, environment, flags])
-        project, objections = limit_project(project, weaker=weaker, own=own)
+        project, objections = limit_project(project, weaker=weaker, own=own, env=env)
         warnings += objections
     sources = [source for source in (user, project, local, environment, flags) if source is not None]
     return Loaded(_joined(sources), sources, tuple(warnings))

@@ -4,18 +4,21 @@ No SDK is imported here, nothing is sent, and no file is read but a cassette: th
 first asked.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from panpan.config.models import ModelFacts
+from panpan.errors import ConfigError
 from panpan.llm.model_choice import Chooser, NamedProvider, ProviderKind, Wish, merged
 from panpan.llm.model_keys import key_for
 from panpan.types.llm import Effort, ModelOptions, Provider
 
 if TYPE_CHECKING:
     from panpan.config.settings import Settings
+    from panpan.config.settings_file import Source
     from panpan.config.sources import Loaded
     from panpan.llm.client import LLMClient
 
@@ -98,13 +101,38 @@ def resolve_model(
 def resolve_from(loaded: "Loaded", env: Mapping[str, str]) -> ResolvedModel:
     """Decide as `resolve_model` does, from loaded settings.
 
+    A file of the project may choose among the models at the place that the user's own settings lead to; a wish that
+    leads elsewhere is not followed, and the reason says so.
+
     Raises:
         NoModelError: Nothing says which.
         ConfigError: What was said does not lead to a model.
     """
-    wishes = [_wish(source.place, source.values) for source in loaded.sources if source.kind != "project"]
     providers = {name: _named(name, loaded.settings) for name in loaded.settings.providers}
-    return resolve_model(wishes, env, providers=providers, aliases=loaded.settings.aliases)
+    resolve = partial(resolve_model, env=env, providers=providers, aliases=loaded.settings.aliases)
+    own = [_wish(source) for source in loaded.sources if source.kind != "project"]
+    with_project = [_project_wish(source) if source.kind == "project" else _wish(source) for source in loaded.sources]
+    if merged(with_project) == merged(own):
+        return resolve(own)
+    try:
+        users = resolve(own)
+    except ConfigError:
+        if merged(own).has_key:
+            raise  # a project must not say where a key of the user's goes
+        return resolve(with_project)  # it may say what was missing
+    return _if_at_same_place(users, partial(resolve, with_project))
+
+
+def _if_at_same_place(users: ResolvedModel, resolve: Callable[[], ResolvedModel]) -> ResolvedModel:
+    """Return what the project wants if it is where the user's own settings lead, else what the user wants."""
+    try:
+        wanted = resolve()
+    except ConfigError as exc:
+        return replace(users, reason=f"{users.reason}; the model that the project wants is not used: {exc}")
+    if (wanted.provider, wanted.base_url) == (users.provider, users.base_url):
+        return wanted
+    note = f"{wanted.model}, which the project wants, is not used, since it is at {wanted.provider}"
+    return replace(users, reason=f"{users.reason}; {note}")
 
 
 def answer_wishes(settings: "Settings") -> AnswerWishes:
@@ -186,15 +214,20 @@ def model_options(resolved: ResolvedModel, answers: AnswerWishes) -> ModelOption
     )
 
 
-def _wish(place: str, values: Mapping[str, object]) -> Wish:
+def _wish(source: "Source") -> Wish:
     def text(key: str) -> str | None:
-        value = values.get(key)
+        value = source.values.get(key)
         if value is None:
             return None
         reveal = getattr(value, "get_secret_value", None)
         return str(reveal() if reveal else value) or None
 
-    return Wish(place, text("model"), text("provider"), text("base_url"), text("api_key"), text("api_key_env"))
+    return Wish(source.place, text("model"), text("provider"), text("base_url"), text("api_key"), text("api_key_env"))
+
+
+def _project_wish(source: "Source") -> Wish:
+    """Return what a file of the project may say here: a model, and nothing of where it is."""
+    return Wish(source.place, model=_wish(source).model)
 
 
 def _named(name: str, settings: "Settings") -> NamedProvider:

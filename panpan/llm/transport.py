@@ -120,7 +120,11 @@ class Transport:
 
         sdk = await self._client()
         timeout = httpx2.Timeout(self._idle_timeout_s, connect=min(CONNECT_TIMEOUT_S, self._idle_timeout_s))
-        options = {"headers": {"Accept": accept, "Content-Type": "application/json"}, "timeout": timeout}
+        options = {
+            "headers": {"Accept": accept, "Content-Type": "application/json"},
+            "timeout": timeout,
+            "follow_redirects": False,  # a key goes to the address that was set, and to no other
+        }
         try:
             return await sdk.client.post(path, cast_to=httpx2.Response, content=body, options=options, stream=True)
         except (sdk.error_type, httpx2.HTTPError, httpx2.InvalidURL) as exc:
@@ -189,6 +193,13 @@ class Transport:
         status = getattr(exc, "status_code", None)
         if isinstance(status, int):
             response: Any = getattr(exc, "response")  # noqa: B009 - the SDKs share this shape, not a base class
+            if 300 <= status < 400:
+                target = one_line(response.headers.get("location", "another address"), self.redactor)
+                return ProviderError(
+                    f"{self.provider} has moved to {target}; set its base URL to where it is",
+                    provider=self.provider,
+                    status=status,
+                )
             said = read_error_body(getattr(exc, "body", None))
             return self.error(
                 replace(

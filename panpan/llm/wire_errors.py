@@ -38,7 +38,7 @@ _SPENT_KINDS = frozenset({"insufficient_quota", "billing_error", "billing_hard_l
 _OVERFLOW_KINDS = frozenset({"context_length_exceeded", "exceed_context_size_error", "request_too_large"})
 _OVERFLOW_TEXT = re.compile(
     r"prompt is too long"  # Anthropic
-    r"|exceeds? the (?:model'?s? )?(?:maximum )?context (?:limit|length|size|window)"  # Anthropic, Ollama, GLM
+    r"|exceeds? (?:the )?(?:model'?s? )?(?:maximum )?context (?:limit|length|size|window)"  # Anthropic, Ollama, GLM
     r"|maximum context length"  # OpenAI, DeepSeek, vLLM
     r"|context_length_exceeded"
     r"|exceeds? the available context size"  # llama.cpp

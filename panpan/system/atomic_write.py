@@ -90,10 +90,10 @@ def write_atomic(
         ToolError: It could not be written; the old file is as it was.
     """
     target = canonical_path(path)
-    writer = _Writer(target, operations or DiskOperations())
+    disk = operations or DiskOperations()
     try:
-        with _made_folders(target.parent):
-            writer.write(data, mode=mode, expected_digest=expected_digest, must_not_exist=must_not_exist)
+        with _made_folders(target.parent, disk):
+            _Writer(target, disk).write(data, mode=mode, expected_digest=expected_digest, must_not_exist=must_not_exist)
     except OSError as exc:
         raise ToolError(f"could not write {path}: {exc.strerror}; nothing was changed") from exc
 
@@ -174,7 +174,7 @@ class _Writer:
         else:
             self._operations.replace(temporary, str(self._target))
         try:
-            self._sync_folder(self._target.parent)
+            _sync_folder(self._target.parent, self._operations)
         except OSError as exc:
             if existed and not has_backup:
                 raise ToolError(
@@ -211,19 +211,9 @@ class _Writer:
         else:
             Path(backup).replace(self._target)
 
-    def _sync_folder(self, folder: Path) -> None:
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            self._operations.fsync(fd)
-        except OSError as exc:
-            if exc.errno not in _NO_FOLDER_SYNC:
-                raise
-        finally:
-            os.close(fd)
-
 
 @contextmanager
-def _made_folders(folder: Path) -> Iterator[None]:
+def _made_folders(folder: Path, operations: FileOperations) -> Iterator[None]:
     """Make what is missing of `folder`, and take it away again if the block fails."""
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
     made: list[Path] = []
@@ -232,12 +222,25 @@ def _made_folders(folder: Path) -> Iterator[None]:
             with suppress(FileExistsError):
                 place.mkdir()
                 made.append(place)
+                _sync_folder(place.parent, operations)
         yield
     except BaseException:
         for place in reversed(made):
             with suppress(OSError):
                 place.rmdir()
         raise
+
+
+def _sync_folder(folder: Path, operations: FileOperations) -> None:
+    """See the names in `folder` onto the disk, where the file system can."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        operations.fsync(fd)
+    except OSError as exc:
+        if exc.errno not in _NO_FOLDER_SYNC:
+            raise
+    finally:
+        os.close(fd)
 
 
 def _keep_owner(fd: int, old: os.stat_result, target: Path) -> None:

@@ -8,7 +8,7 @@ import errno
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -39,7 +39,7 @@ class LockUnsupportedError(PanpanError):
 
 
 @contextmanager
-def hold_lock(path: Path, *, wait_s: float) -> Iterator[None]:
+def hold_lock(path: Path, *, wait_s: float, lock: Callable[[int, int], None] = fcntl.flock) -> Iterator[None]:
     """Hold the lock on the file `path` for the block.
 
     It blocks the thread while it waits: call it from a worker thread, or with `wait_s=0`.
@@ -47,26 +47,27 @@ def hold_lock(path: Path, *, wait_s: float) -> Iterator[None]:
     Args:
         path: The lock file; made, private, where it is missing.
         wait_s: Seconds to wait for another holder; 0 tries once.
+        lock: The system's call; a seam for tests.
 
     Raises:
         LockHeldError: Another holder did not let go in time.
         LockUnsupportedError: The file system has no locks.
         ConfigError: The lock file cannot be made, or is not a regular file.
     """
-    fd = _acquire(path, time.monotonic() + wait_s)
+    fd = _acquire(path, time.monotonic() + wait_s, lock)
     try:
         yield
     finally:
         os.close(fd)
 
 
-def _acquire(path: Path, deadline: float) -> int:
+def _acquire(path: Path, deadline: float, lock: Callable[[int, int], None]) -> int:
     if not path.parent.exists():
         make_private_folder(path.parent)
     while True:
         fd = _open(path)
         try:
-            is_ours = _try_lock(fd, path) and _is_still(fd, path)
+            is_ours = _try_lock(fd, path, lock) and _is_still(fd, path)
             if is_ours:
                 _leave_pid(fd)
                 return fd
@@ -87,9 +88,9 @@ def _open(path: Path) -> int:
         raise ConfigError(f"cannot open the lock file {path}: {exc.strerror}") from exc
 
 
-def _try_lock(fd: int, path: Path) -> bool:
+def _try_lock(fd: int, path: Path, lock: Callable[[int, int], None]) -> bool:
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError as exc:

@@ -9,7 +9,7 @@ from panpan.tools.files.read import ReadTool
 from panpan.tools.files.write import WriteTool
 from panpan.tools.search.glob import GlobTool
 from panpan.tools.search.grep import GrepTool
-from panpan.tools.search.ls import LSTool
+from panpan.tools.search.ls import LsTool
 from panpan.tools.shell.bash import BashTool
 from panpan.tools.tool import Tool
 
@@ -22,7 +22,7 @@ def all_tools() -> list[Tool[Any]]:
         EditTool(),
         MultiEditTool(),
         PatchTool(),
-        LSTool(),
+        LsTool(),
         GlobTool(),
         GrepTool(),
         BashTool(),

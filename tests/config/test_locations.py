@@ -79,9 +79,7 @@ def test_everything_kept_is_below_the_home_and_nothing_is_made(tmp_path: Path) -
     assert locations.project_settings == tmp_path.resolve() / ".panpan" / "settings.toml"
 
 
-_NAMES = st.text(
-    st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=80
-)
+_NAMES = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=80)
 
 
 @given(st.lists(_NAMES, min_size=1, max_size=8), st.lists(_NAMES, min_size=1, max_size=8))

@@ -91,14 +91,24 @@ def test_settings_of_a_newer_format_ask_for_a_newer_panpan() -> None:
     )
 
 
-@pytest.mark.parametrize("text", ['api_key = "se cret\\n"', "api_key = ['se cret']", 'providers.a.headers.X = "secrét"'])
+@pytest.mark.parametrize(
+    "text", ['api_key = "se cret\\n"', "api_key = ['se cret']", 'providers.a.headers.X = "secrét"']
+)
 def test_a_wrong_secret_is_not_told(text: str) -> None:
     assert "cr" not in fault(text).replace("secret", "", text.count("nothing"))
 
 
 @pytest.mark.parametrize(
     ("text", "line"),
-    [("a = ", 1), ("\n[x", 2), ("x = 1\nx = 2", 2), ('a = """\n\n', 3), ("\n\n= 1", 3), ("a = 1 b = 2", 1), ("a = \x00", 1)],
+    [
+        ("a = ", 1),
+        ("\n[x", 2),
+        ("x = 1\nx = 2", 2),
+        ('a = """\n\n', 3),
+        ("\n\n= 1", 3),
+        ("a = 1 b = 2", 1),
+        ("a = \x00", 1),
+    ],
 )
 def test_what_is_no_toml_is_named_with_its_line(text: str, line: int) -> None:
     message = fault(text)
@@ -117,7 +127,13 @@ def test_a_byte_order_mark_does_no_harm() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["a = " + "[" * 20_000, "a = " + "{a=" * 20_000, "a = " + "9" * 10_000, "a." * 20_000 + "b = 1", "a." * 300 + "b = 1"],
+    [
+        "a = " + "[" * 20_000,
+        "a = " + "{a=" * 20_000,
+        "a = " + "9" * 10_000,
+        "a." * 20_000 + "b = 1",
+        "a." * 900 + "b = 1",
+    ],
 )
 def test_a_file_made_to_break_the_parser_is_only_an_error(text: str) -> None:
     assert fault(text).startswith("/f.toml")
@@ -150,10 +166,12 @@ def test_a_broken_file_of_the_project_is_an_error_too(place: Place) -> None:
 
 @given(st.text(max_size=60) | st.text("abcmodel=[]{}\"'.\n# 1,", max_size=60))
 def test_any_text_is_read_or_refused_in_one_printable_line(text: str) -> None:
+    said = ""
     try:
         source = parse_settings(text.encode("utf-8", "surrogatepass"), FILE, "user")
     except ConfigError as exc:
-        assert str(exc).startswith("/f.toml")
-        assert str(exc).isprintable()
+        said = str(exc)
     else:
         assert source.values == tomllib.loads(text.removeprefix("\ufeff"))
+    assert said == "" or said.startswith("/f.toml")
+    assert said.isprintable()

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -81,7 +83,7 @@ PIECES = st.sampled_from(
 @example(b"data: 1\r\n\r\r\n\ndata: 2\n\n", [8, 9, 10])
 def test_the_events_do_not_depend_on_the_chunks(stream: bytes, cuts: list[int]) -> None:
     borders = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
-    chunks = [stream[start:end] for start, end in zip(borders, borders[1:], strict=False)]
+    chunks = [stream[start:end] for start, end in pairwise(borders)]
 
     assert parse(*chunks) == reference(stream)
     assert parse(stream) == reference(stream)

@@ -137,7 +137,7 @@ def profile_for(base_url: str | None, name: str | None = None) -> VendorProfile:
     for domain, profile in _BY_DOMAIN:
         if host == domain or host.endswith(f".{domain}"):
             return profile
-    if name in PROFILES:
+    if name is not None and name in PROFILES:
         return PROFILES[name]
     is_local = host == "localhost" or host == "::1" or host.startswith("127.")
     return _BY_LOCAL_PORT.get(port or 0, GENERIC) if is_local else GENERIC

@@ -44,8 +44,10 @@ class CommandPattern:
 
     def restricts(self, command: str) -> bool:
         """Return whether a restriction of this pattern holds for anything that the line may run."""
+        if self.is_everything or self.matches_exactly(command):
+            return True
         texts = [command, *(" ".join(part.words) for part in command_parts(command))]
-        return self.is_everything or any(_fits(" ".join(text.split()), self._loose, blank=" ") for text in texts)
+        return any(_fits(" ".join(text.split()), self._loose, blank=" ") for text in texts)
 
     def may_restrict(self, command: str) -> bool:
         """Return whether the line has words, known only when it runs, that this pattern might restrict."""

@@ -44,6 +44,8 @@ def simple_commands(command: str) -> list[tuple[str, ...]] | None:
             word = (word or "") + _unquoted(match.group(), str(kind))
             continue
         if word is not None:
+            if kind == "harmless" and match.group()[0].isdigit():
+                return None  # the digit belongs to the word before it
             commands[-1].append(word)
             word = None
         if kind == "operator":
@@ -119,7 +121,7 @@ _WRAPPERS = frozenset(
     )
 )
 """Programs that run other programs which their arguments name."""
-_MOST_PARTS = 2_000
+_MOST_PARTS = 500
 _MOST_OPTION_WORDS = 12
 """Words looked at behind the first option of a program for its subcommand."""
 

@@ -111,8 +111,6 @@ class PermissionGate(Hook):
 
     async def _withheld(self, call: ToolCall, subject: Subject) -> Decision | None:
         """Return a question where a search through a folder would show a file that may not be read."""
-        if subject.tool != "Grep":
-            return None
         rules = [rule for rule in (*self._rules.deny, *self._rules.ask) if rule.specifier is not None]
         reason = await withheld_file(rules, subject, getattr(call.args, "glob", None))
         return Ask(reason, approved_paths=_closed_paths(subject)) if reason else None

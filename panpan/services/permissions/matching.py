@@ -4,6 +4,7 @@ Allowing and restricting are two questions with two answers: an allowance must c
 is refused in doubt; a restriction holds as soon as it meets any part of the call, and in doubt becomes a question.
 """
 
+import shlex
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
@@ -13,6 +14,7 @@ from panpan.services.permissions.domain_pattern import DomainPattern
 from panpan.services.permissions.path_pattern import PathPattern
 from panpan.services.permissions.rules import READ_TOOLS, NamePattern, Rule
 from panpan.services.permissions.subject import LocatedUse, Subject
+from panpan.tools.shell.read_only import read_only_paths
 
 Restriction: TypeAlias = Literal["holds", "may hold"]
 
@@ -89,10 +91,16 @@ def _rules_for_each_command(rules: Sequence[Rule], command: str) -> list[Rule] |
     found: list[Rule] = []
     for words in commands:
         rule = next((rule for rule in rules if _opens(rule, words)), None)
-        if rule is None:
+        if rule is not None:
+            found.append(rule)
+        elif not _only_filters(words):
             return None
-        found.append(rule)
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(found)) or None
+
+
+def _only_filters(words: tuple[str, ...]) -> bool:
+    """Return whether the command would run unasked wherever it stands: it only looks, and names no path."""
+    return read_only_paths(shlex.join(words)) == ()
 
 
 def _opens(rule: Rule, words: tuple[str, ...]) -> bool:

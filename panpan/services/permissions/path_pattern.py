@@ -48,16 +48,20 @@ class PathPattern:
 
     def restricts(self, paths: Iterable[Path], root: Path) -> bool:
         """Return whether a restriction of this pattern holds for any of `paths`, spellings of one path."""
-        return any(self._restricts(path, root) for path in paths)
+        return any(self._restricts(path, root, is_folder=path.is_dir()) for path in paths)
 
-    def _restricts(self, path: Path, root: Path) -> bool:
+    def restricts_file(self, path: Path, root: Path) -> bool:
+        """Return whether a restriction of this pattern holds for `path`, which is known to be no folder."""
+        return self._restricts(path, root, is_folder=False)
+
+    def _restricts(self, path: Path, root: Path, *, is_folder: bool) -> bool:
         # A pattern without a slash names files wherever they lie, and so outside the project, too.
         bases = [self._base or root, *([Path("/")] if self._is_floating else [])]
         for base in bases:
             relative = _relative(path, base)
             if relative is None:
                 continue
-            forms = [relative, _joined(relative, ""), _joined(relative, _ANY_CHILD)] if path.is_dir() else [relative]
+            forms = [relative, _joined(relative, ""), _joined(relative, _ANY_CHILD)] if is_folder else [relative]
             if any(self._spec.match_file(form) for form in forms):
                 return True
         return False

@@ -5,17 +5,21 @@ what the rule withholds. The look around is bounded, and what it could not see c
 """
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 import anyio.to_thread
 
+from panpan.services.permissions.command_words import simple_commands
 from panpan.services.permissions.path_pattern import PathPattern
 from panpan.services.permissions.rules import Rule
 from panpan.services.permissions.subject import Subject
 
 _MOST_FILES = 20_000
+_RECURSIVE = re.compile(r"\S+ (?:.* )?-(?:\w*[rR]|-\w*recursive)")
+_SEARCH_PROGRAMS = frozenset({"grep", "egrep", "fgrep", "rg", "diff"})
 _NOT_ONE_NAME = frozenset("!{},; \t\n")
 """Characters with which a glob may mean more than one pattern says; then every file counts as searched."""
 _ADVICE = "search a narrower path, or with a glob that leaves it out"
@@ -29,21 +33,36 @@ async def withheld_file(rules: Sequence[Rule], subject: Subject, glob: str | Non
         subject: The search.
         glob: Names that the search is limited to.
     """
+    folders = _searched_folders(subject)
+    if not folders:
+        return None
     readers = [
         rule for rule in rules if isinstance(rule.specifier, PathPattern) and rule.tool in ("Read", subject.tool)
     ]
     if not readers:
         return None
-    return await anyio.to_thread.run_sync(partial(_look, readers, subject, glob), abandon_on_cancel=True)
+    return await anyio.to_thread.run_sync(partial(_look, readers, folders, subject.root, glob), abandon_on_cancel=True)
 
 
-def _look(rules: Sequence[Rule], subject: Subject, glob: str | None) -> str | None:
+def _searched_folders(subject: Subject) -> list[Path]:
+    """Return the folders whose files the call would show; listing their names shows no file."""
     folders = [use.path for use in subject.uses if use.path.is_dir()]
+    if subject.tool == "Grep":
+        return folders
+    if subject.command is not None and subject.is_read_only:
+        commands = [words for words in simple_commands(subject.command) or () if words[0] in _SEARCH_PROGRAMS]
+        if not subject.uses and any(words[0] == "rg" or _RECURSIVE.match(" ".join(words)) for words in commands):
+            return [subject.cwd]
+        return folders if commands else []
+    return []
+
+
+def _look(rules: Sequence[Rule], folders: Sequence[Path], root: Path, glob: str | None) -> str | None:
     for count, path in enumerate((file for folder in folders for file in _files(folder)), 1):
         if count > _MOST_FILES:
             return f"the folder is too large to tell whether {rules[0]} names a file in it; {_ADVICE}"
         for rule in rules:
-            if _names(rule, path, subject.root) and _is_searched(path, glob):
+            if _names(rule, path, root) and _is_searched(path, glob):
                 return f"{rule} names {path}, which the search would read; {_ADVICE}"
     return None
 
@@ -57,7 +76,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _names(rule: Rule, path: Path, root: Path) -> bool:
-    return isinstance(rule.specifier, PathPattern) and rule.specifier.restricts([path], root)
+    return isinstance(rule.specifier, PathPattern) and rule.specifier.restricts_file(path, root)
 
 
 def _is_searched(path: Path, glob: str | None) -> bool:
@@ -65,6 +84,6 @@ def _is_searched(path: Path, glob: str | None) -> bool:
         return True
     try:
         # Wider than the search's own reading of the glob: the name alone, at any depth.
-        return PathPattern(glob.rsplit("/", 1)[-1] or "*").restricts([Path("/", path.name)], Path("/"))
+        return PathPattern(glob.rsplit("/", 1)[-1] or "*").restricts_file(Path("/", path.name), Path("/"))
     except ValueError:
         return True

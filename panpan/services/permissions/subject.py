@@ -47,6 +47,8 @@ class Subject:
     uses: tuple[LocatedUse, ...]
     root: Path
     """Canonical root of the project; patterns start from it."""
+    cwd: Path
+    """Where relative paths start."""
     command: str | None
     """The command line, for Bash."""
     url: str | None
@@ -68,6 +70,7 @@ def subject_of(call: ToolCall) -> Subject:
         is_read_only=call.tool.is_read_only(call.args),
         uses=tuple(_located(use, paths) for use in call.tool.path_uses(call.args)),
         root=paths.root,
+        cwd=paths.cwd,
         command=_text(call, "command") if call.tool.name == "Bash" else None,
         url=_text(call, "url") if call.tool.name == "WebFetch" else None,
         names=tuple(name for key in ("subagent_type", "agent", "skill", "name") if (name := _text(call, key))),

@@ -33,7 +33,7 @@ class _EnvelopeParser:
 
     def files(self) -> list[FilePatch]:
         found = []
-        while self._at < len(self._lines) - 1:
+        while not self._is_at_end():
             line = self._take()
             if line.strip():
                 found.append(self._file(line))
@@ -48,7 +48,12 @@ class _EnvelopeParser:
         return self._lines[self._at]
 
     def _is_at_header(self) -> bool:
-        return self._at >= len(self._lines) - 1 or self._peek().startswith(_FILE_HEADERS)
+        """Return whether a file begins here, or something that this format does not have."""
+        line = self._peek()
+        return self._is_at_end() or (line.startswith("*** ") and not line.startswith((_MOVE, _END_OF_FILE)))
+
+    def _is_at_end(self) -> bool:
+        return self._at >= len(self._lines) - 1
 
     def _wrong(self, expected: str) -> ToolError:
         return ToolError(f"line {self._at} of the patch is {self._lines[self._at - 1][:80]!r}; {expected}")

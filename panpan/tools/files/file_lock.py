@@ -28,10 +28,9 @@ def locked(path: Path) -> Iterator[None]:
     """
     deadline = time.monotonic() + _PATIENCE_S
     while True:
-        try:
-            fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except OSError:
-            yield  # missing or not to be opened: the write itself says so
+        fd = _opened(path)
+        if fd is None:
+            yield
             return
         try:
             _acquire(fd, path, deadline)
@@ -40,6 +39,14 @@ def locked(path: Path) -> Iterator[None]:
                 return
         finally:
             os.close(fd)
+
+
+def _opened(path: Path) -> int | None:
+    """Return a descriptor, None where the file is missing or closed to us; the write itself says so."""
+    try:
+        return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return None
 
 
 def _acquire(fd: int, path: Path, deadline: float) -> None:

@@ -6,6 +6,7 @@ bounded in time and output, with a note in the result where a bound was met.
 
 import json
 import os
+import shutil
 import sys
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from panpan.errors import ToolError
 from panpan.system.paths import PathResolver
 from panpan.system.process import Captured, capture, child_environment
 from panpan.tools.search.request import SearchRequest
+from panpan.tools.shell.safe_path import without_workspace
 
 SEARCH_TIMEOUT_S = 60.0
 MAX_OUTPUT_BYTES = 4_000_000
@@ -40,15 +42,7 @@ def find_ripgrep(paths: PathResolver) -> str | None:
     beside = Path(sys.executable or "/").with_name("rg")
     if os.access(beside, os.X_OK):
         return str(beside)
-    for folder in os.environ.get("PATH", "").split(os.pathsep):
-        candidate = Path(folder, "rg")
-        if folder.startswith("/") and candidate.is_file() and os.access(candidate, os.X_OK):
-            try:
-                if not (paths.locate(str(candidate)).is_inside or paths.locate(folder).is_inside):
-                    return str(candidate)
-            except ToolError:
-                continue
-    return None
+    return shutil.which("rg", path=without_workspace(os.environ.get("PATH", ""), paths))
 
 
 async def search(request: SearchRequest, ripgrep: str | None) -> Found:

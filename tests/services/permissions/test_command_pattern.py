@@ -59,7 +59,7 @@ def test_an_allowance_is_not_widened(pattern: str, command: str) -> None:
 
 @pytest.mark.parametrize("pattern", ["", "  ", "echo 'a", ' "'])
 def test_a_pattern_that_names_no_command_is_refused(pattern: str) -> None:
-    with pytest.raises(ValueError, match="names no command|closing one"):
+    with pytest.raises(ValueError, match=r"names no command|closing one"):
         CommandPattern(pattern)
 
 
@@ -80,7 +80,8 @@ def test_a_restriction_holds_for_any_part(pattern: str, command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "command"), [("rm *", "rmdir x"), ("rm *", "echo rm"), ("git push *", "git status"), ("rm *", "ls -rm x")]
+    ("pattern", "command"),
+    [("rm *", "rmdir x"), ("rm *", "echo rm"), ("git push *", "git status"), ("rm *", "ls -rm x")],
 )
 def test_a_restriction_does_not_hold_for_other_commands(pattern: str, command: str) -> None:
     assert not CommandPattern(pattern).restricts(command)

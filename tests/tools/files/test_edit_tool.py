@@ -1,6 +1,5 @@
 import os
 import stat
-from pathlib import Path
 
 import anyio
 import pytest
@@ -340,10 +339,3 @@ class TestNotFound:
         content = "".join(f"value_{number} = compute({number})\n" for number in range(3_000))
         text = await self.missing(workspace, content, content[:50_000].replace("compute", "compose"))
         assert len(text) < 8_000
-
-
-async def test_the_digest_is_checked_against_the_bytes_that_were_edited(workspace):
-    path: Path = workspace.put_seen("f.txt", "a\n")
-    await edit(workspace, "f.txt", "a", "b")
-    path.write_text("c\n")
-    assert "changed since" in await workspace.refusal("Edit", file_path="f.txt", old_string="b", new_string="d")

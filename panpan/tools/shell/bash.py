@@ -1,0 +1,129 @@
+"""Bash: run a command.
+
+The rule: what a command printed is its result however it ended, and the working directory changes only through a call
+that runs alone.
+"""
+
+import signal
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import ClassVar
+
+import anyio
+from pydantic import BaseModel, ConfigDict, Field
+
+from panpan.errors import ToolError
+from panpan.system.process import ProcessEnded, child_environment, run_process
+from panpan.tools.shell.line_folder import LineFolder
+from panpan.tools.shell.progress_pacer import ProgressPacer
+from panpan.tools.shell.read_only import is_read_only_command, read_only_paths
+from panpan.tools.shell.safe_path import without_workspace
+from panpan.tools.shell.working_directory import DirectoryReport, follow, shell_arguments, start_directory
+from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
+from panpan.types.tool import Output, Progress, ToolYield
+
+MAX_RESULT_CHARS = 30_000
+MAX_TIMEOUT_MS = 600_000
+MAX_COMMAND_BYTES = 100_000
+"""Of a command; Linux takes no argument over 128 KiB (execve(2), MAX_ARG_STRLEN)."""
+
+
+class BashInput(BaseModel):
+    """What the model may ask of Bash."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    command: str = Field(min_length=1)
+    timeout: int = Field(default=120_000, ge=1, le=MAX_TIMEOUT_MS, description="Milliseconds")
+    description: str | None = Field(default=None, description="What it does, in a few words")
+
+
+class BashTool(Tool[BashInput]):
+    """Run a shell command."""
+
+    name = "Bash"
+    input_model = BashInput
+    tool_class: ClassVar[ToolClass] = "command"
+    timeout_s: ClassVar[float | None] = None
+
+    def is_read_only(self, args: BashInput) -> bool:
+        return is_read_only_command(args.command)
+
+    def title(self, args: BashInput) -> str:
+        first, _, rest = args.command.strip().partition("\n")
+        return f"{first} …" if rest else first
+
+    def path_uses(self, args: BashInput) -> Sequence[PathUse]:
+        return tuple(PathUse(path, "read") for path in read_only_paths(args.command) or ())
+
+    async def run(self, args: BashInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        _require_runnable(args.command)
+        cwd, notes = start_directory(ctx.paths)
+        collector = ctx.outputs.collector(f"bash-{ctx.tool_use_id}", max_chars=MAX_RESULT_CHARS)
+        folder, pacer = LineFolder(), ProgressPacer()
+        ended = ProcessEnded(exit_code=0, timed_out=False)
+        with DirectoryReport(is_wanted=ctx.runs_alone) as report:
+            process = run_process(
+                shell_arguments(args.command, report.file),
+                cwd=cwd,
+                env=self._environment(args, ctx),
+                timeout_s=args.timeout / 1000,
+            )
+            async with aclosing(process) as chunks:
+                async for chunk in chunks:
+                    if isinstance(chunk, ProcessEnded):
+                        ended = chunk
+                        continue
+                    collector.feed(folder.feed(chunk))
+                    pacer.add(chunk)
+                    if (pause_s := pacer.pause_s(anyio.current_time())) > 0:
+                        await anyio.sleep(pause_s)
+                    if progress := pacer.take(anyio.current_time()):
+                        yield Progress(progress)
+            notes += follow(report, ctx.paths)
+        if progress := pacer.take_rest():
+            yield Progress(progress)
+        collector.feed(folder.finish())
+        yield _output(collector.finish(), [*_ending(ended, args), *notes], ended)
+
+    def _environment(self, args: BashInput, ctx: ToolContext) -> dict[str, str]:
+        environment = child_environment()
+        if self.is_read_only(args):
+            # It may have been allowed unasked for the names of its programs, so these must not be the workspace's own.
+            environment["PATH"] = without_workspace(environment.get("PATH", ""), ctx.paths)
+            environment.pop("RIPGREP_CONFIG_PATH", None)
+        return environment
+
+
+def _require_runnable(command: str) -> None:
+    """Refuse what no shell could be given.
+
+    Raises:
+        ToolError: The command holds a NUL or half a character, or is too long.
+    """
+    try:
+        size = len(command.encode())
+    except UnicodeEncodeError as exc:
+        raise ToolError("the command holds half of a surrogate pair; write the character itself") from exc
+    if "\0" in command:
+        raise ToolError("the command holds a NUL character, which no shell can take; leave it out")
+    if size > MAX_COMMAND_BYTES:
+        raise ToolError(f"the command has {size:,} bytes where {MAX_COMMAND_BYTES:,} are possible; write a script file")
+
+
+def _ending(ended: ProcessEnded, args: BashInput) -> list[str]:
+    """Return what to say of how the command ended; nothing where it went well."""
+    if ended.timed_out:
+        return [f"timed out after {args.timeout / 1000:g} s and was stopped; what it printed until then is above"]
+    if ended.exit_code == 0:
+        return []
+    try:
+        killer = signal.Signals(ended.exit_code - 128).name if ended.exit_code > 128 else ""
+    except ValueError:
+        killer = ""
+    return [f"exit code {ended.exit_code}{f', ended by {killer}' if killer else ''}"]
+
+
+def _output(text: str, notes: list[str], ended: ProcessEnded) -> Output:
+    lines = [text.rstrip("\n") or "(no output)", *(f"[{note}]" for note in notes)]
+    return Output("\n".join(lines), is_error=ended.timed_out or ended.exit_code != 0)

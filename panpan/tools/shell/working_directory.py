@@ -1,0 +1,106 @@
+"""How the working directory is kept from one command to the next.
+
+The rule: the shell itself says where it ended, in a private file, whatever way the command went out; and where it ended
+counts only inside the workspace. A command that replaces the shell (`exec`) or its exit trap says nothing, and then the
+directory stays.
+"""
+
+import os
+import shlex
+import shutil
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from panpan.errors import ToolError
+from panpan.system.paths import PathResolver
+
+_REPORT = "{ set +x; command pwd -P >|%s; } 2>/dev/null"
+
+_SCRIPT = """__panpan_command=$1; shift; trap %s EXIT; eval "$__panpan_command"
+{ __panpan_status=$?; set +x; %s; } 2>/dev/null; exit "$__panpan_status"
+"""
+"""The exit trap speaks for `exit`, `set -e` and signals, the last line for a command with an exit trap of its own."""
+
+
+class DirectoryReport:
+    """The file into which the shell writes where it ended; a context manager that removes it.
+
+    Args:
+        is_wanted: Whether the working directory may change; if not, there is no file.
+    """
+
+    def __init__(self, *, is_wanted: bool) -> None:
+        self.file: Path | None = None
+        self.failure = ""
+        self._is_wanted = is_wanted
+
+    def __enter__(self) -> Self:
+        if self._is_wanted:
+            try:
+                fd, name = tempfile.mkstemp(prefix="panpan-cwd-")
+                os.close(fd)
+                self.file = Path(name)
+            except OSError as exc:
+                self.failure = exc.strerror or str(exc)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self.file is not None:
+            self.file.unlink(missing_ok=True)
+
+    def read(self) -> str | None:
+        """Return the directory that the shell named; None where it named none."""
+        if self.file is None:
+            return None
+        try:
+            with self.file.open("rb") as opened:
+                data = opened.read(1 << 14)
+        except OSError:
+            return None
+        return os.fsdecode(data.removesuffix(b"\n")) or None
+
+
+def shell_arguments(command: str, report: Path | None) -> list[str]:
+    """Return what to start for a command: bash, or sh where there is none.
+
+    Args:
+        command: The command, as the model wrote it.
+        report: The file for the shell to say where it ended; None where that does not matter.
+    """
+    shell = "/bin/bash" if Path("/bin/bash").exists() else shutil.which("bash", path="/usr/bin:/usr/local/bin")
+    shell = shell or "/bin/sh"
+    if report is None:
+        return [shell, "-c", command]
+    say = _REPORT % shlex.quote(str(report))
+    return [shell, "-c", _SCRIPT % (shlex.quote(say), say), shell.rpartition("/")[2], command]
+
+
+def start_directory(paths: PathResolver) -> tuple[Path, list[str]]:
+    """Return where to run the next command, and what to say of it; the root where the working directory is gone."""
+    if paths.cwd.is_dir():
+        return paths.cwd, []
+    gone = paths.cwd
+    paths.change_directory(paths.root)
+    return paths.cwd, [f"the working directory {gone} is gone, so this ran in {paths.root}"]
+
+
+def follow(report: DirectoryReport, paths: PathResolver) -> list[str]:
+    """Make the directory where the shell ended the working directory, and return what to say of it."""
+    if report.failure:
+        return [f"the working directory stays {paths.cwd}: where the command ended is not known, {report.failure}"]
+    ended_in = report.read()
+    if ended_in is None or ended_in == str(paths.cwd):
+        return []
+    try:
+        location = paths.locate(ended_in)
+        if location.is_inside:
+            paths.change_directory(location.path)
+            return [f"the working directory is now {paths.cwd}"]
+    except ToolError as exc:
+        return [f"the working directory stays {paths.cwd}: {exc}"]
+    paths.change_directory(paths.root)
+    return [f"the command ended in {ended_in}, outside the workspace; the working directory is {paths.root} again"]

@@ -1,0 +1,150 @@
+import json
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from panpan.cli.doctor_command import command
+
+KEY = "sk-doctor-0123456789abcdef"
+
+
+def examine(folder: Path, env: Mapping[str, str]) -> tuple[int, dict[str, list[dict[str, Any]]], str]:
+    """Run `panpan doctor --json` with nothing but `env` in the environment."""
+    empty = {name: None for name in os.environ}
+    result = CliRunner().invoke(command, ["--json", "--cwd", str(folder)], env=empty | dict(env))
+    found = json.loads(result.stdout)
+    assert found["ok"] == (result.exit_code == 0)
+    by_name: dict[str, list[dict[str, Any]]] = {}
+    for check in found["checks"]:
+        by_name.setdefault(check["name"], []).append(check)
+    return result.exit_code, by_name, result.output
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    return {"PANPAN_HOME": str(tmp_path / "home"), "HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    (folder / ".git").mkdir(parents=True)
+    return folder
+
+
+def program(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def test_a_machine_without_key_and_settings_is_fit(project: Path, env: dict[str, str]) -> None:
+    code, checks, _ = examine(project, env)
+
+    assert code == 0
+    assert [checks[name][0]["status"] for name in ("panpan", "python", "home", "settings", "git", "bash")] == ["ok"] * 6
+    assert checks["keys"][0]["status"] == checks["model"][0]["status"] == "missing"
+    assert not Path(env["PANPAN_HOME"]).exists()
+
+
+def test_keys_are_told_by_the_name_of_their_variable_only(project: Path, env: dict[str, str]) -> None:
+    home = Path(env["PANPAN_HOME"])
+    home.mkdir(mode=0o700)
+    (home / "settings.toml").write_text(f'[providers.x]\napi_key = "{KEY}-2"\n')
+    (home / "settings.toml").chmod(0o600)
+    env |= {"ANTHROPIC_API_KEY": KEY, "PANPAN_API_KEY": KEY + "-3", "HTTPS_PROXY": f"http://me:{KEY}-4@proxy"}
+
+    code, checks, output = examine(project, env)
+
+    assert code == 0
+    assert checks["keys"][0]["found"] == "set: PANPAN_API_KEY, ANTHROPIC_API_KEY"
+    assert checks["network"][0]["found"] == "requests follow HTTPS_PROXY"
+    assert checks["model"][0]["status"] == "ok"
+    assert KEY not in output
+
+
+def test_broken_settings_are_named_and_end_with_1(project: Path, env: dict[str, str]) -> None:
+    (project / ".panpan").mkdir()
+    (project / ".panpan" / "settings.toml").write_text("\nmodle = 1\n")
+
+    code, checks, _ = examine(project, env)
+
+    assert code == 1
+    assert checks["settings"][0]["status"] == "broken"
+    assert f"{project}/.panpan/settings.toml:2: there is no setting modle" in checks["settings"][0]["found"]
+    assert checks["git"][0]["status"] == "ok"
+
+
+def test_what_is_ignored_in_the_projects_settings_is_a_note(project: Path, env: dict[str, str]) -> None:
+    (project / ".panpan").mkdir()
+    (project / ".panpan" / "settings.toml").write_text('permission.allow = ["Bash"]\n')
+
+    code, checks, _ = examine(project, env)
+
+    assert code == 0
+    assert [check["status"] for check in checks["settings"]] == ["ok", "note"]
+    assert "permission.allow is ignored" in checks["settings"][1]["found"]
+
+
+def test_a_home_that_others_may_look_into_is_a_note(project: Path, env: dict[str, str]) -> None:
+    Path(env["PANPAN_HOME"]).mkdir()
+    Path(env["PANPAN_HOME"]).chmod(0o755)
+
+    code, checks, _ = examine(project, env)
+
+    assert code == 0
+    assert checks["home"][0]["status"] == "note"
+    assert stat.S_IMODE(Path(env["PANPAN_HOME"]).stat().st_mode) == 0o755
+
+
+@pytest.mark.parametrize("name", ["home", "home/below"])
+def test_a_home_that_is_no_folder_is_broken(project: Path, env: dict[str, str], tmp_path: Path, name: str) -> None:
+    (tmp_path / "home").touch()
+
+    code, checks, _ = examine(project, env | {"PANPAN_HOME": str(tmp_path / name)})
+
+    assert code == 1
+    assert checks["home"][0]["status"] == "broken"
+
+
+def test_programs_of_the_project_are_never_run(project: Path, env: dict[str, str], tmp_path: Path) -> None:
+    for name in ("git", "bash", "bwrap", "chromium", "true"):
+        program(project / "bin" / name, f"touch {tmp_path}/was-run; echo evil")
+    (tmp_path / "link").symlink_to(project / "bin")
+    env["PATH"] = f"{project}/bin:{tmp_path}/link:bin:."
+
+    _, checks, output = examine(project, env)
+
+    assert checks["git"][0]["status"] == checks["bash"][0]["status"] == checks["browser"][0]["status"] == "missing"
+    assert not (tmp_path / "was-run").exists()
+    assert "evil" not in output
+
+
+def test_a_program_that_does_not_start_is_missing(project: Path, env: dict[str, str], tmp_path: Path) -> None:
+    program(tmp_path / "bin" / "git", "exit 3")
+    program(tmp_path / "bin" / "bash", "printf 'bash 9 \\033[2J\\nmore\\n'")
+    program(tmp_path / "bin" / "bwrap", "exit 1")
+    env["PATH"] = str(tmp_path / "bin")
+
+    code, checks, _ = examine(project, env)
+
+    assert code == 0
+    assert checks["git"][0]["found"] == f"{tmp_path}/bin/git does not start"
+    assert checks["bash"][0]["found"].startswith("bash 9 ")
+    assert checks["bubblewrap"][0]["status"] == "missing"
+
+
+def test_people_get_a_line_for_each_check_that_cannot_drive_the_terminal(project: Path, env: dict[str, str]) -> None:
+    program(project.parent / "bin" / "git", "printf 'git \\033[2J9\\n'")
+    env["PATH"] = f"{project.parent}/bin"
+
+    result = CliRunner().invoke(command, ["--cwd", str(project)], env={name: None for name in os.environ} | env)
+
+    assert result.exit_code == 0
+    assert "ok       git         git \\u001b[2J9 (" in result.output
+    assert all(line.isprintable() for line in result.output.splitlines())

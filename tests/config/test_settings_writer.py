@@ -1,0 +1,143 @@
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from panpan.config.settings_file import parse_settings
+from panpan.config.settings_writer import RuleFile, _appended
+from panpan.errors import ConfigError
+from tests.config.conftest import Place
+
+LAYOUTS = [
+    "",
+    "# only a comment\n",
+    'model = "a"',
+    'permission.mode = "plan"\nmodel = "a"\n',
+    'permission = { mode = "plan" }\n',
+    'permission = { allow = ["a"] }\n',
+    'permission.allow = ["a"]\nmodel = "b"',
+    '[permission]\nmode = "plan"  # careful\n\n[tools.enabled]\nBash = false\n',
+    '[permission]\nallow = [\n  "a",  # why\n  # last\n]\ndeny = ["x"] # no\n',
+    '[permission]\nallow = [\n  "a",\n  "b"\n]\n',
+    "[permission]\nallow = [] # none yet\n",
+    '[permission]\r\nallow = ["a"]\r\n# end\r\n',
+    "[tools]\nenabled = {}\n[permission]\ndeny = []\n[retry]\nmax_tries = 2\n",
+]
+
+
+def test_the_first_rule_makes_a_private_file_that_is_read_back(place: Place) -> None:
+    path = place.locations.local_settings
+
+    RuleFile(path).save("Bash(npm run *)")
+
+    assert place.load().settings.permission.allow == ("Bash(npm run *)",)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert parse_settings(path.read_bytes(), path, "local").values["version"] == 1
+
+
+def test_a_rule_that_is_there_changes_nothing(place: Place) -> None:
+    path = place.local('permission.allow = ["Bash(ls)"]\n')
+    before = path.stat()
+
+    RuleFile(path).save("Bash(ls)")
+
+    assert path.stat().st_mtime_ns == before.st_mtime_ns
+    assert path.stat().st_ino == before.st_ino
+
+
+@pytest.mark.parametrize("text", LAYOUTS)
+def test_every_layout_keeps_its_comments_and_other_values(place: Place, text: str) -> None:
+    path = place.local(text)
+    expected = tomllib.loads(text or "version = 1")
+    expected.setdefault("permission", {}).setdefault("allow", []).append("Edit(src/**)")
+
+    RuleFile(path).save("Edit(src/**)")
+
+    new = path.read_bytes().decode()
+    assert tomllib.loads(new) == expected
+    for comment in (part for line in text.splitlines() if (part := line.partition("#")[2])):
+        assert comment in new
+    if "\r\n" in text:
+        assert "\n" not in new.replace("\r\n", "")
+
+
+def test_a_byte_order_mark_stays(place: Place) -> None:
+    path = place.local('\ufeffmodel = "a"\n')
+
+    RuleFile(path).save("Read")
+
+    assert path.read_bytes().startswith(b'\xef\xbb\xbfmodel = "a"\n')
+
+
+@pytest.mark.parametrize("text", ["= broken", "modle = 1\n", 'permission.allow = "x"\n', "version = 9\n"])
+def test_a_file_that_cannot_be_understood_is_left_alone(place: Place, text: str) -> None:
+    path = place.local(text)
+
+    with pytest.raises(ConfigError, match=f"{path}:1: "):
+        RuleFile(path).save("Read")
+
+    assert path.read_text() == text
+    assert {file.name for file in path.parent.iterdir()} <= {"settings.toml", "settings.lock"}
+
+
+@pytest.mark.parametrize("rule", ["", "\ud800", "x" * 501])
+def test_a_rule_that_no_file_can_hold_is_refused(place: Place, rule: str) -> None:
+    path = place.locations.local_settings
+
+    with pytest.raises(ConfigError, match="cannot be written into a settings file"):
+        RuleFile(path).save(rule)
+
+    assert not path.exists()
+
+
+def test_a_link_is_written_through(place: Place, tmp_path: Path) -> None:
+    target = tmp_path / "dotfiles.toml"
+    target.write_text("# mine\n")
+    place.locations.local_settings.parent.mkdir(parents=True)
+    place.locations.local_settings.symlink_to(target)
+
+    RuleFile(place.locations.local_settings).save("Read")
+
+    assert place.locations.local_settings.is_symlink()
+    assert target.read_text().startswith("# mine\n")
+    assert place.load().settings.permission.allow == ("Read",)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_a_folder_that_may_not_be_written_is_an_error(place: Place) -> None:
+    folder = place.locations.local_settings.parent
+    folder.mkdir(parents=True)
+    folder.chmod(0o500)
+
+    with pytest.raises(ConfigError):
+        RuleFile(place.locations.local_settings).save("Read")
+
+
+def test_processes_that_save_at_the_same_time_lose_no_rule(place: Place) -> None:
+    path = place.locations.local_settings
+    program = (
+        "import sys; from pathlib import Path; from panpan.config.settings_writer import RuleFile\n"
+        "for number in range(5): RuleFile(Path(sys.argv[1])).save(f'Bash({sys.argv[2]} {number})')"
+    )
+
+    processes = [subprocess.Popen([sys.executable, "-c", program, str(path), name]) for name in "abc"]
+
+    assert [process.wait() for process in processes] == [0, 0, 0]
+    expected = {f"Bash({name} {number})" for name in "abc" for number in range(5)}
+    assert set(place.load().settings.permission.allow) == expected
+
+
+@given(st.sampled_from(LAYOUTS), st.lists(st.text(min_size=1, max_size=30), min_size=1, max_size=4, unique=True))
+def test_any_rule_can_be_added_to_any_layout(text: str, rules: list[str]) -> None:
+    before = list(parse_settings(text.encode(), Path("f"), "local").rules("allow"))
+
+    for rule in rules:
+        text = _appended(text, rule)
+
+    assert list(parse_settings(text.encode(), Path("f"), "local").rules("allow")) == before + rules

@@ -1,0 +1,321 @@
+import ssl
+import time
+from collections.abc import Callable
+from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+
+from panpan.errors import (
+    AuthenticationError,
+    ContextOverflowError,
+    ProviderError,
+    RateLimitError,
+    RetryableError,
+    StreamError,
+)
+from panpan.llm.providers.anthropic import AnthropicProvider
+from panpan.llm.providers.openai_compatible import OpenAICompatibleProvider
+from panpan.llm.sdk_clients import open_anthropic, open_openai
+from panpan.llm.transport import Transport
+from panpan.types.llm import Provider
+from tests.llm.loopback import Answer, Stall, serving
+from tests.llm.wire import DONE, HELLO, OPTIONS, anthropic_event, ask, chunk, collect
+
+KEY = "my-own-secret-key-12345"
+JSON = {"content-type": "application/json"}
+ANTHROPIC = b"".join(
+    [
+        anthropic_event("message_start", message={"id": "m", "usage": {"input_tokens": 1}}),
+        anthropic_event("content_block_start", index=0, content_block={"type": "text", "text": "ok"}),
+        anthropic_event("content_block_stop", index=0),
+        anthropic_event("message_delta", delta={"stop_reason": "end_turn"}),
+        anthropic_event("message_stop"),
+    ]
+)
+OPENAI = chunk({"content": "ok"}) + chunk(finish_reason="stop") + DONE
+
+Make = Callable[..., Provider]
+BOTH = pytest.mark.parametrize(
+    ("make", "stream"), [(AnthropicProvider, ANTHROPIC), (OpenAICompatibleProvider, OPENAI)], ids=["anthropic", "openai"]
+)  # fmt: skip
+
+
+async def failure(make: Make, answer: Answer, **options: float) -> ProviderError:
+    """Return what asking raises when the server gives this answer."""
+    async with serving(answer) as server:
+        provider = make(api_key=KEY, base_url=server.url, name="vendor", **options)
+        try:
+            with pytest.raises(ProviderError) as caught:
+                await ask(provider)
+        finally:
+            await provider.aclose()
+        assert len(server.requests) == 1  # the SDK does not try again by itself
+    return caught.value
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("status", "body", "expected"),
+    [
+        (400, '{"error": {"type": "invalid_request_error", "message": "no such field"}}', ProviderError),
+        (400, '{"error": {"type": "invalid_request_error", "message": "prompt is too long"}}', ContextOverflowError),
+        (401, '{"error": {"type": "authentication_error", "message": "invalid x-api-key"}}', AuthenticationError),
+        (403, '{"error": {"message": "not in your country"}}', AuthenticationError),
+        (404, '{"error": {"type": "not_found_error", "message": "model: nope"}}', ProviderError),
+        (429, '{"error": {"type": "rate_limit_error", "message": "slow down"}}', RateLimitError),
+        (429, '{"error": {"type": "insufficient_quota", "message": "you are out of money"}}', ProviderError),
+        (500, '{"error": {"type": "api_error", "message": "Internal server error"}}', RetryableError),
+        (529, '{"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}', RetryableError),
+        (502, "<html><h1>Bad\nGateway</h1></html>", RetryableError),
+        (503, "", RetryableError),
+        (418, '["strange"]', ProviderError),
+    ],
+)
+async def test_a_refusal_becomes_an_error_of_our_own(
+    make: Make, stream: bytes, status: int, body: str, expected: type[ProviderError]
+) -> None:
+    error = await failure(make, Answer([body.encode()], status=status, headers=JSON | {"request-id": "req_1"}))
+
+    assert type(error) is expected
+    assert (error.status, error.request_id, error.provider) == (status, "req_1", "vendor")
+    assert "\n" not in str(error)
+    assert "vendor" in str(error) or expected is ContextOverflowError
+    assert error.__cause__ is not None
+
+
+@BOTH
+async def test_the_pause_that_the_server_asks_for_is_kept(make: Make, stream: bytes) -> None:
+    body = [b'{"error": {"message": "slow"}}']
+    date = format_datetime(datetime.now(UTC) + timedelta(seconds=100), usegmt=True)
+    pauses = []
+    for headers in ({"retry-after": "7"}, {"retry-after-ms": "250", "retry-after": "1"}, {"retry-after": date}, {}):
+        error = await failure(make, Answer(body, status=429, headers=JSON | headers))
+        assert isinstance(error, RateLimitError)
+        pauses.append(error.retry_after_s)
+
+    assert pauses[:2] == [7, 0.25]
+    assert pauses[2] is not None
+    assert 60 < pauses[2] <= 100
+    assert pauses[3] is None
+
+
+@BOTH
+async def test_no_message_shows_the_key(make: Make, stream: bytes) -> None:
+    said = f'{{"error": {{"message": "wrong key {KEY} or sk-ant-api03-abcdefghijklmnop"}}}}'.encode()
+    errors = [
+        await failure(make, Answer([said], status=401, headers=JSON)),
+        await failure(make, Answer([said], headers=JSON)),
+        await failure(make, Answer([b"data: " + said + b"\n\n"])),
+        await failure(make, Answer([f"<html>{KEY}</html>".encode()], headers={"content-type": "text/html"})),
+    ]
+
+    for error in errors:
+        assert "[redacted]" in str(error)
+        assert KEY not in str(error)
+        assert "abcdefghijklmnop" not in str(error)
+
+
+@BOTH
+async def test_a_server_that_stops_sending_is_given_up(make: Make, stream: bytes) -> None:
+    started = time.monotonic()
+
+    in_mid_stream = await failure(make, Answer([stream[:40], Stall()]), idle_timeout_s=0.1)
+    before_it = await failure(make, Answer(is_silent=True), idle_timeout_s=0.1)
+
+    assert type(in_mid_stream) is StreamError
+    assert "sent nothing for 0.1 seconds" in str(in_mid_stream)
+    assert type(before_it) is RetryableError
+    assert "did not answer within 0.1 seconds" in str(before_it)
+    assert time.monotonic() - started < 30  # not the minutes of the SDK's own time-out
+
+
+@BOTH
+async def test_a_server_that_is_not_there_is_a_retryable_error(make: Make, stream: bytes) -> None:
+    async with serving() as gone:
+        pass
+    provider = make(api_key=KEY, base_url=gone.url, name="vendor")
+
+    with pytest.raises(RetryableError, match="could not connect to vendor"):
+        await ask(provider)
+    await provider.aclose()
+
+
+@BOTH
+@pytest.mark.parametrize("url", ["ftp://127.0.0.1/", "not a url", "http://"])
+async def test_an_address_that_cannot_be_asked_is_not_tried_again(make: Make, stream: bytes, url: str) -> None:
+    provider = make(api_key=KEY, base_url=url)
+
+    with pytest.raises(ProviderError) as caught:
+        await ask(provider)
+    await provider.aclose()
+    assert type(caught.value) is ProviderError
+
+
+@BOTH
+async def test_a_redirect_is_not_followed_with_the_key(make: Make, stream: bytes) -> None:
+    async with serving(Answer([stream])) as elsewhere:
+        error = await failure(make, Answer(status=307, headers={"location": elsewhere.url + "/v1"}))
+
+        assert f"has moved to {elsewhere.url}/v1" in str(error)
+        assert type(error) is ProviderError
+        assert not elsewhere.requests
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("body", "content_type", "says"),
+    [
+        (b"<html>Log in</html>", "text/html", "answered with text/html"),
+        (b"", "text/plain", "answered with text/plain"),
+        (b'{"done": fal', "application/x-ndjson", "neither an event stream nor a JSON object"),
+        (b'{"error": {"message": "broken", "type": "api_error"}}', "application/json", "broken"),
+        (b'{"other": 1}', "application/json", "check the base URL"),
+    ],
+)
+async def test_an_answer_that_is_no_event_stream_says_so(
+    make: Make, stream: bytes, body: bytes, content_type: str, says: str
+) -> None:
+    error = await failure(make, Answer([body], headers={"content-type": content_type}))
+
+    assert says in str(error)
+
+
+@BOTH
+async def test_events_under_another_content_type_are_read(make: Make, stream: bytes) -> None:
+    async with serving(Answer([stream], headers={"content-type": "text/plain"})) as server:
+        provider = make(api_key=KEY, base_url=server.url)
+        message = await ask(provider)
+        await provider.aclose()
+
+    assert message.text == "ok"
+
+
+@BOTH
+async def test_one_connection_serves_the_whole_conversation(make: Make, stream: bytes) -> None:
+    async with serving(Answer([stream])) as server:
+        provider = make(api_key=KEY, base_url=server.url)
+        for _ in range(3):
+            await ask(provider)
+        await provider.aclose()
+
+    assert (len(server.requests), server.connections) == (3, 1)
+
+
+@BOTH
+async def test_who_leaves_early_leaves_no_connection_behind(make: Make, stream: bytes) -> None:
+    async with serving(Answer([stream[:-60], Stall()])) as server:
+        provider = make(api_key=KEY, base_url=server.url)
+        async with aclosing(provider.stream(HELLO, OPTIONS)) as events:
+            async for _ in events:
+                break
+
+        with anyio.fail_after(5):
+            await server.left.wait()
+        await provider.aclose()
+
+
+@BOTH
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_cancelled_request_ends_at_once(make: Make, stream: bytes, backend: str) -> None:
+    async def main() -> None:
+        async with serving(Answer([stream[:-60], Stall()])) as server:
+            provider = make(api_key=KEY, base_url=server.url)
+            async with anyio.create_task_group() as group:
+                group.start_soon(collect, provider)
+                while not server.requests:
+                    await anyio.sleep(0.01)
+                group.cancel_scope.cancel()
+            with anyio.fail_after(5):
+                await server.left.wait()
+            await provider.aclose()
+
+    anyio.run(main, backend=backend)
+
+
+async def test_a_reply_without_end_is_bounded() -> None:
+    async with serving(Answer([b": ping\n\n" * 100] * 10)) as server:
+        open_client = partial(open_openai, api_key=KEY, base_url=server.url, headers={})
+        transport = Transport(provider="vendor", open_client=open_client, max_reply_bytes=1000)
+        with pytest.raises(ProviderError, match="more than 1,000 bytes") as caught:
+            async with aclosing(transport.stream("/chat/completions", b"{}")) as reads:
+                async for _ in reads:
+                    pass
+        await transport.aclose()
+
+    assert not isinstance(caught.value, RetryableError)
+
+
+@BOTH
+async def test_a_private_certificate_authority_is_trusted_by_the_usual_variable(
+    make: Make, stream: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate = Path(__file__).parent / "fixtures" / "loopback.pem"
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate)
+    async with serving(Answer([stream]), tls=tls) as server:
+        stranger = make(api_key=KEY, base_url=server.url)
+        with pytest.raises(RetryableError, match="certificate verify failed"):
+            await ask(stranger)
+        await stranger.aclose()
+
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        provider = make(api_key=KEY, base_url=server.url)
+        message = await ask(provider)
+        await provider.aclose()
+
+    assert message.text == "ok"
+
+
+@BOTH
+async def test_a_proxy_of_the_usual_variable_is_used(
+    make: Make, stream: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(Answer([stream])) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        provider = make(api_key=KEY, base_url="http://models.invalid/v1")
+        message = await ask(provider)
+        await provider.aclose()
+
+    assert message.text == "ok"
+    assert proxy.requests[0].path.startswith("http://models.invalid/v1/")
+
+
+async def test_servers_that_copy_the_messages_api_get_the_key_and_the_version_they_know() -> None:
+    async with serving(Answer([ANTHROPIC])) as server:
+        provider = AnthropicProvider(api_key=KEY, base_url=server.url, headers={"x-team": "blue"})
+        await ask(provider)
+        await provider.aclose()
+
+    headers = server.requests[0].headers
+    assert (headers["x-api-key"], headers["anthropic-version"], headers["x-team"]) == (KEY, "2023-06-01", "blue")
+    assert headers["content-type"] == "application/json"
+
+
+async def test_ids_of_an_openai_account_go_to_openai_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-1")
+    async with serving(Answer([OPENAI])) as server:
+        provider = OpenAICompatibleProvider(api_key="", base_url=server.url)
+        await ask(provider)
+        await provider.aclose()
+
+    headers = server.requests[0].headers
+    assert not {"openai-organization", "openai-project"} & headers.keys()
+    assert headers["authorization"] == "Bearer none"
+
+
+async def test_the_vendors_own_addresses_are_the_default() -> None:
+    anthropic = open_anthropic(api_key=KEY, base_url=None, headers={})
+    openai = open_openai(api_key=KEY, base_url=None, headers={})
+
+    assert str(anthropic.client.base_url) == "https://api.anthropic.com"
+    assert str(openai.client.base_url) == "https://api.openai.com/v1/"
+    assert "x-api-key" not in {name.lower() for name in anthropic.client.default_headers}
+    for sdk in (anthropic, openai):
+        assert sdk.client.max_retries == 0
+        await sdk.client.close()

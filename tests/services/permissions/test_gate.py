@@ -1,0 +1,350 @@
+from itertools import permutations
+from pathlib import Path
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from panpan.errors import ConfigError
+from panpan.services.permissions.gate import PLAN_MODE_NOTICE, PermissionGate
+from panpan.services.permissions.rules import RuleSource
+from panpan.types.permission import Allow, Ask, Decision, Deny
+from tests.services.permissions.gate_calls import Calls
+
+
+@pytest.fixture
+def calls(tmp_path: Path) -> Calls:
+    root = tmp_path / "project"
+    root.mkdir()
+    return Calls(root.resolve())
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    folder = tmp_path.resolve() / "outside"
+    folder.mkdir()
+    return folder
+
+
+def gate(mode: str = "default", *, allow: tuple[str, ...] = (), ask: tuple[str, ...] = (), deny: tuple[str, ...] = ()):
+    return PermissionGate([RuleSource("the flags", True, allow, ask, deny)], mode=mode)  # type: ignore[arg-type]
+
+
+# --- what holds without rules
+
+
+@pytest.mark.parametrize("mode", ["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"])
+async def test_reading_in_the_workspace_runs_in_every_mode(calls: Calls, mode: str) -> None:
+    assert isinstance(await gate(mode).before_tool(calls.read("a.py")), Allow)
+    assert isinstance(await gate(mode).before_tool(calls.bash("git status", is_read_only=True)), Allow)
+
+
+@pytest.mark.parametrize(
+    ("mode", "edit", "bash"),
+    [
+        ("default", Ask, Ask),
+        ("acceptEdits", Allow, Ask),
+        ("plan", Deny, Deny),
+        ("dontAsk", Deny, Deny),
+        ("bypassPermissions", Allow, Allow),
+    ],
+)
+async def test_changes_are_treated_as_the_mode_says(calls: Calls, mode: str, edit: type, bash: type) -> None:
+    assert isinstance(await gate(mode).before_tool(calls.write("a.py")), edit)
+    assert isinstance(await gate(mode).before_tool(calls.bash("make")), bash)
+
+
+async def test_the_network_asks_although_it_only_reads(calls: Calls) -> None:
+    assert isinstance(await gate().before_tool(calls.fetch("https://example.org/")), Ask)
+
+
+async def test_plan_mode_does_not_yield_to_allow_rules(calls: Calls) -> None:
+    planning = gate("plan", allow=("Edit", "Bash"))
+
+    assert await planning.before_tool(calls.write("a.py")) == Deny(PLAN_MODE_NOTICE)
+    assert await planning.before_tool(calls.bash("make")) == Deny(PLAN_MODE_NOTICE)
+
+
+@pytest.mark.parametrize("mode", ["default", "acceptEdits", "bypassPermissions"])
+async def test_protected_paths_ask_for_a_person_in_every_mode(calls: Calls, mode: str) -> None:
+    decision = await gate(mode, allow=("Edit", "Edit(/.git/**)")).before_tool(calls.write(".git/config"))
+
+    assert isinstance(decision, Ask)
+    assert decision.is_protected
+    assert decision.rule is None
+    assert decision.approved_paths == {calls.root / ".git" / "config"}
+
+
+async def test_a_mode_that_asks_nothing_denies_protected_paths(calls: Calls) -> None:
+    assert isinstance(await gate("dontAsk").before_tool(calls.write(".bashrc")), Deny)
+
+
+@pytest.mark.parametrize("mode", ["default", "acceptEdits"])
+async def test_paths_outside_ask_on_their_own_and_open_only_themselves(calls: Calls, outside: Path, mode: str) -> None:
+    target = outside / "a.txt"
+    for call in (calls.read(str(target)), calls.write(str(target)), calls.write("inside.py", str(target))):
+        decision = await gate(mode, allow=("Read", "Edit")).before_tool(call)
+
+        assert isinstance(decision, Ask)
+        assert "outside the workspace" in decision.reason
+        assert decision.approved_paths == {target}
+
+
+async def test_a_link_that_leads_outside_counts_as_outside(calls: Calls, outside: Path) -> None:
+    (calls.root / "link").symlink_to(outside)
+
+    decision = await gate("acceptEdits").before_tool(calls.write("link/a.txt"))
+
+    assert isinstance(decision, Ask)
+    assert decision.approved_paths == {outside / "a.txt"}
+
+
+async def test_bypassing_opens_paths_outside(calls: Calls, outside: Path) -> None:
+    decision = await gate("bypassPermissions").before_tool(calls.write(str(outside / "a.txt")))
+
+    assert isinstance(decision, Allow)
+    assert decision.approved_paths == {outside / "a.txt"}
+
+
+async def test_a_path_that_cannot_be_used_is_denied(calls: Calls) -> None:
+    assert isinstance(await gate("bypassPermissions").before_tool(calls.read("a\0b")), Deny)
+
+
+# --- rules
+
+
+async def test_a_path_rule_opens_a_folder_outside(calls: Calls, outside: Path) -> None:
+    opened = gate(allow=(f"Read(/{outside}/**)",))
+
+    decision = await opened.before_tool(calls.read(str(outside / "a.txt")))
+    assert isinstance(decision, Allow)
+    assert decision.approved_paths == {outside / "a.txt"}
+    assert isinstance(await opened.before_tool(calls.read(str(outside), name="Grep")), Allow)
+    assert isinstance(await opened.before_tool(calls.write(str(outside / "a.txt"))), Ask)
+
+
+async def test_an_edit_rule_covers_every_editing_tool_and_every_file_of_a_patch(calls: Calls) -> None:
+    opened = gate(allow=("Edit(/src/**)",))
+
+    for name in ("Edit", "MultiEdit", "Write", "Patch"):
+        assert isinstance(await opened.before_tool(calls.write("src/a.py", "src/b.py", name=name)), Allow)
+        assert isinstance(await opened.before_tool(calls.write("src/a.py", "b.py", name=name)), Ask)
+
+
+async def test_several_rules_may_allow_a_call_together(calls: Calls) -> None:
+    opened = gate(allow=("Edit(/src/**)", "Edit(/lib/**)", "Bash(npm test)", "Bash(tee *)"))
+
+    assert isinstance(await opened.before_tool(calls.write("src/a.py", "lib/b.py")), Allow)
+    assert isinstance(await opened.before_tool(calls.bash("npm test 2>&1 | tee x")), Allow)
+
+
+@pytest.mark.parametrize(
+    "command", ["npm test; rm x", "npm test > x", "npm test $(rm x)", "npm test & rm x", "x npm test"]
+)
+async def test_shell_syntax_does_not_widen_an_allowance(calls: Calls, command: str) -> None:
+    assert isinstance(await gate(allow=("Bash(npm test *)",)).before_tool(calls.bash(command)), Ask)
+
+
+@pytest.mark.parametrize(
+    "command", ["rm x", "make; rm x", "$(rm x)", "sudo rm x", "/bin/rm x", "r'm' x", "make && (cd x; rm x)"]
+)
+@pytest.mark.parametrize("mode", ["default", "bypassPermissions"])
+async def test_a_deny_rule_holds_for_any_part_of_a_command(calls: Calls, command: str, mode: str) -> None:
+    decision = await gate(mode, allow=("Bash",), deny=("Bash(rm *)",)).before_tool(calls.bash(command))
+
+    assert decision == Deny("the rule Bash(rm *) from the flags denies it")
+
+
+async def test_a_command_that_a_deny_rule_may_mean_is_asked(calls: Calls) -> None:
+    decision = await gate("bypassPermissions", deny=("Bash(rm *)",)).before_tool(calls.bash("$CMD x"))
+
+    assert isinstance(decision, Ask)
+    assert "only known when it runs" in decision.reason
+
+
+async def test_a_read_rule_denies_every_tool_that_would_read_the_file(calls: Calls) -> None:
+    closed = gate(deny=("Read(.env)",))
+    (calls.root / "link").symlink_to(calls.root / ".env")
+
+    assert isinstance(await closed.before_tool(calls.read("config/.env")), Deny)
+    assert isinstance(await closed.before_tool(calls.read("link")), Deny)
+    assert isinstance(await closed.before_tool(calls.read(".env", name="Grep")), Deny)
+    assert isinstance(await closed.before_tool(calls.read("env.py")), Allow)
+
+
+async def test_a_denied_link_stays_denied_wherever_it_leads(calls: Calls) -> None:
+    (calls.root / "link").symlink_to(calls.root / "a.txt")
+
+    assert isinstance(await gate(deny=("Read(/link)",)).before_tool(calls.read("link")), Deny)
+
+
+async def test_a_search_asks_where_it_would_show_a_denied_file(calls: Calls) -> None:
+    (calls.root / "src").mkdir()
+    (calls.root / ".env").write_text("KEY=1")
+    closed = gate(deny=("Read(.env)",))
+
+    assert isinstance(await closed.before_tool(calls.read(".", name="Grep")), Ask)
+    assert isinstance(await closed.before_tool(calls.read(".", name="Grep", glob="*.{py,env}")), Ask)
+    assert isinstance(await closed.before_tool(calls.read(".", name="Grep", glob="*.py")), Allow)
+    assert isinstance(await closed.before_tool(calls.read("src", name="Grep")), Allow)
+    assert isinstance(await closed.before_tool(calls.read(".", name="Glob")), Allow)
+
+
+async def test_a_search_in_the_shell_asks_where_it_would_show_a_denied_file(calls: Calls) -> None:
+    (calls.root / ".env").write_text("KEY=1")
+    closed = gate(deny=("Read(.env)",))
+
+    assert isinstance(await closed.before_tool(calls.bash("rg KEY", is_read_only=True)), Ask)
+    assert isinstance(await closed.before_tool(calls.bash("true | grep -nr KEY", is_read_only=True)), Ask)
+    assert isinstance(await closed.before_tool(calls.bash("true | grep KEY", is_read_only=True)), Allow)
+    assert isinstance(await closed.before_tool(calls.bash("ls", is_read_only=True)), Allow)
+
+
+async def test_what_only_looks_may_stand_beside_an_allowed_command(calls: Calls) -> None:
+    opened = gate(allow=("Bash(npm test)",))
+
+    assert isinstance(await opened.before_tool(calls.bash("npm test 2>&1 | tail -20")), Allow)
+    assert isinstance(await opened.before_tool(calls.bash("npm test && cat /etc/passwd")), Ask)
+    assert isinstance(await opened.before_tool(calls.bash("cd / && npm test")), Ask)
+    assert isinstance(await opened.before_tool(calls.bash("npm test | tee x")), Ask)
+
+
+async def test_an_ask_rule_asks_in_every_mode_and_offers_no_always(calls: Calls) -> None:
+    for mode in ("default", "bypassPermissions"):
+        decision = await gate(mode, allow=("Bash",), ask=("Bash(git push *)",)).before_tool(calls.bash("git push"))
+
+        assert isinstance(decision, Ask)
+        assert decision.rule is None
+        assert "the rule Bash(git push *) from the flags" in decision.reason
+
+
+async def test_rules_for_servers_agents_and_hosts_hold(calls: Calls) -> None:
+    opened = gate(allow=("mcp__github__*", "Agent(reviewer)", "WebFetch(domain:example.org)"))
+
+    assert isinstance(await opened.before_tool(calls.of("mcp__github__list", "network")), Allow)
+    assert isinstance(await opened.before_tool(calls.of("mcp__other__list", "network")), Ask)
+    assert isinstance(await opened.before_tool(calls.of("Agent", "command", subagent_type="reviewer")), Allow)
+    assert isinstance(await opened.before_tool(calls.of("Agent", "command", subagent_type="other")), Ask)
+    assert isinstance(await opened.before_tool(calls.fetch("https://example.org/x")), Allow)
+    assert isinstance(await opened.before_tool(calls.fetch("https://example.org.evil/x")), Ask)
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+async def test_deny_is_stronger_than_ask_and_ask_than_allow_in_any_order(calls: Calls, order: tuple[int, ...]) -> None:
+    sources = [
+        RuleSource("one", allow=("Bash(make *)", "Edit")),
+        RuleSource("two", ask=("Bash(make *)", "Edit")),
+        RuleSource("three", deny=("Bash(make install)",)),
+    ]
+    ordered = PermissionGate([sources[number] for number in order])
+
+    assert isinstance(await ordered.before_tool(calls.bash("make install")), Deny)
+    assert isinstance(await ordered.before_tool(calls.bash("make test")), Ask)
+    assert isinstance(await ordered.before_tool(calls.write("a.py")), Ask)
+
+
+async def test_a_project_may_only_tighten(calls: Calls) -> None:
+    project = RuleSource(".panpan/settings.toml", may_allow=False, allow=("Bash",), deny=("Read(secret)",))
+    tightened = PermissionGate([project])
+
+    assert isinstance(await tightened.before_tool(calls.bash("make")), Ask)
+    assert isinstance(await tightened.before_tool(calls.read("secret")), Deny)
+    assert "Bash from .panpan/settings.toml" in tightened.warnings[0]
+
+
+def test_a_rule_that_cannot_be_read_stops_the_start() -> None:
+    with pytest.raises(ConfigError, match=r"'Bash\(' from settings"):
+        PermissionGate([RuleSource("settings", may_allow=False, allow=("Bash(",))])
+
+
+# --- "always"
+
+
+class Store:
+    def __init__(self) -> None:
+        self.rules: list[str] = []
+
+    def save(self, rule: str) -> None:
+        self.rules.append(rule)
+
+
+async def test_always_saves_the_narrowest_rule_and_holds_at_once(calls: Calls, outside: Path) -> None:
+    (calls.root / "src").mkdir()
+    cases = [
+        (calls.bash("npm run test"), "Bash(npm run test)"),
+        (calls.bash("grep -n '*' a; ls > x"), "Bash(grep -n '\\*' a; ls > x)"),
+        (calls.write("src/a (1).py"), "Edit(/src/a (1).py)"),
+        (calls.write("src/[a].py", name="Write"), "Edit(/src/\\[a\\].py)"),
+        (calls.write(str(outside / "a")), f"Edit(/{outside}/a)"),
+        (calls.read(str(outside)), f"Read(/{outside}/**)"),
+        (calls.fetch("https://example.org/a"), "WebFetch(domain:example.org)"),
+        (calls.of("mcp__a__b", "network"), "mcp__a__b"),
+    ]
+    for call, rule in cases:
+        store = Store()
+        remembering = PermissionGate(store=store)
+
+        decision = await remembering.before_tool(call)
+        assert isinstance(decision, Ask)
+        assert decision.rule == rule
+        assert decision.remember is not None
+        await decision.remember()
+
+        assert store.rules == [rule]
+        assert isinstance(await remembering.before_tool(call), Allow)
+
+
+async def test_what_one_rule_cannot_name_is_not_remembered(calls: Calls) -> None:
+    for call in (calls.write("a", "b"), calls.bash("a\nb"), calls.bash("x" * 400), calls.fetch("https://a@b/")):
+        decision = await gate().before_tool(call)
+
+        assert isinstance(decision, Ask)
+        assert decision.rule is None
+        assert decision.remember is None
+
+
+COMMANDS = st.text(alphabet="ab -*'\"\\;&|$()<>:\n", min_size=1, max_size=12)
+
+
+@given(COMMANDS, COMMANDS)
+def test_always_allows_the_same_command_and_no_other(
+    tmp_path_factory: pytest.TempPathFactory, one: str, two: str
+) -> None:
+    calls = Calls(tmp_path_factory.getbasetemp().resolve())
+
+    async def decisions() -> tuple[Decision, Decision] | None:
+        remembering = PermissionGate()
+        decision = await remembering.before_tool(calls.bash(one))
+        assert isinstance(decision, Ask)
+        if decision.remember is None:
+            return None
+        await decision.remember()
+        return await remembering.before_tool(calls.bash(one)), await remembering.before_tool(calls.bash(two))
+
+    if (found := anyio.run(decisions)) is not None:
+        assert isinstance(found[0], Allow)
+        assert isinstance(found[1], Ask) or _words(one) == _words(two)
+
+
+def _words(command: str) -> object:
+    from panpan.services.permissions.command_words import simple_commands
+
+    return simple_commands(command) or command.strip()
+
+
+@given(
+    st.sampled_from(["make", "rm x", "make; rm x", "$X", "git push"]),
+    st.sampled_from(["Bash", "Bash(make *)", "Bash(rm *)", "Edit"]),
+    st.sampled_from(["Bash(rm *)", "Bash(git push *)", "Bash", "Read"]),
+)
+def test_adding_a_deny_rule_never_allows_more(
+    tmp_path_factory: pytest.TempPathFactory, command: str, allow: str, deny: str
+) -> None:
+    call = Calls(tmp_path_factory.getbasetemp().resolve()).bash(command)
+    strength = {Allow: 0, Ask: 1, Deny: 2}
+
+    async def decide(denied: tuple[str, ...]) -> int:
+        return strength[type(await gate(allow=(allow,), deny=denied).before_tool(call))]
+
+    assert anyio.run(decide, (deny,)) >= anyio.run(decide, ())

@@ -1,0 +1,142 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from panpan.system.paths import PathResolver
+from panpan.system.protected import PROTECTED_GROUPS, plain_names, protections
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "home" / "work"
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def paths(root: Path) -> PathResolver:
+    return PathResolver(root, home=root.parent)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ".git", ".git/config", ".git/hooks/pre-commit", ".gitmodules", "deep/in/.git/hooks/x", "sub/.git",
+        ".panpan/settings.toml", ".claude/settings.json", ".mcp.json", ".vscode/tasks.json", ".idea/workspace.xml",
+        ".envrc", "sub/.envrc", ".github/workflows/ci.yml", ".pre-commit-config.yaml", ".npmrc", ".pypirc", ".netrc",
+        ".ssh/authorized_keys", ".env", ".env.local", ".bashrc", "x.code-workspace", ".husky/pre-push",
+        "~/.bashrc", "~/.zshrc", "~/.profile", "~/.ssh/config", "~/.gitconfig", "~/.config/git/config",
+        "~/.aws/credentials", "~/.local/bin/git", "~/Library/LaunchAgents/x.plist", "/etc/profile.d/x.sh",
+        "/etc/cron.d/x", "~/.config/fish/x",
+        ".GIT/config", ".Git/HOOKS/x", ".g\u200cit/config", ".git./config", ".git /config", "GIT~1/config",
+        ".git::$INDEX_ALLOCATION/config", ".\uff47it/config", ".BashRC", ".VSCode/settings.json", "X.CODE-WORKSPACE",
+    ],
+)  # fmt: skip
+def test_what_runs_later_or_holds_credentials_is_protected(text: str, paths: PathResolver) -> None:
+    assert paths.locate(text).is_protected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "src/main.py", "git/config", ".gitignore", ".gitattributes", ".github/dependabot.yml", "workflows/ci.yml",
+        "config/git", ".config/app.toml", ".env.example", "environment", "my.git", "profile.d/x", "etc/profile.d/x",
+        "etc/cron.d/x", "AGENTS.md", "ssh/config", "~/notes.txt", "bin/tool",
+    ],
+)  # fmt: skip
+def test_ordinary_files_are_not_protected(text: str, paths: PathResolver) -> None:
+    assert not paths.locate(text).is_protected
+
+
+def test_protected_places_stay_so_through_links(paths: PathResolver, root: Path) -> None:
+    (root / ".git").mkdir()
+    (root / "innocent").symlink_to(".git")
+    (root / "hook").symlink_to(".git/hooks/post-checkout")
+
+    assert paths.locate("innocent/config").is_protected
+    assert paths.locate("hook").is_protected
+
+
+def test_a_link_with_a_protected_name_protects_its_target(paths: PathResolver, root: Path) -> None:
+    (root / "store").mkdir()
+    (root / "dotfiles").mkdir()
+    (root / ".git").symlink_to("store")
+    (root.parent / ".bashrc").symlink_to("work/dotfiles/bashrc")
+
+    assert paths.locate(".git/config").is_protected
+    assert paths.locate("store/config").is_protected
+    assert paths.locate("dotfiles/bashrc").is_protected
+    assert not paths.locate("dotfiles/README").is_protected
+
+
+def test_links_that_come_later_are_noticed(paths: PathResolver, root: Path) -> None:
+    (root / "store").mkdir()
+    was_protected = paths.locate("store/config").is_protected
+
+    (root / ".git").symlink_to("store")
+
+    assert not was_protected
+    assert paths.locate("store/config").is_protected
+
+
+def test_a_link_to_the_workspace_does_not_close_all_of_it(paths: PathResolver, root: Path) -> None:
+    (root / ".vscode").symlink_to(".")
+    (root / ".idea").symlink_to("..")
+    (root / ".claude").symlink_to(".claude")
+
+    assert not paths.locate("src/main.py").is_protected
+
+
+def test_protected_roots_are_protected_as_a_whole(root: Path) -> None:
+    own = root.parent / "panpan-home"
+    own.mkdir()
+    (root.parent / "alias").symlink_to(own)
+    paths = PathResolver(root, extra_roots=[root.parent], protected_roots=[root.parent / "alias"])
+
+    assert paths.locate(str(own / "settings.toml")).is_protected
+    assert not paths.locate(str(root.parent / "panpan-home-too")).is_protected
+
+
+def test_a_workspace_below_an_agent_folder_is_not_protected_as_a_whole(tmp_path: Path) -> None:
+    root = tmp_path / ".claude" / "worktrees" / "one"
+    root.mkdir(parents=True)
+    paths = PathResolver(root, home=tmp_path)
+
+    assert not paths.locate("src/main.py").is_protected
+    assert paths.locate(".claude/settings.json").is_protected
+    assert paths.locate("../../settings.json").is_protected
+
+
+@pytest.mark.parametrize("name", [".git", ".ssh"])
+def test_nobody_works_in_the_folders_of_git_or_of_keys(name: str, tmp_path: Path) -> None:
+    root = tmp_path / name / "inside"
+    root.mkdir(parents=True)
+
+    assert PathResolver(root, home=tmp_path).locate("anything").is_protected
+
+
+def test_a_name_that_straddles_the_root_is_protected(tmp_path: Path) -> None:
+    root = tmp_path / ".github"
+    root.mkdir()
+    paths = PathResolver(root, home=tmp_path)
+
+    assert paths.locate("workflows/ci.yml").is_protected
+    assert not paths.locate("ISSUE_TEMPLATE.md").is_protected
+
+
+@given(name=st.sampled_from(sorted(plain_names())), data=st.data())
+def test_neither_case_nor_depth_opens_a_protected_name(name: str, data: st.DataObject) -> None:
+    before = data.draw(st.lists(st.sampled_from(["a", "b.c", "src"]), max_size=3))
+    after = data.draw(st.lists(st.sampled_from(["x", "y.z", "..."]), max_size=3))
+    spelled = "".join(char.upper() if data.draw(st.booleans()) else char for char in name)
+
+    path = Path("/", *before, *spelled.split("/"), *after)
+
+    assert next(protections(path), None) is not None
+
+
+def test_every_group_says_why() -> None:
+    assert all(group.reason and group.names for group in PROTECTED_GROUPS)
+    assert len({group.reason for group in PROTECTED_GROUPS}) == len(PROTECTED_GROUPS)

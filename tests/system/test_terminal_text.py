@@ -1,0 +1,102 @@
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from panpan.system.terminal_text import clean_for_terminal, spelled_out
+
+ANYTHING = st.text(
+    alphabet=st.one_of(
+        st.sampled_from("\x1b[]()?;0123mHJKP_^X\\\x07\x9b\x9c\x9d\x90\r\n\t\b\x7f\x85ab\u202e\u200f\u2028"),
+        st.characters(),
+        st.characters(categories=["Cs", "Cc", "Cf"]),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("plain text", "plain text"),
+        ("tab\tand\nnewline", "tab\tand\nnewline"),
+        ("日本語 é 🐼 👩‍🔬", "日本語 é 🐼 👩‍🔬"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b[2J\x1b[1;1Hcleared", "cleared"),
+        ("\x9b31mred", "red"),
+        ("\x1b]0;title\x07after", "after"),
+        ("\x1b]8;;https://example.com\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1b]52;c;ZXZpbA==\x07", ""),
+        ("\x1bP+q544e\x1b\\x", "x"),
+        ("\x1b(0qqq\x1b(B", "qqq"),
+        ("\x1bcreset", "reset"),
+        ("unfinished \x1b[", "unfinished ["),
+        ("unfinished \x1b]0;title\nnext", "unfinished ]0;title\nnext"),
+        ("over\rwritten", "over\nwritten"),
+        ("dos\r\nlines", "dos\nlines"),
+        ("10%\r\x1b[K20%\r\n", "10%\n20%\n"),
+        ("back\b\b\bspace", "backspace"),
+        ("nul\0bell\x07del\x7fc1\x85", "nulbelldelc1"),
+        ("\u202egnp.exe", "<U+202E>gnp.exe"),
+        ("a\u2066b\u2069\u200f", "a<U+2066>b<U+2069><U+200F>"),
+        ("hidden\U000e0041", "hidden<U+E0041>"),
+        ("lone \ud83d surrogate", "lone \ufffd surrogate"),
+    ],
+)
+def test_what_drives_a_terminal_is_taken_out(text: str, cleaned: str) -> None:
+    assert clean_for_terminal(text) == cleaned
+
+
+@given(text=ANYTHING)
+def test_no_control_character_survives(text: str) -> None:
+    cleaned = clean_for_terminal(text)
+
+    assert not [char for char in cleaned if unicodedata.category(char) in ("Cc", "Cs") and char not in "\n\t"]
+    assert not set(cleaned) & set(
+        "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029"
+    )
+    cleaned.encode()
+
+
+@given(text=ANYTHING)
+def test_cleaning_twice_changes_nothing_more(text: str) -> None:
+    cleaned = clean_for_terminal(text)
+
+    assert clean_for_terminal(cleaned) == cleaned
+
+
+@given(text=st.text(alphabet=st.characters(categories=["L", "N", "P", "S"], include_characters=" \n\t")))
+def test_ordinary_text_is_left_alone(text: str) -> None:
+    assert clean_for_terminal(text) == text
+
+
+def test_long_hostile_text_is_cleaned_in_linear_time() -> None:
+    for piece in ("\x1b]", "\x1b[", "\x1b[0;", "\x9d", "\r", "\x1b"):
+        assert len(clean_for_terminal(piece * 200_000)) <= 800_000
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("rm -rf x", "rm -rf x"),
+        ("two\nlines\t", "two\nlines\t"),
+        ("a\x1b[31mb", "a<U+001B>[31mb"),
+        ("a\rb", "a<U+000D>b"),
+        ("zero\u200bwidth", "zero<U+200B>width"),
+        ("no\u00a0break", "no<U+00A0>break"),
+        ("\u202eevil", "<U+202E>evil"),
+        ("filler\u3164x", "filler<U+3164>x"),
+        ("selector\ufe0f", "selector<U+FE0F>"),
+        ("日本é", "日本é"),
+    ],
+)
+def test_everything_hidden_is_spelled_out(text: str, shown: str) -> None:
+    assert spelled_out(text) == shown
+
+
+@given(text=ANYTHING)
+def test_spelled_out_text_is_clean_and_loses_nothing(text: str) -> None:
+    shown = spelled_out(text)
+
+    assert clean_for_terminal(shown) == shown
+    assert all(char in shown for char in text if char.isalnum() and char.isascii())

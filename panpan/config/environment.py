@@ -51,7 +51,6 @@ VARIABLES: Mapping[str, tuple[KeyPath, Callable[[str], object]]] = {
     "PANPAN_MAX_ROUNDS": (("max_rounds",), _whole_number),
     "PANPAN_MAX_BUDGET_USD": (("max_budget_usd",), _number),
     "PANPAN_IDLE_TIMEOUT_S": (("idle_timeout_s",), _number),
-    "PANPAN_VERBOSE": (("verbose",), _truth),
 }
 """Each variable with the setting it gives and how its text is read."""
 

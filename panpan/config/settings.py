@@ -142,7 +142,9 @@ class Settings(_Frozen):
     """Randomness of the answers; None: the model's own."""
 
     permission: PermissionSettings = PermissionSettings()
+    """Who may do what, `[permission]`."""
     tools: ToolSettings = ToolSettings()
+    """Which tools there are, `[tools]`."""
     additional_directories: Annotated[tuple[Folder, ...], Field(strict=False)] = ()
     """Folders outside the project that the tools may use as if they were in it; those of all sources are joined."""
 
@@ -153,9 +155,7 @@ class Settings(_Frozen):
     idle_timeout_s: float = Field(default=120.0, gt=0, le=86_400)
     """Seconds without a byte from the provider after which the request has failed."""
     retry: RetrySettings = RetrySettings()
-
-    verbose: bool = False
-    """Whether faces show more of what happens."""
+    """What is tried again, `[retry]`."""
 
 
 MERGED_LISTS = frozenset(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from panpan.config.environment import read_environment
-from panpan.config.keys import KeyPath, dotted, flatten, is_secret, leaves, put, shown
+from panpan.config.keys import KeyPath, dotted, flatten, is_secret, leaves, put
 from panpan.config.locations import Locations
 from panpan.config.settings import MERGED_LISTS, Settings
 from panpan.config.settings_file import Source, SourceKind, check, read_settings_file
@@ -104,7 +104,7 @@ def load_settings(
     environment, warnings = read_environment(env)
     flags = _read_flags(cli_overrides, cwd)
 
-    warnings += [warning for source in (user, local) if source for warning in _exposed_key(source)]
+    warnings += [warning for source in (user, local) if source for warning in _careless_modes(source)]
     if project is not None:
         from panpan.config.project_limits import limit_project
 
@@ -160,9 +160,16 @@ def _merge(values: dict[str, Any], path: KeyPath, value: Any) -> None:
     put(values, path, value)
 
 
-def _exposed_key(source: Source) -> Iterable[str]:
-    """A key in a file that others may read is no secret."""
-    if source.file is None or not any(is_secret(path) for path, _ in leaves(source.values)):
+def _careless_modes(source: Source) -> Iterable[str]:
+    """A key that others may read is no secret, and permissions that others may write are not the user's."""
+    if source.file is None:
         return
-    if source.file.stat().st_mode & 0o077:
-        yield f"{source.place} holds a key and other users may read it; run: chmod 600 {shown(source.place)}"
+    try:
+        mode = source.file.stat().st_mode
+    except OSError:  # it was moved away since it was read
+        return
+    advice = f"run: chmod 600 {source.place}"
+    if mode & 0o077 and any(is_secret(path) for path, _ in leaves(source.values)):
+        yield f"{source.place} holds a key and other users may read it; {advice}"
+    if mode & 0o002:
+        yield f"{source.place} may be changed by every user of this machine; {advice}"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from panpan.config.models import ModelFacts
+from panpan.config.vendors import vendor_named
 from panpan.errors import ConfigError
 from panpan.llm.model_choice import Chooser, NamedProvider, ProviderKind, Wish, merged
 from panpan.llm.model_keys import key_for
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from panpan.config.settings_file import Source
     from panpan.config.sources import Loaded
     from panpan.llm.client import LLMClient
+    from panpan.llm.providers.vendor_profiles import VendorProfile
 
 DEFAULT_OUTPUT_TOKENS = 32_000
 """Longest reply that is asked for unless the settings say otherwise: some servers count it against the rate limit
@@ -195,9 +197,23 @@ def create_provider(resolved: ResolvedModel, *, idle_timeout_s: float | None = N
                 api_key=resolved.api_key,
                 base_url=resolved.base_url,
                 name=resolved.provider,
+                profile=_profile_of(resolved),
                 headers=resolved.headers,
                 idle_timeout_s=idle_timeout_s,
             )
+
+
+def _profile_of(resolved: ResolvedModel) -> "VendorProfile | None":
+    """Return how the vendor wants to be talked to, also where a proxy stands before it; None: its address tells."""
+    from panpan.llm.providers.vendor_profiles import profile_for
+
+    vendor = vendor_named(resolved.provider)
+    if vendor is not None and (vendor.model_pattern is None or vendor.makes(resolved.model)):
+        return profile_for(vendor.base_url)
+    openai = vendor_named("openai")
+    if openai is not None and openai.makes(resolved.model):
+        return profile_for(openai.base_url)  # its newer models refuse what everyone else's take
+    return None
 
 
 def model_options(resolved: ResolvedModel, answers: AnswerWishes) -> ModelOptions:
@@ -231,8 +247,6 @@ def _project_wish(source: "Source") -> Wish:
 
 
 def _named(name: str, settings: "Settings") -> NamedProvider:
-    from panpan.config.vendors import vendor_named
-
     given = settings.providers[name]
     vendor = vendor_named(name)
     dialect = vendor.dialect if vendor is not None and "kind" not in given.model_fields_set else given.kind

@@ -213,6 +213,12 @@ class Transport:
             )
         cause = exc.__cause__ if isinstance(exc.__cause__, Exception) else exc
         detail = one_line(str(cause), self.redactor) or type(cause).__name__
+        if _is_untrusted(cause):
+            return ProviderError(
+                f"the certificate of {self.provider} is not trusted; set SSL_CERT_FILE to your certificate authority's "
+                f"file if that is right ({detail})",
+                provider=self.provider,
+            )
         match cause:
             case httpx2.ConnectTimeout():
                 return self._retryable(f"could not connect to {self.provider} in time")
@@ -261,6 +267,17 @@ def _is_event_stream(content_type: str, first: bytes) -> bool:
     if content_type.partition(";")[0].strip().lower() == "text/event-stream":
         return True
     return not first.lstrip(b"\xef\xbb\xbf \r\n\t").startswith((b"{", b"[", b"<")) and bool(first)
+
+
+def _is_untrusted(exc: BaseException | None) -> bool:
+    """Whether a certificate was refused, which no other try heals."""
+    import ssl
+
+    while exc is not None:
+        if isinstance(exc, ssl.SSLCertVerificationError):
+            return True
+        exc = exc.__cause__ or exc.__context__
+    return False
 
 
 def _request_id(headers: Mapping[str, str]) -> str | None:

@@ -5,7 +5,7 @@ from panpan.types.display import DiffDisplay
 from panpan.types.events import BlockStarted, Event, ReplyStarted, RetryScheduled, TextDelta, TurnEnded
 from panpan.types.messages import ToolResultMessage
 from panpan.ui.stdout import StdoutWriter
-from panpan.ui.tool_lines import tool_line
+from panpan.ui.tool_lines import ToolLines
 
 MAX_DIFF_LINES = 60
 """Lines of one file's diff that are shown."""
@@ -26,6 +26,7 @@ class LineFace:
         self._out = out
         self._has_colour = has_colour
         self._ends_line = True
+        self._tool_lines = ToolLines()
 
     async def show(self, event: Event) -> None:
         """Print what `event` adds."""
@@ -40,7 +41,7 @@ class LineFace:
                 await self._note(_summary(event))
             case _:
                 pass
-        if (line := tool_line(event)) is not None:
+        if (line := self._tool_lines.line(event)) is not None:
             await self.end_line()
             await self._note(line)
         if isinstance(event, ToolResultMessage) and isinstance(event.display, DiffDisplay):
@@ -67,7 +68,7 @@ class LineFace:
 
 def _summary(event: TurnEnded) -> str:
     cost = f", ${event.cost_usd:.4f}" if event.cost_usd else ""
-    tokens = event.usage.context_tokens
+    tokens = f", {count:,} tokens" if (count := event.usage.context_tokens) else ""
     ending = "[Interrupted] " if event.is_interrupted else ""
     rounds = "1 round" if event.rounds == 1 else f"{event.rounds} rounds"
-    return f"{ending}{rounds}, {tokens:,} tokens, {event.duration_s:.1f} s{cost}"
+    return f"{ending}{rounds}{tokens}, {event.duration_s:.1f} s{cost}"

@@ -26,7 +26,6 @@ NOT_FOR_PROJECTS = {
     "additional_directories": '["/"]',
     "idle_timeout_s": "0.001",
     "retry.max_tries": "1",
-    "verbose": "true",
 }
 
 
@@ -167,7 +166,7 @@ def test_no_project_file_gives_rights_or_redirects_requests(values: dict[str, st
     result = Settings.model_validate(limited.values)
 
     untouched = {
-        "provider", "base_url", "api_key", "api_key_env", "providers", "aliases", "additional_directories", "verbose",
+        "provider", "base_url", "api_key", "api_key_env", "providers", "aliases", "additional_directories",
         "idle_timeout_s", "retry",
     }  # fmt: skip
     assert result.model_dump(include=untouched) == Settings().model_dump(include=untouched)

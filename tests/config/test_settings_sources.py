@@ -142,6 +142,14 @@ def test_a_key_in_a_file_that_others_may_read_is_a_warning(place: Place) -> None
     assert place.load().warnings == (f"{path} holds a key and other users may read it; run: chmod 600 {path}",)
 
 
+def test_a_file_that_everybody_may_change_is_a_warning(place: Place) -> None:
+    path = place.local("thinking = true\n")
+
+    path.chmod(0o666)
+
+    assert place.load().warnings == (f"{path} may be changed by every user of this machine; run: chmod 600 {path}",)
+
+
 def test_a_file_that_is_both_the_users_and_the_projects_is_the_users(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()  # as with a home folder under git
     (tmp_path / ".panpan").mkdir()

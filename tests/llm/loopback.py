@@ -49,6 +49,8 @@ class Loopback:
     url: str = ""
     requests: list[Request] = field(default_factory=list)
     connections: int = 0
+    asked: anyio.Event = field(default_factory=anyio.Event)
+    """Set when a request came."""
     left: anyio.Event = field(default_factory=anyio.Event)
     """Set when a client left a stalled answer."""
 
@@ -65,6 +67,7 @@ async def serving(*answers: Answer, tls: ssl.SSLContext | None = None) -> AsyncI
             with suppress(anyio.BrokenResourceError, anyio.EndOfStream):
                 while True:
                     server.requests.append(await _read_request(stream))
+                    server.asked.set()
                     await _send(stream, pending.pop(0) if len(pending) > 1 else pending[0], server)
 
     failure: Exception | None = None

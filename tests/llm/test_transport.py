@@ -41,8 +41,12 @@ OPENAI = chunk({"content": "ok"}) + chunk(finish_reason="stop") + DONE
 
 Make = Callable[..., Provider]
 BOTH = pytest.mark.parametrize(
-    ("make", "stream"), [(AnthropicProvider, ANTHROPIC), (OpenAICompatibleProvider, OPENAI)], ids=["anthropic", "openai"]
-)  # fmt: skip
+    ("make", "stream"),
+    [
+        pytest.param(AnthropicProvider, ANTHROPIC, id="anthropic"),
+        pytest.param(OpenAICompatibleProvider, OPENAI, id="openai"),
+    ],
+)
 
 
 async def failure(make: Make, answer: Answer, **options: float) -> ProviderError:
@@ -146,7 +150,7 @@ async def test_a_server_that_is_not_there_is_a_retryable_error(make: Make, strea
 
 
 @BOTH
-@pytest.mark.parametrize("url", ["ftp://127.0.0.1/", "not a url", "http://"])
+@pytest.mark.parametrize("url", ["ftp://127.0.0.1/", "not a url"])
 async def test_an_address_that_cannot_be_asked_is_not_tried_again(make: Make, stream: bytes, url: str) -> None:
     provider = make(api_key=KEY, base_url=url)
 
@@ -227,8 +231,7 @@ def test_a_cancelled_request_ends_at_once(make: Make, stream: bytes, backend: st
             provider = make(api_key=KEY, base_url=server.url)
             async with anyio.create_task_group() as group:
                 group.start_soon(collect, provider)
-                while not server.requests:
-                    await anyio.sleep(0.01)
+                await server.asked.wait()
                 group.cancel_scope.cancel()
             with anyio.fail_after(5):
                 await server.left.wait()
@@ -259,9 +262,11 @@ async def test_a_private_certificate_authority_is_trusted_by_the_usual_variable(
     tls.load_cert_chain(certificate)
     async with serving(Answer([stream]), tls=tls) as server:
         stranger = make(api_key=KEY, base_url=server.url)
-        with pytest.raises(RetryableError, match="certificate verify failed"):
+        with pytest.raises(ProviderError, match="certificate of anthropic|certificate of generic") as caught:
             await ask(stranger)
         await stranger.aclose()
+        assert not isinstance(caught.value, RetryableError)
+        assert "SSL_CERT_FILE" in str(caught.value)
 
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
         provider = make(api_key=KEY, base_url=server.url)

@@ -63,9 +63,10 @@ def _wanted(pages: str | None, total: int, shown: str) -> tuple[int, int]:
     last = int(match[3]) if match[3] else min(total, first + _MAX_PAGES - 1) if match[2] else first
     if first < 1 or first > total or last < first:
         raise ToolError(f"{shown} has {total} page{'s' * (total != 1)}; {pages!r} is none of them")
+    last = min(last, total)
     if last - first >= _MAX_PAGES:
         raise ToolError(f"pages {pages!r} are more than the {_MAX_PAGES} that are read at once")
-    return first, min(last, total)
+    return first, last
 
 
 def _opened(data: bytes, shown: str) -> "PdfReader":
@@ -75,12 +76,12 @@ def _opened(data: bytes, shown: str) -> "PdfReader":
     try:
         reader = PdfReader(BytesIO(data))
         is_open = not reader.is_encrypted or bool(reader.decrypt(""))
-        len(reader.pages)
+        total = len(reader.pages) if is_open else 0
     except Exception as exc:  # a damaged file makes pypdf raise nearly anything
         raise ToolError(f"{shown} is a PDF that cannot be read: {exc or type(exc).__name__}") from exc
     if not is_open:
         raise ToolError(f"{shown} is encrypted; ask the user for a copy without a password")
-    if not reader.pages:
+    if total == 0:
         raise ToolError(f"{shown} is a PDF without pages")
     return reader
 

@@ -8,8 +8,10 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 from panpan.errors import ToolError
 from panpan.system.paths import PathResolver
@@ -43,6 +45,10 @@ def find_ripgrep(paths: PathResolver) -> str | None:
     if os.access(beside, os.X_OK):
         return str(beside)
     return shutil.which("rg", path=without_workspace(os.environ.get("PATH", ""), paths))
+
+
+RipgrepFinder: TypeAlias = Callable[[PathResolver], str | None]
+"""Says which ripgrep to run, if any."""
 
 
 async def search(request: SearchRequest, ripgrep: str | None) -> Found:

@@ -14,7 +14,7 @@ from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
-from panpan.tools.search.engine import Found, find_ripgrep, search
+from panpan.tools.search.engine import Found, RipgrepFinder, find_ripgrep, search
 from panpan.tools.search.globs import compile_glob, has_magic, name_globs
 from panpan.tools.search.ignore_rules import rules_above
 from panpan.tools.search.records import parse_listing
@@ -37,11 +37,18 @@ class GlobInput(BaseModel):
 
 
 class GlobTool(Tool[GlobInput]):
-    """Find files by name."""
+    """Find files by name.
+
+    Args:
+        find: Says which ripgrep to run.
+    """
 
     name = "Glob"
     input_model = GlobInput
     tool_class: ClassVar[ToolClass] = "read"
+
+    def __init__(self, find: RipgrepFinder = find_ripgrep) -> None:
+        self._find = find
 
     def is_read_only(self, args: GlobInput) -> bool:
         return True
@@ -54,16 +61,14 @@ class GlobTool(Tool[GlobInput]):
 
     async def run(self, args: GlobInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         question = _Question.of(args)
-        if args.path:
-            ctx.paths.resolve(args.path, access="read")
         folder = ctx.paths.resolve(question.folder, access="read")
         request = await to_thread.run_sync(_request, folder, question, abandon_on_cancel=True)
         if request is None:
-            if args.path and not ctx.paths.resolve(args.path, access="read").is_dir():
+            if question.folder == args.path:
                 raise ToolError(f"{args.path} is not a folder; use LS or Glob to see what there is")
             yield _nothing(f"{question.folder} is not a folder")
             return
-        found = await search(request, find_ripgrep(ctx.paths))
+        found = await search(request, self._find(ctx.paths))
         prefix = PathPrefix.of(folder, ctx.paths.cwd)
         answer = partial(_answer, question, found, prefix)
         yield await to_thread.run_sync(answer, abandon_on_cancel=True)

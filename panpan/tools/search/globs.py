@@ -28,7 +28,7 @@ def compile_glob(pattern: str, *, is_anchored: bool | None = None) -> re.Pattern
         ToolError: A bracket or brace is not closed, or the pattern is too long or stands for too many patterns.
     """
     if is_anchored is None:
-        is_anchored = "/" in pattern.strip("/")
+        is_anchored = "/" in pattern.rstrip("/")
     alternatives = (_path_regex(alternative, is_anchored) for alternative in expand_braces(pattern))
     return re.compile("|".join(dict.fromkeys(alternatives)), re.DOTALL)
 

@@ -13,7 +13,7 @@ from anyio import to_thread
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
-from panpan.tools.search.engine import Found, find_ripgrep, search
+from panpan.tools.search.engine import Found, RipgrepFinder, find_ripgrep, search
 from panpan.tools.search.globs import compile_glob, name_globs
 from panpan.tools.search.ignore_rules import rules_above
 from panpan.tools.search.records import Record, numbered_line, parse_records
@@ -47,11 +47,18 @@ class GrepInput(BaseModel):
 
 
 class GrepTool(Tool[GrepInput]):
-    """Search file contents."""
+    """Search file contents.
+
+    Args:
+        find: Says which ripgrep to run.
+    """
 
     name = "Grep"
     input_model = GrepInput
     tool_class: ClassVar[ToolClass] = "read"
+
+    def __init__(self, find: RipgrepFinder = find_ripgrep) -> None:
+        self._find = find
 
     def is_read_only(self, args: GrepInput) -> bool:
         return True
@@ -66,7 +73,7 @@ class GrepTool(Tool[GrepInput]):
         root = ctx.paths.resolve(args.path or ".", access="read")
         request = await to_thread.run_sync(_request, args, root, abandon_on_cancel=True)
         prefix = PathPrefix.of(Path(request.folder), ctx.paths.cwd)
-        found = await search(request, find_ripgrep(ctx.paths))
+        found = await search(request, self._find(ctx.paths))
         is_kept = None if request.file is not None else _file_filter(args.glob, prefix)
         answer = partial(_answer, args, request.answer, found, prefix, is_kept)
         yield await to_thread.run_sync(answer, abandon_on_cancel=True)

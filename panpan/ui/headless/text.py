@@ -8,7 +8,7 @@ from panpan.types.messages import AssistantMessage
 from panpan.ui.headless.face import HeadlessFace, TurnRecord
 from panpan.ui.headless.outcome import Outcome
 from panpan.ui.stdout import StdoutWriter
-from panpan.ui.tool_lines import tool_line
+from panpan.ui.tool_lines import ToolLines
 
 
 class TextFace(HeadlessFace):
@@ -30,6 +30,7 @@ class TextFace(HeadlessFace):
         self._already = ""
         """What was printed of a try that failed and the new one has not reached yet."""
         self._ends_line = True
+        self._tool_lines = ToolLines()
 
     async def begin(self) -> None:
         pass
@@ -48,7 +49,7 @@ class TextFace(HeadlessFace):
                 self._printed = self._already = ""
             case _:
                 pass
-        if self._note is not None and (line := tool_line(event)) is not None:
+        if self._note is not None and (line := self._tool_lines.line(event)) is not None:
             await self._end_line()
             self._note(line)
 

@@ -11,7 +11,7 @@ import pytest
 from panpan.errors import ToolError
 from panpan.tools.files.commit import FileChange, commit
 from panpan.tools.files.known_file import find_target
-from panpan.tools.seen_files import SeenFiles
+from panpan.tools.seen_files import SeenFiles, digest_of
 
 
 def change(workspace, name, before, after):
@@ -103,9 +103,9 @@ async def test_a_write_that_has_begun_is_finished_when_the_turn_is_cancelled(wor
         task_group.cancel_scope.cancel()
         os.close(holder)
 
-    # then what is on disk and what the model is known to know agree
-    known = seen.digest(path)
-    assert (path.read_bytes() == b"A\n") == (known is not None)
+    # then it is done, and what the model is known to know agrees with what is on disk
+    assert path.read_bytes() == b"A\n"
+    assert seen.digest(path) == digest_of(b"A\n")
 
 
 async def test_a_deleted_file_is_forgotten(workspace):

@@ -1,0 +1,48 @@
+from itertools import permutations
+
+import pytest
+
+from panpan.core.enabled_tools import enabled_tools
+from panpan.errors import ConfigError
+from tests.fakes.tools import FakeTool
+
+TOOLS = [FakeTool(name) for name in ("Read", "Edit", "Bash", "mcp__git__log", "mcp__git__push", "mcp__web__get")]
+
+
+def names(patterns: dict[str, bool], disallowed: tuple[str, ...] = ()) -> list[str]:
+    return [tool.name for tool in enabled_tools(TOOLS, patterns, disallowed=disallowed)]
+
+
+def test_without_patterns_every_tool_is_on_in_its_order() -> None:
+    assert names({}) == ["Read", "Edit", "Bash", "mcp__git__log", "mcp__git__push", "mcp__web__get"]
+
+
+def test_a_wildcard_switches_all_that_it_matches() -> None:
+    assert names({"mcp__*": False}) == ["Read", "Edit", "Bash"]
+    assert names({"*": False}) == []
+    assert names({"????": False}) == ["mcp__git__log", "mcp__git__push", "mcp__web__get"]
+
+
+@pytest.mark.parametrize("order", list(permutations(["*", "mcp__git__*", "mcp__git__log"])))
+def test_the_most_specific_pattern_decides_in_any_order(order: tuple[str, ...]) -> None:
+    is_on = {"*": False, "mcp__git__*": True, "mcp__git__log": False}
+
+    assert names({pattern: is_on[pattern] for pattern in order}) == ["mcp__git__push"]
+
+
+def test_of_two_equally_specific_patterns_off_wins() -> None:
+    assert names({"Rea*": True, "*ead": False, "*": False, "Edit": True}) == ["Edit"]
+
+
+def test_a_rule_without_parentheses_that_denies_takes_the_tool_away() -> None:
+    assert names({"Bash": True}, ("Bash", "Edit(/src/**)", "mcp__git__*")) == ["Read", "Edit", "mcp__web__get"]
+
+
+@pytest.mark.parametrize(("patterns", "disallowed"), [({"bash": False}, ()), ({}, ("BASH",))])
+def test_a_name_in_another_case_is_an_error(patterns: dict[str, bool], disallowed: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigError, match="it is called Bash"):
+        names(patterns, disallowed)
+
+
+def test_a_name_that_no_tool_has_is_no_error() -> None:
+    assert names({"WebFetch": False, "Read": False, "mcp__*": False}) == ["Edit", "Bash"]

@@ -19,6 +19,15 @@ COMMANDS = {
 }
 """Subcommands by name: the module that has `command`, and its line in the help."""
 
+HELP = """A coding agent for the terminal.
+
+With a terminal it is interactive; with a pipe, or -p, it answers and exits:
+
+\b
+  panpan
+  panpan -p "why does this test fail?"
+  git diff | panpan -p "review this" -f json"""
+
 EXIT_CODES = """\b
 Exit codes: 0 done, 1 the turn failed, 2 usage or configuration, 3 turn limit,
 4 budget limit, 5 an answer of the user is needed, 129, 130, 143 by signal."""
@@ -93,22 +102,15 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.group(
     cls=LazyGroup,
     invoke_without_command=True,
+    help=HELP,
     epilog=EXIT_CODES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(__version__, "-V", "--version", message="panpan %(version)s")
 @run_options
 @click.pass_context
-def cli(ctx: click.Context, **options: Any) -> int:
-    r"""A coding agent for the terminal.
-
-    With a terminal it is interactive; with a pipe, or -p, it answers and exits:
-
-    \b
-      panpan
-      panpan -p "why does this test fail?"
-      git diff | panpan -p "review this" -f json
-    """
+def cli(ctx: click.Context, /, **options: Any) -> int:
+    """A coding agent for the terminal."""
     if ctx.invoked_subcommand is not None:
         return 0
     from panpan.cli.run_command import run

@@ -152,4 +152,5 @@ def _complaint(exc: ValidationError, path: Path, lines: tuple[int, ...]) -> str:
     field = ".".join(str(part + 1) if isinstance(part, int) else part for part in where)
     if first["type"] == "extra_forbidden":
         return f"cassette {place}: there is no key {field}"
-    return f"cassette {place}: {field}: {first['msg'][0].lower()}{first['msg'][1:].removeprefix('alue error, ')}"
+    message = first["msg"].removeprefix("Value error, ")
+    return f"cassette {place}: {field}: {message[0].lower()}{message[1:]}"

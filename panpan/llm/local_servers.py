@@ -114,11 +114,11 @@ async def _read_answer(stream: anyio.abc.ByteReceiveStream) -> bytes:
     """
     received = bytearray()
     while True:
+        if len(received) > MAX_ANSWER_BYTES:
+            raise ValueError("the answer is too long")
         head, separator, body = bytes(received).partition(b"\r\n\r\n")
         if separator and len(body) >= (length := _content_length(head)):
             return body[:length]
-        if len(received) > MAX_ANSWER_BYTES:
-            raise ValueError("the answer is too long")
         try:
             received += await stream.receive(65_536)
         except anyio.EndOfStream:

@@ -261,8 +261,6 @@ def merged(wishes: Sequence[Wish]) -> Wish:
         said = {part.name: value for part in fields(wish) if (value := getattr(wish, part.name)) is not None}
         if wish.model is None and wish.provider is None:
             said.pop("place")
-        if wish.has_key:  # one source's key replaces the other's, whichever way each gives it
-            said |= {"api_key": wish.api_key, "api_key_env": wish.api_key_env}
         whole = replace(whole, **said)
     return whole
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from panpan.errors import AuthenticationError
+
 NO_KEY = "none"
 """Sent where no key is set; local servers ignore it, and an empty one would not make a valid header."""
 
@@ -35,20 +37,31 @@ class SdkClient:
 
 
 def open_anthropic(*, api_key: str, base_url: str | None, headers: Mapping[str, str]) -> SdkClient:
-    """Return a client for the Messages API at `base_url`; None is Anthropic's own address."""
+    """Return a client for the Messages API at `base_url`; None is Anthropic's own address.
+
+    Raises:
+        AuthenticationError: The key cannot be a key.
+    """
+    _check(api_key)
     from anthropic import AnthropicError, AsyncAnthropic
 
     client = AsyncAnthropic(
         api_key=api_key or NO_KEY,
         base_url=base_url or "https://api.anthropic.com",
         max_retries=0,
+        open_telemetry=False,
         default_headers={**_headers_of_other_vendors(api_key, base_url), **headers},
     )
     return SdkClient(client, AnthropicError)
 
 
 def open_openai(*, api_key: str, base_url: str | None, headers: Mapping[str, str]) -> SdkClient:
-    """Return a client for the chat completions API at `base_url`; None is OpenAI's own address."""
+    """Return a client for the chat completions API at `base_url`; None is OpenAI's own address.
+
+    Raises:
+        AuthenticationError: The key cannot be a key.
+    """
+    _check(api_key)
     from openai import AsyncOpenAI, OpenAIError
 
     client = AsyncOpenAI(
@@ -62,6 +75,12 @@ def open_openai(*, api_key: str, base_url: str | None, headers: Mapping[str, str
             None  # ids of an OpenAI account, which the SDK takes from the environment
         )
     return SdkClient(client, OpenAIError)
+
+
+def _check(api_key: str) -> None:
+    """Refuse what no header can hold; the SDKs would raise something that shows it."""
+    if not (api_key.isascii() and api_key.isprintable()) or api_key != api_key.strip():
+        raise AuthenticationError("the API key holds blanks, line ends or characters that no key has; copy it again")
 
 
 def _headers_of_other_vendors(api_key: str, base_url: str | None) -> dict[str, str]:

@@ -20,7 +20,10 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class ServerSentEvent(NamedTuple):
-    """One event; `name` is empty where the stream gave none, which the standard takes as "message"."""
+    """One event; `name` is empty where the stream gave none, which the standard takes as "message".
+
+    The data may be empty, too: servers keep a connection alive with such events.
+    """
 
     name: bytes
     data: bytes
@@ -30,10 +33,12 @@ class SseParser:
     """Parses one stream.
 
     Args:
+        sender: Who sends it, for messages.
         max_event_bytes: Longest event that is accepted.
     """
 
-    def __init__(self, *, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
+    def __init__(self, sender: str = "the server", *, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
+        self._sender = sender
         self._max_event_bytes = max_event_bytes
         self._rest = bytearray()  # the event that has not ended yet, line ends already LF
         self._ended_in_cr = False
@@ -111,11 +116,11 @@ class SseParser:
         return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
     def _too_long(self) -> StreamError:
-        return StreamError(f"the stream has an event of more than {self._max_event_bytes:,} bytes")
+        return StreamError(f"{self._sender} sent an event of more than {self._max_event_bytes:,} bytes")
 
 
 def _event_of(block: bytes) -> ServerSentEvent | None:
-    """Return the event that these lines make, or None where they hold no data."""
+    """Return the event that these lines make, or None where they have no line of data."""
     name = b""
     data = block
     if block.startswith(b"event: "):
@@ -136,5 +141,4 @@ def _event_of_lines(lines: list[bytes]) -> ServerSentEvent | None:
             data.append(value)
         elif field == b"event":
             name = value
-    joined = b"\n".join(data)
-    return ServerSentEvent(name, joined) if joined else None
+    return ServerSentEvent(name, b"\n".join(data)) if data else None

@@ -26,7 +26,7 @@ MAX_REPLY_BYTES = 256 * 1024 * 1024
 
 _MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
 _CLOSE_TIMEOUT_S = 2.0
-_LAST_WORDS_S = 5.0  # for the usage that follows a finish reason
+_LAST_WORDS_S = 2.0  # for the usage that follows a finish reason
 _DRAIN_S = 0.25  # for the end of the answer, which mostly came with its last event
 
 
@@ -82,7 +82,7 @@ class Transport:
             async with aclosing(self._chunks(response)) as chunks:
                 first = await anext(chunks, b"")
                 if _is_event_stream(response.headers.get("content-type", ""), first):
-                    parser = SseParser()
+                    parser = SseParser(self.provider)
                     yield parser.feed(first)
                     async for chunk in chunks:
                         yield parser.feed(chunk)
@@ -121,7 +121,7 @@ class Transport:
         sdk = await self._client()
         timeout = httpx2.Timeout(self._idle_timeout_s, connect=min(CONNECT_TIMEOUT_S, self._idle_timeout_s))
         options = {
-            "headers": {"Accept": accept, "Content-Type": "application/json"},
+            "headers": {"Accept": accept, "Accept-Encoding": "identity", "Content-Type": "application/json"},
             "timeout": timeout,
             "follow_redirects": False,  # a key goes to the address that was set, and to no other
         }
@@ -129,6 +129,10 @@ class Transport:
             return await sdk.client.post(path, cast_to=httpx2.Response, content=body, options=options, stream=True)
         except (sdk.error_type, httpx2.HTTPError, httpx2.InvalidURL) as exc:
             raise self._request_error(exc) from exc
+        except UnicodeError as exc:
+            raise ProviderError(
+                f"a header for {self.provider} holds characters that no header can hold", provider=self.provider
+            ) from exc
 
     async def _client(self) -> SdkClient:
         async with self._opening:
@@ -142,7 +146,8 @@ class Transport:
 
         size = 0
         try:
-            async with aclosing(response.aiter_bytes()) as chunks:
+            is_encoded = response.headers.get("content-encoding", "identity") != "identity"
+            async with aclosing(response.aiter_bytes() if is_encoded else response.aiter_raw()) as chunks:
                 async for chunk in chunks:
                     size += len(chunk)
                     if size > self._max_reply_bytes:
@@ -211,7 +216,8 @@ class Transport:
                 ),
                 is_mid_stream=False,
             )
-        cause = exc.__cause__ if isinstance(exc.__cause__, Exception) else exc
+        is_bare = isinstance(exc, httpx2.HTTPError) or exc.__cause__ is None  # as while reading the body of an error
+        cause = exc if is_bare else exc.__cause__
         detail = one_line(str(cause), self.redactor) or type(cause).__name__
         if _is_untrusted(cause):
             return ProviderError(

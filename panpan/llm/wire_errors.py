@@ -24,6 +24,8 @@ from panpan.system.terminal_text import clean_for_terminal
 MAX_DETAIL_CHARS = 400
 """Longest part of a provider's own message that is shown."""
 
+_MAX_PAGE_CHARS = 8000
+
 _RETRYABLE_STATUSES = frozenset({408, 409, 425, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 """Statuses that can heal: time-outs, conflicts, overload, and those of proxies in front (520 to 524: Cloudflare)."""
 
@@ -71,7 +73,7 @@ class WireError:
 def read_error_body(body: object) -> WireError:
     """Return what an error document says: `{"error": {"type", "code", "message"}}` and the many looser forms of it."""
     if isinstance(body, str):
-        return WireError(message=body)
+        return WireError(message=_without_markup(body))
     if not isinstance(body, Mapping):
         return WireError()
     error = body.get("error", body)
@@ -140,16 +142,26 @@ def retry_after_s(headers: Mapping[str, str], *, now: datetime | None = None) ->
 
 def one_line(text: str, redactor: Redactor = _SECRETLESS) -> str:
     """Return the text on one line, without control characters or secrets, cut where it is long."""
-    text = redactor.redact(clean_for_terminal(text[: 20 * MAX_DETAIL_CHARS]))
+    text = redactor.redact(clean_for_terminal(text[:_MAX_PAGE_CHARS]))
     text = " ".join(text.split())
     return text if len(text) <= MAX_DETAIL_CHARS else text[:MAX_DETAIL_CHARS].rstrip() + " …"
+
+
+def _without_markup(text: str) -> str:
+    """Return the title of a proxy's HTML page, or other text as it is."""
+    if not text.lstrip().startswith("<"):
+        return text
+    title = re.search(r"<title[^>]*>([^<]{1,200})", text[:_MAX_PAGE_CHARS], re.IGNORECASE)
+    return title[1] if title else re.sub(r"<[^>]*>", " ", text[:_MAX_PAGE_CHARS])
 
 
 def _is_overflow(error: WireError) -> bool:
     if error.kind in _OVERFLOW_KINDS or error.status == 413:
         return True
-    is_refusal = error.status is None or error.status in (400, 413, 422, 500)  # 500: some local servers
-    return is_refusal and error.kind not in _RATE_LIMIT_KINDS and bool(_OVERFLOW_TEXT.search(error.message))
+    may_say_so = error.status is None or error.status in (400, 422, 500)  # 500: some local servers
+    if not may_say_so or error.kind in _RATE_LIMIT_KINDS:
+        return False
+    return _OVERFLOW_TEXT.search(error.message[:_MAX_PAGE_CHARS]) is not None
 
 
 def _is_named(error: WireError) -> bool:

@@ -5,7 +5,10 @@ once, so that the end of the output never has to be guessed from a silence.
 """
 
 import os
+import shutil
+import signal
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from subprocess import DEVNULL
 from typing import Self
@@ -21,7 +24,7 @@ CHUNK_BYTES = 1 << 16
 EXIT_POLL_S = 0.03
 """How often a silent process is asked whether it has ended while something else holds its pipe open."""
 
-_REAP_S = 5.0
+_REAP_S = 2.0
 _DRAIN_BYTES = 4 << 20
 """Most that is read after the end; a pipe holds 64 KiB, or 1 MiB where a program made it larger (pipe(7))."""
 
@@ -107,7 +110,7 @@ class Child:
             for pipe in pipes:
                 pipe.close()
             if isinstance(exc, (OSError, ValueError)):
-                raise _not_started(argv, exc) from exc
+                raise _not_started(argv[0], env, exc) from exc
             raise
         for pipe in pipes:
             pipe.close_write_end()
@@ -120,10 +123,13 @@ class Child:
 
     @property
     def exit_code(self) -> int:
-        """As a shell tells it: 128 and the signal's number when one ended the process."""
+        """As a shell tells it: 128 and the signal's number when one ended the process.
+
+        A process that hangs in the kernel, where no signal reaches it, counts as killed.
+        """
         code = self._process.returncode
         if code is None:
-            raise RuntimeError("the process is still running")
+            code = -signal.SIGKILL
         return code if code >= 0 else 128 - code
 
     async def wait(self) -> None:
@@ -134,6 +140,9 @@ class Child:
         """End the process and all that came from it; cannot be cancelled."""
         await self.tree.end(grace_s)
         with CancelScope(shield=True), anyio.move_on_after(_REAP_S):
+            if not self.has_ended:
+                with suppress(ProcessLookupError):
+                    self._process.kill()  # where no process could be seen, at least the one that is known
             await self._process.wait()
 
     def close(self) -> None:
@@ -150,8 +159,10 @@ def _require_startable(argv: Sequence[str], cwd: Path) -> None:
         raise ToolError(f"cannot start {argv[0]}: the working directory {cwd} is not a folder")
 
 
-def _not_started(argv: Sequence[str], exc: OSError | ValueError) -> ToolError:
-    if isinstance(exc, FileNotFoundError):
-        return ToolError(f"cannot start {argv[0]}: there is no such program")
+def _not_started(program: str, env: Mapping[str, str], exc: OSError | ValueError) -> ToolError:
+    # A folder on the PATH that may not be searched turns "not found" into "permission denied".
+    is_missing = "/" not in program and shutil.which(program, path=env.get("PATH")) is None
+    if isinstance(exc, FileNotFoundError) or (isinstance(exc, PermissionError) and is_missing):
+        return ToolError(f"cannot start {program}: there is no such program")
     reason = exc.strerror if isinstance(exc, OSError) else str(exc)
-    return ToolError(f"cannot start {argv[0]}: {reason}")
+    return ToolError(f"cannot start {program}: {reason}")

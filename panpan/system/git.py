@@ -16,6 +16,7 @@ from panpan.system.environment import child_environment
 from panpan.system.process import Captured, capture
 
 _NO_DIFF_PROGRAMS = ("--no-ext-diff", "--no-textconv")
+_NO_PROGRAM = "/usr/bin/false"
 _NO_SUBMODULES = ("--ignore-submodules=all",)
 
 _SWITCHES: Mapping[str, tuple[str, ...]] = {
@@ -49,7 +50,14 @@ _SWITCHES: Mapping[str, tuple[str, ...]] = {
 }
 """The commands that may be run, and what each needs to run no program of the repository's."""
 
-_HELPER_OPTIONS = ("--textconv", "--ext-diff", "--ignore-submodules=none", "--open-files-in-pager", "--show-signature")
+_HELPER_OPTIONS = (
+    "--textconv",
+    "--ext-diff",
+    "--ignore-submodules=none",
+    "--open-files-in-pager",
+    "--show-signature",
+    "--remerge-diff",
+)
 """Arguments that would switch a helper on again; git also takes their unambiguous beginnings."""
 
 _SETTINGS: Mapping[str, str] = {
@@ -58,11 +66,11 @@ _SETTINGS: Mapping[str, str] = {
     "core.untrackedCache": "false",
     "core.attributesFile": "/dev/null",
     "core.pager": "cat",
-    "core.editor": "false",
-    "core.sshCommand": "false",
+    "core.editor": _NO_PROGRAM,
+    "core.sshCommand": _NO_PROGRAM,
     "core.gitProxy": "",
-    "core.askPass": "false",
-    "core.alternateRefsCommand": "false",
+    "core.askPass": _NO_PROGRAM,
+    "core.alternateRefsCommand": _NO_PROGRAM,
     "core.checkStat": "default",
     "credential.helper": "",
     "diff.external": "",
@@ -71,10 +79,11 @@ _SETTINGS: Mapping[str, str] = {
     "status.submoduleSummary": "false",
     "submodule.recurse": "false",
     "log.showSignature": "false",
-    "gpg.program": "false",
-    "gpg.openpgp.program": "false",
-    "gpg.x509.program": "false",
-    "gpg.ssh.program": "false",
+    "log.diffMerges": "separate",
+    "gpg.program": _NO_PROGRAM,
+    "gpg.openpgp.program": _NO_PROGRAM,
+    "gpg.x509.program": _NO_PROGRAM,
+    "gpg.ssh.program": _NO_PROGRAM,
     "gpg.ssh.defaultKeyCommand": "",
     "protocol.allow": "never",
     "safe.bareRepository": "explicit",
@@ -166,8 +175,7 @@ def _git_program(cwd: Path) -> str:
     """Return the absolute path of git; one that lies in the folder it is asked about is passed over."""
     here = canonical_path(cwd)
     for entry in os.environ.get("PATH", os.defpath).split(os.pathsep):
-        if not Path(entry).is_absolute() or is_below(canonical_path(Path(entry)), here):
-            continue
-        if found := shutil.which("git", path=entry):
+        found = shutil.which("git", path=entry) if Path(entry).is_absolute() else None
+        if found is not None and not is_below(canonical_path(Path(entry)), here):
             return found
     raise ToolError("git is not installed, or is not on the PATH")

@@ -6,7 +6,7 @@ The rule: a look is old at once. Before a process is signalled it is checked to 
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,17 +36,15 @@ def running_processes() -> dict[int, RunningProcess]:
     return {process.pid: process for process in parse_ps(_ps("-axo", "pid=,ppid=,pgid=,sess=,stat=,lstart=,comm="))}
 
 
-def has_mark(pid: int, mark: str) -> bool:
-    """Return whether `mark` stands in the environment that the process was started with.
+def marked(mark: str, pids: Iterable[int]) -> set[int]:
+    """Return those of `pids` that were started with `mark` in their environment.
 
     Processes of other users do not tell; nor, on macOS, do those of the system.
     """
     if _has_proc():
-        try:
-            return mark.encode() in (_PROC / str(pid) / "environ").read_bytes()
-        except OSError:
-            return False
-    return mark in _ps("-Eww", "-o", "command=", "-p", str(pid))
+        return {pid for pid in pids if mark.encode() in _environment(pid)}
+    lines = (line.split(maxsplit=1) for line in _ps("-axEww", "-o", "pid=,command=").splitlines() if mark in line)
+    return {int(words[0]) for words in lines if words[0].isdigit()} & set(pids)
 
 
 def holds_pipe(pid: int, inode: int) -> bool:
@@ -88,6 +86,13 @@ def parse_ps(text: str) -> Iterator[RunningProcess]:
 
 def _has_proc() -> bool:
     return (_PROC / "self" / "stat").exists()
+
+
+def _environment(pid: int) -> bytes:
+    try:
+        return (_PROC / str(pid) / "environ").read_bytes()
+    except OSError:
+        return b""
 
 
 def _from_proc(pid: str) -> RunningProcess | None:

@@ -14,12 +14,12 @@ from functools import partial
 import anyio
 from anyio import CancelScope, to_thread
 
-from panpan.system.process_table import RunningProcess, has_mark, holds_pipe, running_processes, send_signal
+from panpan.system.process_table import RunningProcess, holds_pipe, marked, running_processes, send_signal
 
 MARKS_VARIABLE = "PANPAN_PROCESS_MARKS"
 """Holds the marks of all trees that a process belongs to, the outermost first, separated by colons."""
 
-KILL_LIMIT_S = 5.0
+KILL_LIMIT_S = 2.0
 """How long the tree is killed again and again, should it start new processes faster than they are found."""
 
 _POLL_S = 0.02
@@ -60,7 +60,9 @@ class ProcessTree:
         """Return what is alive of the tree. Takes some milliseconds: it looks at every process of the machine."""
         processes = running_processes()
         own = os.getpid()
-        members = {pid for pid, process in processes.items() if pid != own and self._belongs(process)}
+        members = marked(self.mark, processes)
+        members |= {pid for pid, process in processes.items() if self._descends(process)}
+        members.discard(own)
         children: dict[int, list[int]] = {}
         for process in processes.values():
             children.setdefault(process.parent, []).append(process.pid)
@@ -96,11 +98,11 @@ class ProcessTree:
                     remaining = await look(self.members)
         return remaining
 
-    def _belongs(self, process: RunningProcess) -> bool:
+    def _descends(self, process: RunningProcess) -> bool:
         root = self._root_pid
         if root is not None and root in (process.pid, process.group, process.session):
             return True
-        return has_mark(process.pid, self.mark) or any(holds_pipe(process.pid, inode) for inode in self._pipe_inodes)
+        return any(holds_pipe(process.pid, inode) for inode in self._pipe_inodes)
 
     def _signal_all(self, number: signal.Signals) -> list[RunningProcess]:
         members = self.members()

@@ -32,14 +32,15 @@ PROTECTED_GROUPS = (
     ProtectedGroup(
         "holds credentials",
         (
-            ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config/gcloud", ".config/gh", ".config/glab-cli",
-            ".netrc", "_netrc", ".git-credentials", ".pgpass", ".my.cnf", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pypirc",
-            ".config/pip", ".pip", "pip.conf", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials",
-            ".vault-token", ".boto", ".s3cfg", ".terraformrc", ".terraform.d", ".password-store", ".kaggle",
-            ".huggingface", ".cache/huggingface/token", ".cache/huggingface/stored_tokens", ".config/hub",
-            ".modal.toml", ".wandb-key", ".local/share/keyrings", "Library/Keychains", ".mozilla",
-            ".config/google-chrome", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "authorized_keys", ".env", ".env.*",
-            "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssh",
+            ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker/config.json", ".config/gcloud", ".config/gh",
+            ".config/glab-cli", ".netrc", "_netrc", ".git-credentials", ".pgpass", ".my.cnf", ".npmrc", ".yarnrc",
+            ".yarnrc.yml", ".pypirc", ".config/pip", ".pip", "pip.conf", ".cargo/credentials",
+            ".cargo/credentials.toml", ".gem/credentials", ".vault-token", ".boto", ".s3cfg", ".terraformrc",
+            ".terraform.d", ".password-store", ".kaggle", ".huggingface", ".cache/huggingface/token",
+            ".cache/huggingface/stored_tokens", ".config/hub", ".modal.toml", ".wandb-key", ".local/share/keyrings",
+            "Library/Keychains", ".mozilla", ".config/google-chrome", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519",
+            "authorized_keys", ".env", ".env.*", "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d",
+            "/etc/ssh",
         ),
         is_never_workspace=True,
     ),
@@ -63,9 +64,9 @@ PROTECTED_GROUPS = (
     ProtectedGroup(
         "is run when a shell or a session starts",
         (
-            ".profile", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".zshrc", ".zshenv",
-            ".zprofile", ".zlogin", ".zlogout", ".oh-my-zsh", ".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".login",
-            ".logout", ".config/fish", ".config/nushell", ".inputrc", ".xprofile", ".xinitrc", ".xsession",
+            ".profile", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".zshrc",
+            ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".oh-my-zsh", ".kshrc", ".mkshrc", ".cshrc", ".tcshrc",
+            ".login", ".logout", ".config/fish", ".config/nushell", ".inputrc", ".xprofile", ".xinitrc", ".xsession",
             ".xsessionrc", ".pam_environment", ".tmux.conf", ".config/tmux", ".screenrc", ".config/environment.d",
             "/etc/profile", "/etc/profile.d", "/etc/environment", "/etc/bash.bashrc", "/etc/bashrc", "/etc/zsh",
             "/etc/zshrc", "/etc/zshenv", "/etc/zprofile", "/etc/ld.so.preload",
@@ -133,8 +134,9 @@ def _fold(name: str) -> str:
     HFS+ ignores invisible characters, NTFS trailing dots and blanks and what follows a colon (git's CVE-2014-9390 and
     CVE-2019-1352 tell what came of that).
     """
-    visible = "".join(char for char in unicodedata.normalize("NFKC", name) if unicodedata.category(char) != "Cf")
-    return visible.casefold().partition(":")[0].rstrip(". ")
+    if not name.isascii():
+        name = "".join(char for char in unicodedata.normalize("NFKC", name) if unicodedata.category(char) != "Cf")
+    return name.casefold().partition(":")[0].rstrip(". ")
 
 
 def _compiled() -> Iterator[_Pattern]:

@@ -19,12 +19,12 @@ _SHAPES = re.compile(
     (?P<block>-----BEGIN\ [A-Z0-9\ ]{0,40}PRIVATE\ KEY(?:\ BLOCK)?-----
         (?:(?!-----END)[\s\S]){0,20000}
         (?:-----END\ [A-Z0-9\ ]{0,40}PRIVATE\ KEY(?:\ BLOCK)?-----)?)
-  | (?P<header>\b(?:authorization|proxy-authorization)["']?\s{0,8}[:=]\s{0,8}["']?(?:bearer|basic|token)\s{1,8}
+  | (?P<header>(?i:\b(?:authorization|proxy-authorization)["']?\s{0,8}[:=]\s{0,8}["']?(?:bearer|basic|token)\s{1,8}
       | \b(?:x-api-key|api-key|x-goog-api-key|private-token)["']?\s{0,8}[:=]\s{0,8}["']?
-      | \bbearer\s{1,8}(?=[\w.~+/=-]{16})
+      | \bbearer\s{1,8}(?=[\w.~+/=-]{16}))
       | ://[^\s/?\#@:\[\]]{1,200}:(?=[^\s/?\#@]{1,500}@)) (?P<value>(?!\[redacted\])[^\s"',;@]{4,})
   | (?P<key>(?<![A-Za-z0-9])(?:
-        sk-[A-Za-z0-9_-]{16,}                              # OpenAI, Anthropic (sk-ant-…), OpenRouter, DeepSeek
+        sk-(?=[A-Za-z_-]{0,99}[0-9])[A-Za-z0-9_-]{16,}     # OpenAI, Anthropic (sk-ant-…), OpenRouter, DeepSeek
       | gh[pousr]_[A-Za-z0-9]{16,} | github_pat_[A-Za-z0-9_]{20,}
       | glpat-[A-Za-z0-9_-]{16,}
       | (?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])
@@ -33,10 +33,10 @@ _SHAPES = re.compile(
       | hf_[A-Za-z0-9]{16,} | gsk_[A-Za-z0-9]{20,} | xai-[A-Za-z0-9]{20,} | pplx-[A-Za-z0-9]{20,} | r8_[A-Za-z0-9]{20,}
       | (?:sk|rk)_(?:live|test)_[A-Za-z0-9]{10,}
       | npm_[A-Za-z0-9]{30,} | pypi-[A-Za-z0-9_-]{30,} | tvly-[A-Za-z0-9_-]{16,}
-      | eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}   # JSON web token, RFC 7519
+      | eyJ[A-Za-z0-9_-]{8,999}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}   # JSON web token, RFC 7519
     ))
     """,
-    re.VERBOSE | re.IGNORECASE,
+    re.VERBOSE,
 )
 
 

@@ -9,16 +9,20 @@ import re
 _SEQUENCE = re.compile(
     r"""
     (?:\x1b\[|\x9b) [\x30-\x3f]* [\x20-\x2f]* [\x40-\x7e]              # CSI: colours, cursor, modes
-  | (?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]) [^\x07\x1b\x9c\n]* (?:\x07|\x1b\\|\x9c)  # OSC, DCS, SOS, PM, APC
+  | (?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]) [^\x07\x1b\x80-\x9f\n]* (?:\x07|\x1b\\|\x9c)  # OSC, DCS, SOS, PM, APC
   | \x1b [\x20-\x2f]+ [\x30-\x7e]                                      # character sets and the like
   | \x1b [\x30-\x5a\x5c-\x7e]                                          # other two-byte sequences
     """,
     re.VERBOSE,
 )
 _LINE_END = re.compile(r"\r\n?")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_DECEPTIVE = re.compile("[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb\U000e0000-\U000e007f]")
-"""Changes the order of what is read, breaks lines unseen, or hides text: bidi controls (UAX 9), separators, tags."""
+_CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
+_CONTROL = re.compile(f"[{_CONTROLS}]")
+_REORDERING = "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb\U000e0000-\U000e007f"
+"""Bidi controls (UAX 9), separators, annotations and tags: they reorder what is read, break lines unseen, hide text."""
+_DECEPTIVE = re.compile(f"[{_REORDERING}]")
+_SUSPECT = re.compile(f"[{_CONTROLS}{_REORDERING}\ud800-\udfff]")
+"""All that is not passed through as it is; most text has none of it."""
 _BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5") | {chr(n) for n in range(0xFE00, 0xFE10)}
 """Letters, marks and variation selectors that count as printable and show nothing."""
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -30,7 +34,7 @@ def clean_for_terminal(text: str) -> str:
     Escape sequences and control characters are dropped, except newline and tab; a carriage return becomes a newline;
     what reorders or hides text is shown as `<U+202E>`; what cannot be encoded becomes U+FFFD.
     """
-    if text.isascii() and text.isprintable():
+    if _SUSPECT.search(text) is None:
         return text
     text = _SEQUENCE.sub("", text)
     text = _CONTROL.sub(lambda match: "\r" if match[0] == "\r" else "", text)

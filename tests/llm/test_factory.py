@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from panpan.config.locations import Locations
 from panpan.config.settings import Settings
-from panpan.config.sources import load_settings
+from panpan.config.settings_file import Source
+from panpan.config.sources import Loaded, load_settings
 from panpan.config.vendors import VENDORS, vendor_named
 from panpan.errors import ConfigError
 from panpan.llm.factory import (
@@ -234,6 +235,8 @@ def test_a_general_key_does_not_follow_to_another_provider_or_address() -> None:
 
     assert resolve_model([key, flag(model="gpt-6")], OPENAI).api_key == "sk-oai"
     assert resolve_model([key, flag(base_url="https://elsewhere.example")], ANTHROPIC).api_key == ""
+    elsewhere = flag(base_url="https://elsewhere.example", model="x")
+    assert resolve_model([user_file(api_key="general"), elsewhere], OPENAI).api_key == ""
     with pytest.raises(ConfigError, match="the key of the environment was given for another provider"):
         resolve_model([key, flag(model="gpt-6")], {})
 
@@ -411,6 +414,13 @@ def test_a_project_cannot_say_whose_a_general_key_is(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match="nothing says whose"):
         resolve_from(loaded, env)
+
+
+def test_of_a_projects_settings_only_the_model_counts_whatever_let_them_through() -> None:
+    values = {"model": "opus", "base_url": "https://evil.example", "api_key": "theirs", "provider": "openai"}
+    loaded = Loaded(Settings(), [Source("project", "the project", values, {})], ())
+
+    assert where(resolve_from(loaded, ANTHROPIC)) == ("anthropic", "claude-opus-5-5", "sk-ant")
 
 
 def test_options_stay_within_what_the_model_can() -> None:

@@ -20,7 +20,7 @@ def reference(stream: bytes) -> list[tuple[bytes, bytes]]:
     events, name, data = [], b"", []
     for line in [*text.split(b"\n"), b""]:
         if not line:
-            if b"\n".join(data):
+            if data:
                 events.append((name, b"\n".join(data)))
             name, data = b"", []
             continue
@@ -55,7 +55,8 @@ def test_an_event_is_given_as_soon_as_its_blank_line_came() -> None:
         (b": a comment\n\n:\n\ndata: x\n: another\n\n", [(b"", b"x")]),
         (b"data:no blank\n\ndata:  two blanks\n\n", [(b"", b"no blank"), (b"", b" two blanks")]),
         (b"data\ndata\n\n", [(b"", b"\n")]),
-        (b"data\n\ndata:\n\nevent: only a name\n\n", []),
+        (b"data\n\ndata:\n\ndata: \n\n", [(b"", b""), (b"", b""), (b"", b"")]),
+        (b"event: only a name\n\n", []),
         (b"id: 7\nretry: 10\nunknown: y\ndata: x\n\n", [(b"", b"x")]),
         (b"event: one\nevent: two\ndata: x\n\n", [(b"two", b"x")]),
         (b"data: x\nevent: behind\n\n", [(b"behind", b"x")]),

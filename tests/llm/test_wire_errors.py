@@ -126,6 +126,18 @@ def test_retry_after_is_read_in_all_its_forms(headers: dict[str, str], seconds: 
     assert retry_after_s(headers, now=datetime(2026, 11, 22, 12, 0, tzinfo=UTC)) == seconds
 
 
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<!DOCTYPE html><html><head><title>502 Bad Gateway</title><style>x</style>", "502 Bad Gateway"),
+        ("<h1>Bad</h1>\n<p>Gateway</p>", "Bad Gateway"),
+        ("a < b", "a < b"),
+    ],
+)
+def test_a_proxys_page_is_told_by_its_title(page: str, text: str) -> None:
+    assert one_line(read_error_body(page).message) == text
+
+
 def test_the_servers_words_become_one_short_clean_line() -> None:
     text = one_line("first\r\nsecond\x1b[31m\tred\x00 my-own-secret " + "x" * 5000, Redactor(["my-own-secret"]))
 

@@ -94,8 +94,8 @@ def _check_tools(tools: list[dict[str, Any]]) -> None:
         require(
             _TOOL_NAME.match(tool.get("name", "")), f"{where}.name: String should match pattern '{_TOOL_NAME.pattern}'"
         )
-        schema = tool.get("input_schema")
-        require(isinstance(schema, dict), f"{where}.input_schema: Field required")
+        schema = tool.get("input_schema", {})
+        require("input_schema" in tool, f"{where}.input_schema: Field required")
         require(schema.get("type") == "object", f"{where}.input_schema.type: Input should be 'object'")
         require(
             not {"oneOf", "allOf", "anyOf"} & schema.keys(),

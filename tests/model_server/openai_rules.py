@@ -74,7 +74,7 @@ def _check_tools(body: dict[str, Any]) -> None:
 
 
 def _check_message(message: dict[str, Any], number: int) -> None:
-    role, content = message.get("role"), message.get("content")
+    role, content = message.get("role", ""), message.get("content")
     require(
         role in _ROLES, f"Invalid value: '{role}'. Supported values are: 'system', 'assistant', 'user', and 'tool'."
     )
@@ -113,7 +113,7 @@ def _check_pairs(messages: list[dict[str, Any]]) -> None:
     seen: set[str] = set()
     for number, message in enumerate(messages):
         if message["role"] == "tool":
-            tool_call_id = message.get("tool_call_id")
+            tool_call_id = message.get("tool_call_id", "")
             require(
                 tool_call_id in open_ids,
                 "Invalid parameter: messages with role 'tool' must be a response to a preceeding message "

@@ -2,7 +2,7 @@ import pytest
 
 from panpan.errors import BudgetError
 from panpan.services.budget import Budget, check_price_known
-from panpan.types.messages import UserMessage, Usage
+from panpan.types.messages import Usage, UserMessage
 from tests.services.hook_fixtures import reply, round_of
 
 USED = Usage(input_tokens=10, output_tokens=5)

@@ -133,6 +133,29 @@ def test_owner_and_group_are_kept_by_root(tmp_path: Path) -> None:
     assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (1234, 2345, 0o2755)
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
+def test_a_read_only_file_is_refused_although_its_folder_would_allow_it(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(OLD)
+    (tmp_path / "file").chmod(0o444)
+
+    with pytest.raises(ToolError, match="is read-only"):
+        write_atomic(tmp_path / "file", NEW)
+
+    assert (tmp_path / "file").read_bytes() == OLD
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
+def test_a_folder_that_may_not_be_written_to_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "closed" / "file").write_bytes(OLD)
+    (tmp_path / "closed").chmod(0o555)
+
+    with pytest.raises(ToolError, match="could not write .*Permission denied; nothing was changed"):
+        write_atomic(tmp_path / "closed" / "file", NEW)
+
+    assert (tmp_path / "closed" / "file").read_bytes() == OLD
+
+
 def test_the_users_own_attributes_are_kept(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(OLD)
     try:

@@ -102,22 +102,39 @@ def with_alias(repository: HostileRepository) -> None:
         repository.configure(f"alias.{command}", f"!{repository.helper('alias')}")
 
 
+def with_merge_driver(repository: HostileRepository) -> None:
+    folder = repository.folder
+    git(folder, "stash", "-q")
+    git(folder, "checkout", "-q", "-b", "side")
+    (folder / "file.txt").write_text("side\n")
+    git(folder, "commit", "-q", "-a", "-m", "side")
+    git(folder, "checkout", "-q", "main")
+    (folder / "file.txt").write_text("main\n")
+    git(folder, "commit", "-q", "-a", "-m", "main")
+    git(folder, "merge", "-q", "-s", "ours", "side")
+    git(folder, "stash", "drop")
+    repository.attributes("*.txt merge=evil")
+    repository.configure("merge.evil.driver", repository.helper("merge-driver", "false"))
+    repository.configure("log.diffMerges", "remerge")
+
+
 def with_hostile_submodule(repository: HostileRepository) -> None:
     inner = HostileRepository(repository.folder / "inner", repository.folder.parent / "inner-traces")
     inner._trace_folder = repository._trace_folder
+    url = '[submodule "inner"]\n path = inner\n url = ./inner\n ignore = none\n'
+    (repository.folder / ".gitmodules").write_text(url)
+    for number in range(2):
+        git(inner.folder, "commit", "-q", "--allow-empty", "-m", f"inner {number}")
+        git(repository.folder, "add", ".gitmodules", "inner")
+        git(repository.folder, "commit", "-q", "-m", f"outer {number}", ".gitmodules", "inner")
     with_fsmonitor(inner)
     with_clean_filter(inner)
     with_hooks(inner)
     with_text_conversion(inner)
-    url = '[submodule "inner"]\n path = inner\n url = ./inner\n ignore = none\n'
-    (repository.folder / ".gitmodules").write_text(url)
-    git(repository.folder, "-c", "core.fsmonitor=", "add", ".gitmodules", "inner")
     repository.configure("submodule.inner.ignore", "none")
     repository.configure("diff.ignoreSubmodules", "none")
     repository.configure("status.submoduleSummary", "true")
     repository.configure("diff.submodule", "diff")
-    for trace in repository._trace_folder.iterdir():
-        trace.unlink()
 
 
 def with_lazy_fetch(repository: HostileRepository) -> None:
@@ -145,6 +162,8 @@ QUESTIONS = (
     ("diff", "--submodule=diff", "HEAD"),
     ("diff-files", "-p"),
     ("diff-index", "-p", "HEAD"),
+    ("log", "-p", "-m", "-1"),
+    ("show", "-m", "HEAD"),
     ("log", "-p", "-1", "--format=%H %s %G?"),
     ("log", "--oneline", "-5"),
     ("show", "HEAD"),
@@ -176,7 +195,7 @@ async def test_nothing_that_the_repository_names_is_run(
     "name",
     ["fsmonitor", "clean_filter", "odd_filter_name", "filter_process", "included_filter", "worktree_filter",
      "external_diff", "diff_driver", "text_conversion", "hooks", "hooks_path", "signature_program",
-     "hostile_submodule", "lazy_fetch"],
+     "hostile_submodule", "merge_driver", "lazy_fetch"],
 )  # fmt: skip
 def test_each_hostile_repository_runs_its_helper_in_plain_git(name: str, repository: HostileRepository) -> None:
     HOSTILE[name](repository)

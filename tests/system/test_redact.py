@@ -69,6 +69,8 @@ def test_private_keys_are_taken_out_whole_also_when_they_are_cut_off() -> None:
     "text",
     [
         "sk-learn is not scikit-learn",
+        "class='sk-circle-fade-dot container'",
+        "asiaabcdefghijklmnop",
         "task-force-of-many-people-indeed",
         "the bearer of good news",
         "class AKIAnimal: pass",
@@ -126,6 +128,7 @@ def test_long_hostile_text_is_redacted_in_linear_time() -> None:
         "-----BEGIN PRIVATE KEY-----",
         "sk-",
         "eyJaaaaaaaaa.",
+        "-eyJaaaaaaaaa",
         "://a:",
         "authorization: ",
         "bearer ",

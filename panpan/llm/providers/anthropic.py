@@ -14,7 +14,7 @@ from panpan.llm.prefix import Prefix
 from panpan.llm.providers import anthropic_request as wire
 from panpan.llm.reply import OpenBlock, ReplyBuilder
 from panpan.llm.sdk_clients import SdkClient, open_anthropic
-from panpan.llm.transport import DEFAULT_IDLE_TIMEOUT_S, Transport, WholeReply, WireRead, drain, next_read
+from panpan.llm.transport import DEFAULT_IDLE_TIMEOUT_S, Transport, WholeReply, WireRead, drain
 from panpan.llm.wire_errors import read_error_body
 from panpan.llm.wire_event import read_event
 from panpan.llm.wire_history import WireHistory
@@ -29,6 +29,9 @@ _PIECES = {
     "thinking_delta": ("thinking", "thinking"),
 }
 """The kind of block that a delta belongs to, and the field that holds its piece."""
+
+_CANNOT_COUNT = (404, 405, 501)
+"""Statuses with which servers that copied the API without counting answer to it."""
 
 _STOP_REASONS: frozenset[str] = frozenset(get_args(StopReason)) - {"interrupted"}
 
@@ -72,18 +75,26 @@ class AnthropicProvider:
         body = self._body(request, options, is_stream=True)
         reply = AnthropicReply(ReplyBuilder(model=options.model, taken_ids=request.tool_use_ids), self._transport)
         async with aclosing(self._transport.stream("/v1/messages", body)) as reads:
-            while not reply.is_whole:
-                read = await next_read(reads, has_ended=False)
-                if read is None:
-                    raise StreamError(f"{self.name} ended the stream in the middle of the reply", provider=self.name)
+            async for read in reads:
                 reply.read(read)
+                if reply.is_whole:
+                    break
                 for event in reply.builder.take():
                     yield event
+            if not reply.is_whole:
+                raise StreamError(f"{self.name} ended the stream in the middle of the reply", provider=self.name)
             await drain(reads)
+            for event in reply.builder.take():
+                yield event
 
     async def count_tokens(self, request: ModelRequest, options: ModelOptions) -> int | None:
         body = self._body(request, options, is_stream=False)
-        document = await self._transport.request("/v1/messages/count_tokens", body)
+        try:
+            document = await self._transport.request("/v1/messages/count_tokens", body)
+        except ProviderError as exc:
+            if exc.status in _CANNOT_COUNT:
+                return None
+            raise
         tokens = document.get("input_tokens")
         return tokens if isinstance(tokens, int) else None
 
@@ -118,6 +129,8 @@ class AnthropicReply:
             self._document(read.document)
             return
         for event in read:
+            if not event.data:
+                continue
             document = read_event(event.data, provider=self._transport.provider)
             kind = document.get("type")
             if kind == "content_block_delta":
@@ -144,8 +157,11 @@ class AnthropicReply:
     def _delta(self, document: dict[str, Any]) -> None:
         block = self._open
         delta = document.get("delta")
-        if block is None or not isinstance(delta, dict) or document.get("index") != self._open_index:
+        if block is None or not isinstance(delta, dict):
             return  # of a block that we do not know
+        if document.get("index") != self._open_index:
+            provider = self._transport.provider
+            raise StreamError(f"{provider} sent a piece of a block that is not open", provider=provider)
         kind = delta.get("type")
         if kind == "signature_delta":
             block.signature += _text(delta.get("signature"))

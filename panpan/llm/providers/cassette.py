@@ -66,7 +66,7 @@ class CassetteProvider:
         """
         if self._played >= len(self.tape.reply):
             raise CassetteError(
-                f"{self._place} is over: it has {len(self.tape.reply)} replies, and one more was asked for",
+                f"{self._place} is over: it has {_counted(len(self.tape.reply))}, and one more was asked for",
                 provider=self.name,
             )
         reply = self.tape.reply[self._played]
@@ -172,6 +172,10 @@ def _since_newest_reply(messages: Sequence[Message]) -> list[Message]:
             break
         new.append(message)
     return new[::-1]
+
+
+def _counted(replies: int) -> str:
+    return "1 reply" if replies == 1 else f"{replies} replies"
 
 
 def _short(text: str) -> str:

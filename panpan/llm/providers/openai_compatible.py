@@ -86,14 +86,14 @@ class OpenAICompatibleProvider:
         async with aclosing(self._transport.stream("/chat/completions", join_body(head, groups))) as reads:
             while (read := await next_read(reads, has_ended=reply.has_ended)) is not None:
                 reply.read(read)
-                for event in reply.builder.take():
-                    yield event
                 if reply.is_over:
                     break
+                for event in reply.builder.take():
+                    yield event
             reply.finish()
+            await drain(reads)
             for event in reply.builder.take():
                 yield event
-            await drain(reads)
 
     async def count_tokens(self, request: ModelRequest, options: ModelOptions) -> int | None:
         return None  # the dialect has no such request
@@ -130,7 +130,8 @@ class OpenAIReply:
             if event.data.startswith(b"[DONE]"):
                 self.has_ended = self.is_over = True
                 return
-            self._chunk(read_event(event.data, provider=self._transport.provider), event.name)
+            if event.data:
+                self._chunk(read_event(event.data, provider=self._transport.provider), event.name)
 
     def finish(self) -> None:
         """End the reply.

@@ -88,40 +88,22 @@ class CommandPart:
 
 _DYNAMIC = re.compile(r"[$*?\[{]")
 _SEPARATORS = re.compile(r"[;&|\n\r()]")
-_REDIRECT = re.compile(r"\d*(?:>>?\|?|<>|<<?<?-?)[ \t]*[^\s;&|()<>]*")
-_DUPLICATION = re.compile(r"\d*[<>]&[\d-]+")
+_REDIRECT = re.compile(r"(?:(?<!\S)\d+)?(?:>>?\|?|<>|<<?<?-?)[ \t]*[^\s;&|()<>]*")
+_DUPLICATION = re.compile(r"(?:(?<![^\s;&|()])\d+)?[<>]&[\d-]+")
 _QUOTES = re.compile(r"""['"\\]""")
-_KEYWORDS = frozenset(
-    (
-        *("!", "{", "}", "if", "then", "elif", "else", "fi", "while", "until", "do", "done", "time", "coproc"),
-        *("case", "esac", "in", "function", "for", "select"),
-    )
-)
-_WRAPPERS = frozenset(
-    (
-        *(
-            "bash",
-            "sh",
-            "dash",
-            "zsh",
-            "ksh",
-            "fish",
-            "busybox",
-            "sudo",
-            "doas",
-            "su",
-            "env",
-            "eval",
-            "exec",
-            "command",
-        ),
-        *("builtin", "nohup", "nice", "ionice", "timeout", "stdbuf", "setsid", "xargs", "find", "fd", "parallel"),
-        *("watch", "strace", "ltrace", "time", "script", "ssh", "chroot", "unshare", "nsenter", "bwrap", "flock"),
-        *("entr", "trap", "alias", "uv", "uvx", "npx", "pixi", "conda", "poetry", "docker", "podman"),
-    )
-)
+_KEYWORDS = frozenset({
+    "!", "{", "}", "if", "then", "elif", "else", "fi", "while", "until", "do", "done", "time", "coproc", "case", "esac",
+    "in", "function", "for", "select",
+})  # fmt: skip
+_WRAPPERS = frozenset({
+    "bash", "sh", "dash", "zsh", "ksh", "fish", "busybox", "sudo", "doas", "su", "env", "eval", "exec", "command",
+    "builtin", "nohup", "nice", "ionice", "timeout", "stdbuf", "setsid", "xargs", "find", "fd", "parallel", "watch",
+    "strace", "ltrace", "time", "script", "ssh", "chroot", "unshare", "nsenter", "bwrap", "flock", "entr", "trap",
+    "alias", "uv", "uvx", "npx", "pixi", "conda", "poetry", "docker", "podman",
+})  # fmt: skip
 """Programs that run other programs which their arguments name."""
-_MOST_PARTS = 500
+_MOST_WORDS = 20_000
+"""Words looked at in all parts together; behind a wrapper each word begins a part of its own."""
 _MOST_OPTION_WORDS = 12
 """Words looked at behind the first option of a program for its subcommand."""
 
@@ -132,6 +114,7 @@ def command_parts(command: str) -> list[CommandPart]:
     text = command.replace("\\\n", "").replace("`", " ; $ ; ").replace("$(", "$ (")
     text = _DUPLICATION.sub(" ", text).replace("&>", ">").replace(">&", ">").replace("<&", "<")
     parts: dict[tuple[str, ...], None] = {}
+    count = 0
     for piece in _SEPARATORS.split(text):
         words = _QUOTES.sub("", _REDIRECT.sub(" ", piece)).split()
         for start in _starts(words):
@@ -139,7 +122,8 @@ def command_parts(command: str) -> list[CommandPart]:
             parts[tuple(words[start:])] = None
             for following in (start + 1, *_behind_options(words, start + 1)):
                 parts[(program, *words[following:])] = None
-            if len(parts) > _MOST_PARTS:
+                count += len(words) - following + 1
+            if count > _MOST_WORDS:
                 return [CommandPart(("$",)), *map(CommandPart, parts)]  # too many to look at: treated as unknown
     return [CommandPart(words) for words in parts]
 

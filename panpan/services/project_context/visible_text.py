@@ -2,7 +2,7 @@
 
 import re
 
-_OUR_TAGS = re.compile(r"<(?=\s*/?\s*(?:system-reminder|context|rules)\b)", re.IGNORECASE)
+_OUR_TAGS = re.compile(r"<(?=\s{0,9}/?\s{0,9}(?:system-reminder|context|rules)\b)", re.IGNORECASE)
 
 
 def untagged(text: str) -> str:

@@ -30,6 +30,8 @@ class FileChange:
     """None: it is to be deleted."""
     mode: int | None = None
     """Permission bits to set; None keeps those there are."""
+    is_new_program: bool = False
+    """Whether a new file is to be executable for those who may read it."""
 
 
 async def commit(changes: Sequence[FileChange], seen_files: SeenFiles) -> None:
@@ -49,11 +51,13 @@ def _commit(changes: Sequence[FileChange], seen_files: SeenFiles) -> None:
         try:
             step = _Undo(change)
             _put(change.target, change.before, change.after, change.mode)
+            undo.append(step)
+            if change.is_new_program:
+                _make_executable(change.target)
         except ToolError as exc:
             if not undo:
                 raise _renamed(exc, change.target) from exc
             raise ToolError(f"{_renamed(exc, change.target)}; {_take_back(undo)}") from exc
-        undo.append(step)
     for change in ordered:
         if change.after is None:
             seen_files.forget(change.target.path)
@@ -70,6 +74,15 @@ def _put(target: Target, before: bytes | None, after: bytes | None, mode: int | 
             write_atomic(target.path, after, mode=mode, must_not_exist=True)
         else:
             write_atomic(target.path, after, mode=mode, expected_digest=digest_of(before))
+
+
+def _make_executable(target: Target) -> None:
+    """Let those run the file who may read it, which the umask has decided."""
+    try:
+        mode = target.path.stat().st_mode
+        target.path.chmod(mode | (mode & 0o444) >> 2)
+    except OSError as exc:
+        raise ToolError(f"could not make {target.shown} executable: {exc.strerror}") from exc
 
 
 def _delete(target: Target, expected: bytes) -> None:

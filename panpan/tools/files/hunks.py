@@ -15,6 +15,8 @@ from panpan.tools.files.nearest_text import explain_missing
 from panpan.tools.files.patch_model import Hunk, HunkLine
 
 _MAX_LISTED_LINES = 8
+_MAX_MATCHES = 10_000
+"""Places that are looked at for one hunk; with more, nothing tells them apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ class _Matcher:
     def __init__(self, lines: Sequence[FileLine], shown: str) -> None:
         self._lines = lines
         self._texts = [line.text for line in lines]
+        self._joined = "\n".join(["", *self._texts, ""])
         self._shown = shown
         self._after = 0
         """Where the last hunk's changes ended."""
@@ -100,7 +103,7 @@ class _Matcher:
         if not old:
             place = self._place_without_context(hunk)
         else:
-            matches = [at for at in self._matches([line.text for line in old]) if self._fits(hunk, old, at)]
+            matches = [at for at in self._matches(old) if self._fits(hunk, old, at)]
             if not matches:
                 raise self._missing(hunk, old)
             place = self._chosen(hunk, matches)
@@ -117,15 +120,17 @@ class _Matcher:
             'that it goes next to, marked " "'
         )
 
-    def _matches(self, wanted: list[str]) -> Iterator[int]:
-        at = -1
-        while True:
-            try:
-                at = self._texts.index(wanted[0], at + 1)
-            except ValueError:
+    def _matches(self, old: list[HunkLine]) -> Iterator[int]:
+        """Yield the lines, counted from 0, where the old lines of a hunk begin; a bounded number of them."""
+        wanted = "\n".join(["", *(line.text for line in old), ""])
+        place, line, counted = self._joined.find(wanted), 0, 0
+        for _ in range(_MAX_MATCHES):
+            if place < 0:
                 return
-            if self._texts[at : at + len(wanted)] == wanted:
-                yield at
+            line += self._joined.count("\n", counted, place)
+            counted = place
+            yield line
+            place = self._joined.find(wanted, place + 1)
 
     def _fits(self, hunk: Hunk, old: list[HunkLine], at: int) -> bool:
         """Return whether line breaks and the end of the file are as the hunk says, where it says so."""
@@ -140,12 +145,12 @@ class _Matcher:
 
     def _chosen(self, hunk: Hunk, matches: list[int]) -> int:
         """Return the one place that is meant."""
-        if hunk.anchors:
+        if hunk.anchors and len(matches) < _MAX_MATCHES:
             matches = self._below_anchors(hunk, matches)
-        if len(matches) > 1 and hunk.old_start is not None:
+        if len(matches) > 1 and len(matches) < _MAX_MATCHES and hunk.old_start is not None:
             expected = hunk.old_start - 1 + self._drift
             matches = [at for at in matches if at == expected] or matches
-        if len(matches) > 1:
+        if len(matches) > 1 and len(matches) < _MAX_MATCHES:
             following = [at for at in matches if at >= self._after]
             matches = following if self._after and len(following) == 1 else matches
         if len(matches) > 1:
@@ -161,7 +166,9 @@ class _Matcher:
         for anchor in hunk.anchors:
             starts = [at for block in blocks for at in block if self._texts[at].strip().startswith(anchor)]
             if not starts:
-                raise ToolError(f"{self._name(hunk)}: there is no line {anchor!r} in {self._shown}, which follows @@")
+                raise ToolError(
+                    f"{self._name(hunk)}: there is no line {anchor[:80]!r} in {self._shown}, which follows @@"
+                )
             blocks = [range(at, self._end_of_block(at)) for at in dict.fromkeys(starts)]
         within = [at for at in matches if any(at in block for block in blocks)]
         if within or (len(matches) == 1 and matches[0] >= blocks[0].start):
@@ -182,7 +189,7 @@ class _Matcher:
 
     def _missing(self, hunk: Hunk, old: list[HunkLine]) -> ToolError:
         text, wanted = "\n".join(self._texts), "\n".join(line.text for line in old)
-        if any(True for _ in self._matches([line.text for line in old])):
+        if any(True for _ in self._matches(old)):
             return ToolError(
                 f"{self._name(hunk)}: its lines are there, but not with these line breaks or not at the end of the file"
             )

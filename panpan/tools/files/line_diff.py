@@ -1,7 +1,8 @@
 """What changed between two texts, line by line, in time that stays bounded for any size.
 
-`difflib` alone is quadratic at best. So equal lines at both ends are set aside, long rests are cut at lines that occur
-once on each side, and only short gaps between those are compared in full; a long gap counts as replaced.
+An exact comparison is quadratic or worse. So equal lines at both ends are set aside; a short rest goes to `difflib`, a
+long one is cut at lines that occur once on each side, and the gaps between those are compared bit-parallel where they
+are short enough. A gap that is not counts as replaced.
 """
 
 from bisect import bisect_left
@@ -9,8 +10,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-_MAX_COMPARED = 400
-"""Longest gap, in lines of both sides together, that is compared in full."""
+_MAX_FOR_DIFFLIB = 200
+"""Longest rest, in lines of both sides together, that is compared the slow way, which reads best."""
+_MAX_COMPARED = 2_000
+"""Longest gap, in lines of both sides together, that is compared exactly; a millisecond or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +42,10 @@ def changed_lines(old: Sequence[str], new: Sequence[str]) -> list[ChangedLines]:
     tail = 0
     while tail < shortest - head and old[-1 - tail] == new[-1 - tail]:
         tail += 1
+    rest = ChangedLines(head, len(old) - tail, head, len(new) - tail)
+    compare = _by_difflib if _size(rest) <= _MAX_FOR_DIFFLIB else _between_anchors
     joined: list[ChangedLines] = []
-    for change in _between_anchors(old, new, head, len(old) - tail, len(new) - tail):
+    for change in compare(old, new, rest):
         if joined and joined[-1].old_end == change.old_start and joined[-1].new_end == change.new_start:
             before = joined.pop()
             change = ChangedLines(before.old_start, change.old_end, before.new_start, change.new_end)
@@ -48,25 +53,35 @@ def changed_lines(old: Sequence[str], new: Sequence[str]) -> list[ChangedLines]:
     return joined
 
 
-def _between_anchors(
-    old: Sequence[str], new: Sequence[str], start: int, old_end: int, new_end: int
-) -> Iterator[ChangedLines]:
+def _size(gap: ChangedLines) -> int:
+    return gap.old_end - gap.old_start + gap.new_end - gap.new_start
+
+
+def _by_difflib(old: Sequence[str], new: Sequence[str], rest: ChangedLines) -> Iterator[ChangedLines]:
+    from difflib import SequenceMatcher
+
+    ours, theirs = old[rest.old_start : rest.old_end], new[rest.new_start : rest.new_end]
+    for tag, old_start, old_end, new_start, new_end in SequenceMatcher(None, ours, theirs, False).get_opcodes():
+        if tag != "equal":
+            at, to = rest.old_start, rest.new_start
+            yield ChangedLines(at + old_start, at + old_end, to + new_start, to + new_end)
+
+
+def _between_anchors(old: Sequence[str], new: Sequence[str], rest: ChangedLines) -> Iterator[ChangedLines]:
     """Compare the gaps between lines that are unique on both sides and in the same order (patience diff)."""
-    old_at = new_at = start
-    anchors: list[tuple[int, int]] = []
-    if old_end + new_end - 2 * start > _MAX_COMPARED:
-        anchors = _anchors(old, new, start, old_end, new_end)
-    for old_anchor, new_anchor in [*anchors, (old_end, new_end)]:
+    old_at, new_at = rest.old_start, rest.new_start
+    for old_anchor, new_anchor in [*_anchors(old, new, rest), (rest.old_end, rest.new_end)]:
         yield from _gap(old, new, ChangedLines(old_at, old_anchor, new_at, new_anchor))
         old_at, new_at = old_anchor + 1, new_anchor + 1
 
 
-def _anchors(old: Sequence[str], new: Sequence[str], start: int, old_end: int, new_end: int) -> list[tuple[int, int]]:
+def _anchors(old: Sequence[str], new: Sequence[str], rest: ChangedLines) -> list[tuple[int, int]]:
     """Return pairs of equal lines, unique on both sides, that ascend on both."""
-    old_counts = Counter(old[start:old_end])
-    new_counts = Counter(new[start:new_end])
-    new_by_line = {new[at]: at for at in range(start, new_end) if new_counts[new[at]] == 1}
-    pairs = [(at, new_by_line[old[at]]) for at in range(start, old_end) if _is_anchor(old[at], old_counts, new_by_line)]
+    old_range, new_range = range(rest.old_start, rest.old_end), range(rest.new_start, rest.new_end)
+    old_counts = Counter(old[rest.old_start : rest.old_end])
+    new_counts = Counter(new[rest.new_start : rest.new_end])
+    new_by_line = {new[at]: at for at in new_range if new_counts[new[at]] == 1}
+    pairs = [(at, new_by_line[old[at]]) for at in old_range if old_counts[old[at]] == 1 and old[at] in new_by_line]
     # The longest ascending run of the second numbers, by patience sorting: n log n.
     ends: list[int] = []
     end_pairs: list[int] = []
@@ -84,25 +99,25 @@ def _anchors(old: Sequence[str], new: Sequence[str], start: int, old_end: int, n
     return run[::-1]
 
 
-def _is_anchor(line: str, counts: Counter[str], by_line: dict[str, int]) -> bool:
-    return counts[line] == 1 and line in by_line
-
-
 def _gap(old: Sequence[str], new: Sequence[str], gap: ChangedLines) -> Iterator[ChangedLines]:
-    """Compare one gap: in full where it is short, line by line at its ends where it is long."""
-    size = gap.old_end - gap.old_start + gap.new_end - gap.new_start
-    if size == 0:
+    """Compare one gap: exactly where it is short, else line with line."""
+    size = _size(gap)
+    if gap.old_end == gap.old_start or gap.new_end == gap.new_start:
+        if size:
+            yield gap
         return
     if size > _MAX_COMPARED:
         yield from _long_gap(old, new, gap)
         return
-    from difflib import SequenceMatcher
+    from rapidfuzz.distance import LCSseq  # bit-parallel, where difflib can take minutes
 
-    ours, theirs = old[gap.old_start : gap.old_end], new[gap.new_start : gap.new_end]
-    for tag, old_start, old_end, new_start, new_end in SequenceMatcher(None, ours, theirs, False).get_opcodes():
-        if tag != "equal":
+    numbers: dict[str, int] = {}
+    ours = [numbers.setdefault(line, len(numbers)) for line in old[gap.old_start : gap.old_end]]
+    theirs = [numbers.setdefault(line, len(numbers)) for line in new[gap.new_start : gap.new_end]]
+    for step in LCSseq.opcodes(ours, theirs):
+        if step.tag != "equal":
             at, to = gap.old_start, gap.new_start
-            yield ChangedLines(at + old_start, at + old_end, to + new_start, to + new_end)
+            yield ChangedLines(at + step.src_start, at + step.src_end, to + step.dest_start, to + step.dest_end)
 
 
 def _long_gap(old: Sequence[str], new: Sequence[str], gap: ChangedLines) -> Iterator[ChangedLines]:

@@ -54,28 +54,43 @@ def replace_text(file_text: FileText, replacement: Replacement, shown: str) -> t
     file_text.encoding.check(new, shown)
     view = LineBreakView(file_text.text)
     haystack = view.source if "\r" in old else view.text
-    places = _places(haystack, replacement, shown)
-    _check_size(haystack, replacement, len(places), shown)
-    source = _spliced(view.source, _spans(view, places, replacement))
+    if replacement.replace_all:
+        count = haystack.count(old)
+        if count == 0:
+            raise _missing(haystack, old, shown)
+        _check_size(haystack, replacement, count, shown)
+    else:
+        _require_single(haystack, old, shown)
+        count = 1
+    if replacement.replace_all and haystack == view.source:  # nothing to fit
+        source = haystack.replace(old, new)
+    else:
+        source = _spliced(view.source, _spans(view, _places(haystack, old, count), replacement))
     if source == view.source:
         raise ToolError(f"the edit leaves {shown} as it is: the text there already reads like new_string")
-    return FileText(source, file_text.encoding), len(places)
+    return FileText(source, file_text.encoding), count
 
 
-def _places(haystack: str, replacement: Replacement, shown: str) -> list[int]:
-    """Return where the old text begins: once, or wherever it does not overlap the one before."""
-    old = replacement.old
+def _require_single(haystack: str, old: str, shown: str) -> None:
     first = haystack.find(old)
     if first < 0:
-        raise ToolError(f"old_string was not found in {shown}{explain_missing(haystack, old)}")
-    if not replacement.replace_all:
-        if haystack.find(old, first + 1) >= 0:  # overlapping ones count: either could be meant
-            raise ToolError(_ambiguous(haystack, old, shown))
-        return [first]
-    places = []
-    while first >= 0:
-        places.append(first)
-        first = haystack.find(old, first + len(old))
+        raise _missing(haystack, old, shown)
+    if haystack.find(old, first + 1) >= 0:  # overlapping ones count: either could be meant
+        raise ToolError(_ambiguous(haystack, old, shown))
+
+
+def _missing(haystack: str, old: str, shown: str) -> ToolError:
+    return ToolError(f"old_string was not found in {shown}{explain_missing(haystack, old)}")
+
+
+def _places(haystack: str, old: str, count: int) -> list[int]:
+    """Return where the first `count` occurrences begin that do not overlap the one before."""
+    places: list[int] = []
+    place = 0
+    for _ in range(count):
+        place = haystack.index(old, place)
+        places.append(place)
+        place += len(old)
     return places
 
 
@@ -86,14 +101,14 @@ def _ambiguous(haystack: str, old: str, shown: str) -> str:
     while place >= 0 and count < _MAX_COUNTED:
         line += haystack.count("\n", counted, place)
         counted = place
-        if len(lines) < _MAX_LISTED_LINES:
+        if line not in lines[-1:]:
             lines.append(line)
         count += 1
         place = haystack.find(old, place + 1)
     times = f"{count} times" if place < 0 else f"{count} times or more"
-    listed = ", ".join(map(str, lines)) + (" …" if count > len(lines) else "")
+    listed = ", ".join(map(str, lines[:_MAX_LISTED_LINES])) + " …" * (len(lines) > _MAX_LISTED_LINES or place >= 0)
     return (
-        f"old_string is ambiguous: it occurs {times} in {shown}, at lines {listed}; "
+        f"old_string is ambiguous: it occurs {times} in {shown}, at line{'s' * (len(lines) > 1)} {listed}; "
         "include more of the lines around the right place, or set replace_all to change every one"
     )
 

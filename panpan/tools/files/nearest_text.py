@@ -100,17 +100,26 @@ def _nearest(lines: list[str], wanted: list[str]) -> _Place | None:
 
 def _tell_whitespace(place: _Place, wanted: list[str]) -> str:
     """Show the lines that differ, with every blank and tab visible."""
-    told = [f"; {_where(place)} differs only in whitespace (· is a space, → a tab):"]
     pairs = [
-        (number, there, asked)
-        for number, (there, asked) in enumerate(zip(place.lines, wanted, strict=True), place.start + 1)
-        if (asked not in there if len(wanted) == 1 else asked != there)
+        (place.start + 1 + at, there, asked)
+        for at, (there, asked) in enumerate(zip(place.lines, wanted, strict=True))
+        if not _agrees(there, asked, is_first=at == 0, is_last=at == len(wanted) - 1)
     ]
+    if not pairs:
+        return f"; {_where(place)} has it, but without the line break at its end"
+    told = [f"; {_where(place)} differs only in whitespace (· is a space, → a tab):"]
     for number, there, asked in pairs[:_MAX_PAIRS]:
         told += [f"{number:>6}\tfile: {_visible(there)}", f"      \tyours: {_visible(asked)}"]
     if len(pairs) > _MAX_PAIRS:
         told.append(f"      \tand {len(pairs) - _MAX_PAIRS} more lines")
     return "\n".join(told)
+
+
+def _agrees(there: str, asked: str, *, is_first: bool, is_last: bool) -> bool:
+    """Return whether the line of the file is as asked; the text may begin and end within a line."""
+    if is_first and is_last:
+        return asked in there
+    return there.endswith(asked) if is_first else there.startswith(asked) if is_last else there == asked
 
 
 def _tell_nearest(place: _Place) -> str:
@@ -129,5 +138,5 @@ def _where(place: _Place) -> str:
 
 
 def _visible(line: str) -> str:
-    """Return the line with blanks and tabs made visible, those inside too where they are not single blanks."""
+    """Return the line with blanks, tabs and the like made visible."""
     return line[:_MAX_LINE_CHARS].replace("\t", "→").replace(" ", "·").replace("\r", "␍").replace("\u00a0", "⍽")

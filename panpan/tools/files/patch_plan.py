@@ -57,6 +57,7 @@ class _File:
     """None: it is not there."""
     mode: int | None = None
     """Permission bits that the patch sets."""
+    is_new_program: bool = False
     moved_from: "_File | None" = None
 
     @property
@@ -83,7 +84,7 @@ class _Planner:
         changed = [file for file in self._files.values() if file.is_changed]
         if not changed:
             raise ToolError("the patch leaves every file as it is")
-        changes = [FileChange(file.target, file.before, file.data, file.mode) for file in changed]
+        changes = [FileChange(file.target, file.before, file.data, file.mode, file.is_new_program) for file in changed]
         is_echoed = len(changed) <= _MAX_ECHOED_FILES
         gone = {id(file.moved_from) for file in changed if file.moved_from and file.moved_from.data is None}
         return Plan(changes, [_told(file, is_echoed) for file in changed if id(file) not in gone])
@@ -111,7 +112,7 @@ class _Planner:
         text = new_file_text(patch.hunks)
         UTF_8.check(text, file.target.shown)
         file.data = UTF_8.encode(text)
-        file.mode = 0o755 if patch.is_executable else None
+        file.is_new_program = bool(patch.is_executable)
 
     def _update(self, patch: FilePatch) -> None:
         file = self._file(patch.path)

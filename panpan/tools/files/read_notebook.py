@@ -18,6 +18,7 @@ from panpan.types.content import ImageBlock
 
 _MAX_OUTPUT_CHARS = 2_000
 _MAX_SOURCE_CHARS = 20_000
+_MAX_CELL_CHARS = 30_000
 _MAX_IMAGES = 4
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
@@ -77,7 +78,7 @@ def _cell(cell: dict[str, Any], number: int, images: list[ImageBlock]) -> str:
     outputs = cell.get("outputs")
     if isinstance(outputs, list):
         parts += [_output(output, images) for output in outputs if isinstance(output, dict)]
-    return "\n".join(parts)
+    return _shortened("\n".join(parts), _MAX_CELL_CHARS)
 
 
 def _output(output: dict[str, Any], images: list[ImageBlock]) -> str:

@@ -13,6 +13,8 @@ MAX_LINE_CHARS = 2_000
 MAX_PAGE_CHARS = 58_000
 """Most characters of a page, so that it stays below what a result may have."""
 
+_STRETCH_CHARS = 65_536
+
 
 @dataclass(frozen=True, slots=True)
 class Page:
@@ -51,33 +53,44 @@ def read_page(file_text: FileText, offset: int, limit: int, shown: str) -> Page:
     numbered: list[str] = []
     size = 0
     for number, line in enumerate(_lines(text, line_break, first), first):
-        numbered.append(f"{number:>6}\t{_shown_line(line)}")
-        size += len(numbered[-1]) + 1
+        line = line.removesuffix("\r")
+        if len(line) > MAX_LINE_CHARS:
+            line = f"{line[:MAX_LINE_CHARS]}… (line cut; {len(line) - MAX_LINE_CHARS:,} more characters)"
+        numbered.append(f"{number:>6}\t{line}")
+        size += len(line) + 8
         if len(numbered) >= limit or size > MAX_PAGE_CHARS - MAX_LINE_CHARS:
             break
     last = first + len(numbered) - 1
     if last < total:
         notes.append(f"(lines {first}-{last} of {total}; go on with offset={last + 1})")
-    return Page("\n".join([*numbered, *notes]), first, last, total)
+    return Page("\n".join([readable("\n".join(numbered)), *notes]), first, last, total)
 
 
 def _lines(text: str, line_break: str, first: int) -> Iterator[str]:
-    """Yield the lines from number `first` on."""
-    start = 0
-    for _ in range(first - 1):
-        start = text.index(line_break, start) + 1
+    """Yield the lines from number `first` on, taking apart one stretch of the text at a time."""
+    start = _start_of_line(text, line_break, first)
     while start < len(text):
-        end = text.find(line_break, start)
-        end = len(text) if end < 0 else end
-        yield text[start:end]
+        end = text.find(line_break, start + _STRETCH_CHARS)
+        if end < 0:
+            yield from text[start:].removesuffix(line_break).split(line_break)
+            return
+        yield from text[start:end].split(line_break)
         start = end + 1
 
 
-def _shown_line(line: str) -> str:
-    line = line.removesuffix("\r")
-    if len(line) <= MAX_LINE_CHARS:
-        return readable(line)
-    return f"{readable(line[:MAX_LINE_CHARS])}… (line cut; {len(line) - MAX_LINE_CHARS:,} more characters)"
+def _start_of_line(text: str, line_break: str, number: int) -> int:
+    """Return where line `number` begins; whole stretches are counted, so that millions of lines are passed quickly."""
+    start, missing = 0, number - 1
+    while missing:
+        count = text.count(line_break, start, start + _STRETCH_CHARS)
+        if count < missing:
+            start += _STRETCH_CHARS
+            missing -= count
+            continue
+        for _ in range(missing):
+            start = text.index(line_break, start) + 1
+        missing = 0
+    return start
 
 
 def _encoding_note(file_text: FileText) -> str:

@@ -78,7 +78,7 @@ def _opened(data: bytes, shown: str) -> "PdfReader":
         is_open = not reader.is_encrypted or bool(reader.decrypt(""))
         total = len(reader.pages) if is_open else 0
     except Exception as exc:  # a damaged file makes pypdf raise nearly anything
-        raise ToolError(f"{shown} is a PDF that cannot be read: {exc or type(exc).__name__}") from exc
+        raise ToolError(f"{shown} is a PDF that cannot be read: {str(exc) or type(exc).__name__}") from exc
     if not is_open:
         raise ToolError(f"{shown} is encrypted; ask the user for a copy without a password")
     if total == 0:
@@ -90,5 +90,5 @@ def _page_text(reader: "PdfReader", number: int, shown: str) -> str:
     try:
         text = reader.pages[number - 1].extract_text()
     except Exception as exc:  # as above; the other pages may be fine
-        return f"(this page cannot be read: {exc or type(exc).__name__})"
+        return f"(this page cannot be read: {str(exc) or type(exc).__name__})"
     return readable(text).strip() or "(no text; a scan or a picture)"

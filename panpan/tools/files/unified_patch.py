@@ -163,7 +163,7 @@ def _finished(draft: _Draft) -> FilePatch:
     else:
         path = new
     if not path or path == _NOTHING:
-        raise ToolError(f"the patch does not say which file it changes: {draft.git_line or draft.old or ''!r}")
+        raise ToolError(f"the patch does not say which file it changes: {(draft.git_line or draft.old or '')[:200]!r}")
     if action == "update" and not draft.hunks and draft.is_executable is None:
         raise ToolError(f"the patch has no hunks for {path}")
     if action == "add" and any(line.mark != "+" and line.text for hunk in draft.hunks for line in hunk.lines):

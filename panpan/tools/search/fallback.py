@@ -1,7 +1,7 @@
 """The search where ripgrep is missing: slower, with the same answers in the same form, as a process of its own.
 
-The rule: what it prints for a request is what ripgrep prints for it, byte for byte but for what only ripgrep's regular
-expressions can do; those are refused with exit code 2 and a sentence.
+The rule: what it prints for a request is what ripgrep prints, but for how a line is cut that is too long; and what
+only ripgrep's regular expressions can do is refused with exit code 2 and a sentence.
 """
 
 import json
@@ -11,12 +11,12 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from panpan.errors import ToolError
 from panpan.tools.search.file_types import globs_of_type
 from panpan.tools.search.globs import compile_glob
-from panpan.tools.search.ignore_rules import IgnoreRules, rules_above, rules_in
+from panpan.tools.search.ignore_rules import IgnoreRules, rules_in, surroundings_of
 from panpan.tools.search.python_regex import compile_pattern
 from panpan.tools.search.request import HIDDEN_FOLDERS, MAX_COLUMNS, SearchRequest
 
@@ -26,22 +26,33 @@ MAX_FILE_BYTES = 200_000_000
 _BINARY_PROBE_BYTES = 65536
 """A file with a NUL in its first bytes, as many as ripgrep looks at first, is binary and not searched."""
 
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
 
 def main(request_json: str) -> None:
-    """Answer one request on standard output and exit as ripgrep does: 0 found, 1 nothing found, 2 trouble."""
+    """Answer one request on standard output, and exit."""
+    fields: dict[str, Any] = json.loads(request_json)
+    fields |= {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
     try:
-        fields: dict[str, Any] = json.loads(request_json)
-        fields |= {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
-        request = SearchRequest(**fields)
-        search = _Search(request)
-        found = search.run()
+        code = answer(SearchRequest(**fields), sys.stdout.buffer)
         sys.stdout.buffer.flush()
     except ToolError as exc:
         sys.stderr.write(f"{exc}\n")
-        sys.exit(2)
+        code = 2
     except BrokenPipeError:
         os._exit(2)
-    sys.exit(2 if search.has_trouble else 0 if found else 1)
+    sys.exit(code)
+
+
+def answer(request: SearchRequest, out: BinaryIO) -> int:
+    """Write the answer to `out` and return the exit code, as ripgrep's: 0 found, 1 nothing found, 2 trouble.
+
+    Raises:
+        ToolError: The pattern, type or a glob cannot be used.
+    """
+    search = _Search(request, out)
+    found = search.run()
+    return 2 if search.has_trouble else 0 if found else 1
 
 
 @dataclass(slots=True)
@@ -62,9 +73,10 @@ class _Selection:
 
 
 class _Search:
-    def __init__(self, request: SearchRequest) -> None:
+    def __init__(self, request: SearchRequest, out: BinaryIO) -> None:
         self.has_trouble = False
         self._request = request
+        self._out = out
         self._folder = request.folder.rstrip("/")
         globs = request.name_globs
         if request.file_type is not None:
@@ -96,12 +108,12 @@ class _Search:
                 continue
         newest_first.sort()
         for _, file in newest_first:
-            _print(f"./{file}\0")
+            self._print(f"./{file}\0")
         return bool(newest_first)
 
     def _files(self) -> Iterator[str]:
         """Yield the files that count, relative to the folder, in the order of their paths."""
-        above = rules_above(Path(self._request.folder)) if self._request.has_parent_rules else None
+        above = surroundings_of(Path(self._request.folder)).rules if self._request.has_parent_rules else None
         waiting: list[tuple[str, IgnoreRules | None]] = [("", above)]
         while waiting:
             place, rules = waiting.pop()
@@ -109,7 +121,7 @@ class _Search:
                 yield place
                 continue
             folder = f"{self._folder}/{place}".rstrip("/") or "/"
-            own_rules = rules_in(folder, rules)
+            own_rules = rules_in(folder, rules, is_in_repository=self._request.is_in_repository)
             waiting.extend((entry, own_rules) for entry in reversed(self._entries(folder, place, own_rules)))
 
     def _entries(self, folder: str, place: str, rules: IgnoreRules) -> list[str]:
@@ -133,9 +145,36 @@ class _Search:
         return kept
 
     def _search_file(self, file: str) -> bool:
-        text = self._text_of(file)
-        if text is None:
+        data = self._data_of(file)
+        if data is None:
             return False
+        is_named = self._request.file is not None
+        is_binary = b"\0" in (data if is_named else data[:_BINARY_PROBE_BYTES]) and not data.startswith(_UTF_16_MARKS)
+        if is_binary:
+            return is_named and self._search_binary(file, data)
+        return self._search_text(file, _decoded(data))
+
+    def _data_of(self, file: str) -> bytes | None:
+        try:
+            path = Path(self._folder, file)
+            if path.stat().st_size <= MAX_FILE_BYTES:
+                return path.read_bytes()
+        except OSError:
+            pass
+        self.has_trouble = True
+        return None
+
+    def _search_binary(self, file: str, data: bytes) -> bool:
+        """Search a binary file, of which no line is ever shown."""
+        text = data.replace(b"\0", b"\n").decode("utf-8", errors="surrogateescape")
+        if self._request.answer != "lines":
+            return self._search_text(file, text)
+        found = self._regex.search(text) is not None
+        if found:
+            self._print(f"./{file}: binary file matches\n")
+        return found
+
+    def _search_text(self, file: str, text: str) -> bool:
         lines = text.split("\n")
         if lines[-1] == "":
             lines.pop()
@@ -143,34 +182,6 @@ class _Search:
         if hits:
             self._print_file(file, lines, hits, count)
         return bool(hits)
-
-    def _text_of(self, file: str) -> str | None:
-        try:
-            path = Path(self._folder, file)
-            if path.stat().st_size > MAX_FILE_BYTES:
-                self.has_trouble = True
-                return None
-            data = path.read_bytes()
-        except OSError:
-            self.has_trouble = True
-            return None
-        if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-            return data.decode("utf-16", errors="replace").replace("\r\n", "\n")
-        if b"\0" in data[:_BINARY_PROBE_BYTES] or (self._request.file is not None and b"\0" in data):
-            return self._binary(file, data)
-        text = data.partition(b"\0")[0].decode("utf-8", errors="surrogateescape")
-        return text.removeprefix("\ufeff").replace("\r\n", "\n")
-
-    def _binary(self, file: str, data: bytes) -> str | None:
-        """Answer for a binary file, which is searched only where it was named itself."""
-        if self._request.file is None:
-            return None
-        text = data.replace(b"\0", b"\n").decode("utf-8", errors="surrogateescape")
-        if self._request.answer != "lines":
-            return text
-        if self._regex.search(text):
-            _print(f"./{file}: binary file matches\n")
-        return None
 
     def _hits(self, lines: list[str]) -> tuple[set[int], int]:
         """Return the indexes of the lines that match, and how many they are."""
@@ -192,19 +203,27 @@ class _Search:
             count += 1
         return hits, count
 
+    def _print(self, text: str) -> None:
+        self._out.write(text.encode("utf-8", errors="surrogateescape"))
+
     def _print_file(self, file: str, lines: list[str], hits: set[int], count: int) -> None:
         if self._request.answer == "files":
-            _print(f"./{file}\0")
+            self._print(f"./{file}\0")
         elif self._request.answer == "counts":
-            _print(f"./{file}\0{count}\n")
+            self._print(f"./{file}\0{count}\n")
         else:
             shown = set(hits)
             for hit in hits:
                 shown.update(range(max(0, hit - self._request.before), min(len(lines), hit + self._request.after + 1)))
             for index in sorted(shown):
                 separator = ":" if index in hits else "-"
-                _print(f"./{file}\0{index + 1}{separator}{lines[index][:MAX_COLUMNS]}\n")
+                self._print(f"./{file}\0{index + 1}{separator}{lines[index][:MAX_COLUMNS]}\n")
 
 
-def _print(text: str) -> None:
-    sys.stdout.buffer.write(text.encode("utf-8", errors="surrogateescape"))
+def _decoded(data: bytes) -> str:
+    """Return the text of a file as ripgrep sees it, with LF at line ends; up to a NUL in a file that is no UTF-16."""
+    if data.startswith(_UTF_16_MARKS):
+        text = data.decode("utf-16", errors="replace")
+    else:
+        text = data.partition(b"\0")[0].decode("utf-8", errors="surrogateescape").removeprefix("\ufeff")
+    return text.replace("\r\n", "\n")

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from panpan.errors import ToolError
 from panpan.tools.search.engine import Found, RipgrepFinder, find_ripgrep, search
 from panpan.tools.search.globs import compile_glob, has_magic, name_globs
-from panpan.tools.search.ignore_rules import rules_above
+from panpan.tools.search.ignore_rules import surroundings_of
 from panpan.tools.search.records import parse_listing
 from panpan.tools.search.request import SearchRequest
 from panpan.tools.search.shown import PathPrefix, with_notes
@@ -107,11 +107,13 @@ def _request(folder: Path, question: _Question) -> SearchRequest | None:
     compile_glob(question.glob)
     if not folder.is_dir():
         return None
+    surroundings = surroundings_of(folder)
     return SearchRequest(
         folder=str(folder),
         answer="listing",
         name_globs=name_globs(question.glob),
-        has_parent_rules=rules_above(folder) is not None,
+        is_in_repository=surroundings.is_in_repository,
+        has_parent_rules=surroundings.rules is not None,
     )
 
 

@@ -15,7 +15,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from panpan.errors import ToolError
 from panpan.tools.search.engine import Found, RipgrepFinder, find_ripgrep, search
 from panpan.tools.search.globs import compile_glob, name_globs
-from panpan.tools.search.ignore_rules import rules_above
+from panpan.tools.search.ignore_rules import surroundings_of
 from panpan.tools.search.records import Record, numbered_line, parse_records
 from panpan.tools.search.request import Answer, SearchRequest
 from panpan.tools.search.shown import PathPrefix, cut_line, page_of, with_notes
@@ -83,8 +83,10 @@ def _request(args: GrepInput, root: Path) -> SearchRequest:
     """Translate the arguments.
 
     Raises:
-        ToolError: There is nothing at the root that can be searched, or a glob is wrong.
+        ToolError: There is nothing at the root that can be searched, or the pattern or a glob is wrong.
     """
+    if "\0" in args.pattern:
+        raise ToolError("the pattern holds a NUL character; write it as \\x00")
     if not root.exists():
         raise ToolError(f"{args.path} does not exist; use LS or Glob to see what does")
     if not (root.is_dir() or root.is_file()):
@@ -93,6 +95,7 @@ def _request(args: GrepInput, root: Path) -> SearchRequest:
     included, excluded = _glob_parts(args.glob)
     names = [name_globs(glob) for glob in included]
     around = args.around or 0
+    surroundings = surroundings_of(folder)
     return SearchRequest(
         folder=str(folder),
         file=None if root.is_dir() else root.name,
@@ -106,7 +109,8 @@ def _request(args: GrepInput, root: Path) -> SearchRequest:
         # Only to search less: what the names let through is looked at again with the whole glob.
         name_globs=tuple(glob for globs in names for glob in globs) if all(names) and not args.type else (),
         excluded=excluded,
-        has_parent_rules=rules_above(folder) is not None,
+        is_in_repository=surroundings.is_in_repository,
+        has_parent_rules=surroundings.rules is not None,
     )
 
 

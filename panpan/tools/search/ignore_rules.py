@@ -43,29 +43,40 @@ class IgnoreRules:
         return False
 
 
-def rules_in(folder: str, above: IgnoreRules | None) -> IgnoreRules:
-    """Return the rules in `folder`, given those in the folder above; a repository inside another starts afresh."""
-    repository = f"{folder.rstrip('/')}/.git"
-    is_top = Path(repository).exists()
-    # The repository's own list is weaker than any .gitignore, so it comes first.
-    own = _rules_of(f"{repository}/info/exclude") if is_top else ()
-    return IgnoreRules(folder, (*own, *_rules_of(f"{folder.rstrip('/')}/.gitignore")), None if is_top else above)
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What holds for a folder because of where it lies."""
+
+    is_in_repository: bool
+    """Whether a git repository is around it. Rules end at its top, and at the tops of repositories inside; where there
+    is none, .gitignore files count all the same, and nothing ends them."""
+    rules: IgnoreRules | None
+    """Set by the folders above; None if they set none, or exclude the folder. One that is excluded and yet asked for by
+    name stands for itself."""
 
 
-def rules_above(folder: Path) -> IgnoreRules | None:
-    """Return the rules that the folders above `folder` set for it; None if they exclude it.
-
-    A folder that is excluded and yet asked for by name stands for itself, and its parents' rules are not for it.
-    """
-    chain = [folder]
-    while chain[-1].parent != chain[-1] and not Path(chain[-1], ".git").exists():
-        chain.append(chain[-1].parent)
+def surroundings_of(folder: Path) -> Surroundings:
+    """Return what holds for the absolute `folder`."""
+    chain = [folder, *folder.parents]
+    top = next((index for index, place in enumerate(chain) if Path(place, ".git").exists()), None)
+    if top is not None:
+        chain = chain[: top + 1]
     rules: IgnoreRules | None = None
     for parent, child in zip(chain[:0:-1], chain[-2::-1], strict=True):
-        rules = rules_in(str(parent), rules)
+        rules = rules_in(str(parent), rules, is_in_repository=top is not None)
         if rules.is_ignored(str(child), is_folder=True):
-            return None
-    return rules
+            return Surroundings(top is not None, None)
+    return Surroundings(top is not None, rules)
+
+
+def rules_in(folder: str, above: IgnoreRules | None, *, is_in_repository: bool) -> IgnoreRules:
+    """Return the rules in `folder`, given those in the folder above it."""
+    place = folder.rstrip("/")
+    own = _rules_of(f"{place}/.gitignore")
+    if not (is_in_repository and Path(place, ".git").exists()):
+        return IgnoreRules(folder, own, above)
+    # The repository's own list is weaker than any .gitignore, so it comes first.
+    return IgnoreRules(folder, (*_rules_of(f"{place}/.git/info/exclude"), *own), None)
 
 
 def _rules_of(file: str) -> tuple[_Rule, ...]:

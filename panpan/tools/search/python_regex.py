@@ -5,6 +5,7 @@ else finds the wrong lines.
 """
 
 import re
+import warnings
 
 from panpan.errors import ToolError
 
@@ -39,8 +40,10 @@ def compile_pattern(pattern: str, *, ignore_case: bool, is_multiline: bool) -> r
     """
     flags = re.MULTILINE | (re.IGNORECASE if ignore_case else 0) | (re.DOTALL if is_multiline else 0)
     try:
-        return re.compile(_Translation(pattern).run(), flags)
-    except (re.error, OverflowError, RecursionError) as exc:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # of what a pattern may mean one day
+            return re.compile(_Translation(pattern).run(), flags)
+    except (re.error, OverflowError, RecursionError, Warning) as exc:
         raise ToolError(str(exc)) from exc
 
 

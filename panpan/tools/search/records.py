@@ -56,7 +56,7 @@ def _grouped(stdout: bytes) -> list[tuple[bytes, list[bytes]]]:
         if path != current:
             current = path
             groups.append((path[2:], []))
-        groups[-1][1].append(rest)
+        groups[-1][1].append(rest.removesuffix(b"\r"))  # every line ends so under --crlf
     return groups
 
 

@@ -38,6 +38,8 @@ class SearchRequest:
     """A file's name must match one of these, where there are any; not used together with `file_type`."""
     excluded: tuple[str, ...] = ()
     """Globs of files and folders to leave out."""
+    is_in_repository: bool = True
+    """Whether a git repository is around the folder; see `ignore_rules.py`."""
     has_parent_rules: bool = True
     """Whether the .gitignore files above the folder count."""
     is_sorted: bool = False
@@ -66,8 +68,10 @@ class SearchRequest:
 
     def _selection_arguments(self) -> list[str]:
         """Say which files count. A glob that includes beats .gitignore and a type does not, so names come as a type."""
-        arguments = ["--hidden", "--no-require-git", "--no-ignore-global", "--no-ignore-dot"]
+        arguments = ["--hidden", "--no-ignore-global", "--no-ignore-dot"]
         arguments += [f"--glob=!{name}" for name in (*HIDDEN_FOLDERS, *self.excluded)]
+        if not self.is_in_repository:
+            arguments.append("--no-require-git")
         if not self.has_parent_rules:
             arguments.append("--no-ignore-parent")
         if self.file_type is not None:

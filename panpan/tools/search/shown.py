@@ -24,7 +24,6 @@ def plain_name(name: str) -> str:
 
 def cut_line(text: str) -> str:
     """Return a line of a file, shortened where it is very long."""
-    text = text.removesuffix("\r")
     return text if len(text) <= MAX_LINE_CHARS else f"{text[:MAX_LINE_CHARS]} [line cut]"
 
 

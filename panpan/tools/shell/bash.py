@@ -99,12 +99,9 @@ def _require_runnable(command: str) -> None:
     """Refuse what no shell could be given.
 
     Raises:
-        ToolError: The command holds a NUL or half a character, or is too long.
+        ToolError: The command holds a NUL, or is too long.
     """
-    try:
-        size = len(command.encode())
-    except UnicodeEncodeError as exc:
-        raise ToolError("the command holds half of a surrogate pair; write the character itself") from exc
+    size = len(command.encode())
     if "\0" in command:
         raise ToolError("the command holds a NUL character, which no shell can take; leave it out")
     if size > MAX_COMMAND_BYTES:

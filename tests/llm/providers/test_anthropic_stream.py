@@ -5,13 +5,24 @@ import anyio
 import pytest
 
 from panpan.errors import ContextOverflowError, ProviderError, RateLimitError, RetryableError, StreamError
-from panpan.llm.providers.anthropic import AnthropicProvider
+from panpan.llm.providers.anthropic import AnthropicProvider, AnthropicReply
+from panpan.llm.reply import ReplyBuilder
+from panpan.llm.sse import SseParser
+from panpan.llm.transport import Transport
 from panpan.types.content import RedactedThinkingBlock, TextBlock, ThinkingBlock, ToolUseBlock
-from panpan.types.events import BlockFinished, BlockStarted, ReplyStarted, TextDelta, ThinkingDelta, ToolInputDelta
+from panpan.types.events import (
+    BlockFinished,
+    BlockStarted,
+    ReplyStarted,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolInputDelta,
+)
 from panpan.types.llm import ModelRequest
 from panpan.types.messages import AssistantMessage, Usage, UserMessage
 from tests.llm.loopback import Answer, serving
-from tests.llm.wire import HELLO, OPTIONS, ask, collect
+from tests.llm.wire import HELLO, OPTIONS, ask
 from tests.llm.wire import anthropic_event as event
 
 START = event(
@@ -50,16 +61,40 @@ def end(reason: str | None, **usage: int | None) -> list[bytes]:
     return [event("message_delta", delta={"stop_reason": reason, "stop_sequence": None}, usage=usage), STOP]
 
 
-async def asked(*events: bytes, request: ModelRequest = HELLO, **answer: Any) -> AssistantMessage:
+def unopened() -> None:
+    raise AssertionError("nothing is sent")
+
+
+def events_of(*reads: bytes, taken_ids: frozenset[str] = frozenset()) -> list[StreamEvent]:
+    """Return the events of a reply that comes in these reads, without a server."""
+    reply = AnthropicReply(
+        ReplyBuilder(model="asked", taken_ids=taken_ids), Transport(provider="vendor", open_client=unopened)
+    )
+    parser = SseParser()
+    events: list[StreamEvent] = []
+    for read in reads:
+        reply.read(parser.feed(read))
+        events += reply.builder.take()
+    assert reply.is_whole
+    return events
+
+
+def message_of(*events: bytes, **options: Any) -> AssistantMessage:
+    message = events_of(b"".join(events), **options)[-1]
+    assert isinstance(message, AssistantMessage)
+    return message
+
+
+async def asked(*events: bytes, **answer: Any) -> AssistantMessage:
     async with serving(Answer([b"".join(events)], **answer)) as server:
-        provider = AnthropicProvider(api_key="k", base_url=server.url)
+        provider = AnthropicProvider(api_key="k", base_url=server.url, name="vendor")
         try:
-            return await ask(provider, request)
+            return await ask(provider)
         finally:
             await provider.aclose()
 
 
-async def test_a_reply_with_every_kind_of_block_is_told_in_order() -> None:
+def test_a_reply_with_every_kind_of_block_is_told_in_order() -> None:
     # given the kinds of events of https://platform.claude.com/docs/en/build-with-claude/streaming
     stream = [
         START,
@@ -78,10 +113,7 @@ async def test_a_reply_with_every_kind_of_block_is_told_in_order() -> None:
     ]
 
     # when all of it comes in one read
-    async with serving(Answer([b"".join(stream)])) as server:
-        provider = AnthropicProvider(api_key="k", base_url=server.url)
-        *events, message = await collect(provider)
-        await provider.aclose()
+    *events, message = events_of(b"".join(stream))
 
     # then
     thinking = ThinkingBlock(thinking="Let me see.", signature="c2ln")
@@ -104,18 +136,16 @@ async def test_a_reply_with_every_kind_of_block_is_told_in_order() -> None:
     assert isinstance(message, AssistantMessage)
     assert message.content == (thinking, RedactedThinkingBlock(data="ZW5j"), TextBlock(text="Grüße"), use)
     assert message.usage == Usage(input_tokens=9, output_tokens=89, cache_read_input_tokens=4)
-    assert (message.model, message.stop_reason) == ("claude-sonnet-4-5", "tool_use")
+    assert (message.model, message.stop_reason) == ("asked", "tool_use")
 
 
 @pytest.mark.parametrize("size", [1, 3, 50])
-async def test_the_reply_does_not_depend_on_how_its_bytes_are_cut(size: int) -> None:
+def test_the_reply_does_not_depend_on_how_its_bytes_are_cut(size: int) -> None:
     data = b"".join([START, *text(0, "Grüße 🎈"), *call(1, '{"a":', ' "é"}'), *end("tool_use", output_tokens=1)])
     chunks = [data[i : i + size] for i in range(0, len(data), size)]
-    async with serving(Answer(chunks)) as server:
-        provider = AnthropicProvider(api_key="k", base_url=server.url)
-        message = await ask(provider)
-        await provider.aclose()
+    message = events_of(*chunks)[-1]
 
+    assert isinstance(message, AssistantMessage)
     assert (message.text, message.tool_uses[0].input) == ("Grüße 🎈", {"a": "é"})
 
 
@@ -129,13 +159,14 @@ async def test_the_reply_does_not_depend_on_how_its_bytes_are_cut(size: int) -> 
         (None, "unknown"),
     ],
 )
-async def test_every_stop_reason_is_taken_over(wire: str | None, ours: str) -> None:
-    assert (await asked(START, *text(0, "x"), *end(wire))).stop_reason == ours
+def test_every_stop_reason_is_taken_over(wire: str | None, ours: str) -> None:
+    assert (message_of(START, *text(0, "x"), *end(wire))).stop_reason == ours
 
 
-async def test_what_is_not_known_is_passed_over() -> None:
-    message = await asked(
+def test_what_is_not_known_is_passed_over() -> None:
+    message = message_of(
         START,
+        b": comment\n\ndata:\n\n",
         event("brand_new_event", data={"a": 1}),
         *block(0, {"type": "server_tool_use", "id": "s"}, {"type": "input_json_delta", "partial_json": '{"q":'}),
         *block(1, {"type": "text", "text": ""}, {"type": "citations_delta", "citation": {}}, {"type": "new_delta"}),
@@ -146,20 +177,20 @@ async def test_what_is_not_known_is_passed_over() -> None:
     assert [item for item in message.content if isinstance(item, TextBlock) and item.text] == [TextBlock(text="kept")]
 
 
-async def test_usage_is_the_largest_that_was_said() -> None:
-    message = await asked(START, *end("end_turn", input_tokens=0, output_tokens=7, cache_creation_input_tokens=2))
-    silent = await asked(START, *end("end_turn", input_tokens=None))
+def test_usage_is_the_largest_that_was_said() -> None:
+    message = message_of(START, *end("end_turn", input_tokens=0, output_tokens=7, cache_creation_input_tokens=2))
+    silent = message_of(START, *end("end_turn", input_tokens=None))
 
     counts = {"input_tokens": 9, "cache_read_input_tokens": 4}
     assert message.usage == Usage(**counts, output_tokens=7, cache_creation_input_tokens=2)
     assert silent.usage == Usage(**counts, output_tokens=1)
 
 
-async def test_arguments_that_did_not_arrive_whole_never_run() -> None:
-    cut = await asked(START, *call(0, '{"path": "a'), *end("max_tokens"))
-    nothing = await asked(START, *call(0), *end("max_tokens"))
-    broken = await asked(START, *call(0, '{"path": "a'), *end("tool_use"))
-    without = await asked(START, *call(0, ""), *end("tool_use"))
+def test_arguments_that_did_not_arrive_whole_never_run() -> None:
+    cut = message_of(START, *call(0, '{"path": "a'), *end("max_tokens"))
+    nothing = message_of(START, *call(0), *end("max_tokens"))
+    broken = message_of(START, *call(0, '{"path": "a'), *end("tool_use"))
+    without = message_of(START, *call(0, ""), *end("tool_use"))
 
     assert "cut off by the output limit" in str(cut.tool_uses[0].input_error)
     assert "cut off by the output limit" in str(nothing.tool_uses[0].input_error)
@@ -167,16 +198,14 @@ async def test_arguments_that_did_not_arrive_whole_never_run() -> None:
     assert (without.tool_uses[0].input, without.tool_uses[0].input_error) == ({}, None)
 
 
-async def test_ids_that_are_taken_are_changed() -> None:
-    request = ModelRequest("", (), [UserMessage.of("hi")], tool_use_ids={"toolu_1"})
-
-    message = await asked(START, *call(0, "{}"), *call(1, "{}"), *end("tool_use"), request=request)
+def test_ids_that_are_taken_are_changed() -> None:
+    message = message_of(START, *call(0, "{}"), *call(1, "{}"), *end("tool_use"), taken_ids=frozenset({"toolu_1"}))
 
     assert [use.id for use in message.tool_uses] == ["toolu_1-2", "toolu_1-3"]
     assert [use.input_error is None for use in message.tool_uses] == [True, False]
 
 
-async def test_servers_that_leave_out_parts_are_understood() -> None:
+def test_servers_that_leave_out_parts_are_understood() -> None:
     # no name lines, no message_start, arguments in the start of the block, no content_block_stop
     given = {"type": "tool_use", "id": "t", "name": "Read", "input": {"a": 1}}
     parts = [
@@ -185,7 +214,7 @@ async def test_servers_that_leave_out_parts_are_understood() -> None:
         *end("tool_use"),
     ]
 
-    message = await asked(*(b"data" + part.partition(b"\ndata")[2] for part in parts))
+    message = message_of(*(b"data" + part.partition(b"\ndata")[2] for part in parts))
 
     assert (message.text, message.tool_uses[0].input) == ("Hi", {"a": 1})
 
@@ -199,11 +228,9 @@ async def test_servers_that_leave_out_parts_are_understood() -> None:
         ({"type": "invalid_request_error", "message": "bad"}, ProviderError),
     ],
 )
-async def test_an_error_in_mid_stream_is_raised_by_its_type(
-    error: dict[str, str], expected: type[ProviderError]
-) -> None:
+def test_an_error_in_mid_stream_is_raised_by_its_type(error: dict[str, str], expected: type[ProviderError]) -> None:
     with pytest.raises(ProviderError) as caught:
-        await asked(START, *text(0, "x"), event("error", error=error, request_id="req_7"))
+        message_of(START, *text(0, "x"), event("error", error=error, request_id="req_7"))
 
     assert type(caught.value) is expected
     assert caught.value.request_id == "req_7"
@@ -212,8 +239,8 @@ async def test_an_error_in_mid_stream_is_raised_by_its_type(
 @pytest.mark.parametrize("is_cut", [True, False])
 async def test_a_stream_that_ends_before_message_stop_is_an_error(is_cut: bool) -> None:
     events = [START, *text(0, "x"), *call(1, "{}"), *end("tool_use")]
-    for count in range(len(events) - 1):
-        with pytest.raises(StreamError, match="anthropic"):
+    for count in (0, 1, 3, len(events) - 1):
+        with pytest.raises(StreamError, match="vendor"):
             await asked(*events[:count], is_cut=is_cut)
 
 
@@ -222,9 +249,9 @@ async def test_a_reply_that_is_whole_survives_a_cut_behind_it() -> None:
 
 
 @pytest.mark.parametrize("data", [b"data: {no json}\n\n", b"data: [1]\n\n", b'data: "text"\n\n'])
-async def test_an_event_that_is_no_object_is_a_stream_error(data: bytes) -> None:
+def test_an_event_that_is_no_object_is_a_stream_error(data: bytes) -> None:
     with pytest.raises(StreamError, match="no JSON object"):
-        await asked(START, data, *end("end_turn"))
+        message_of(START, data, *end("end_turn"))
 
 
 async def test_a_reply_that_comes_as_one_document_is_understood() -> None:
@@ -263,6 +290,20 @@ async def test_tokens_are_counted_by_the_server() -> None:
         await provider.aclose()
 
     assert (count, server.requests[0].path) == (2095, "/v1/messages/count_tokens")
+
+
+async def test_a_server_that_cannot_count_says_nothing() -> None:
+    async with serving(Answer([b"{}"], status=404, headers={"content-type": "application/json"})) as server:
+        provider = AnthropicProvider(api_key="k", base_url=server.url)
+        assert await provider.count_tokens(HELLO, OPTIONS) is None
+        await provider.aclose()
+
+
+def test_a_piece_of_a_block_that_is_not_open_is_a_stream_error() -> None:
+    stray = event("content_block_delta", index=3, delta={"type": "text_delta", "text": "x"})
+
+    with pytest.raises(StreamError, match="not open"):
+        message_of(START, text(0, "x")[0], stray, *end("end_turn"))
 
 
 async def test_nothing_to_say_is_refused_before_it_is_sent() -> None:

@@ -71,6 +71,11 @@ def test_every_command_that_a_line_may_run_is_among_its_parts(command: str) -> N
     assert ("rm", "-rf", "x") in {part.words for part in command_parts(command)}
 
 
+@pytest.mark.parametrize("command", ["rm2>out x", "rm2>&1 x", "a;2>&1 rm2 x", "2>out rm2 x"])
+def test_a_digit_of_a_name_is_not_taken_for_one_of_a_redirect(command: str) -> None:
+    assert ("rm2", "x") in {part.words for part in command_parts(command)}
+
+
 def test_a_subcommand_is_found_behind_the_options_of_its_program() -> None:
     parts = {part.words for part in command_parts("git -C folder push origin")}
 
@@ -91,6 +96,12 @@ def test_arguments_that_are_only_known_later_are_marked(command: str) -> None:
 
 def test_a_line_with_too_many_parts_counts_as_unknown() -> None:
     assert any(part.is_program_unknown for part in command_parts("sudo " + "a " * 5_000))
+
+
+@pytest.mark.parametrize("command", ["1" * 100_000, "a" + ";" * 100_000, "'" * 100_001, "echo " + "x " * 50_000])
+def test_a_long_line_takes_no_longer_than_its_length(command: str) -> None:
+    assert command_parts(command) is not None
+    assert simple_commands(f"{command} $") is None
 
 
 @given(st.lists(st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=1), min_size=1, max_size=5))

@@ -282,11 +282,11 @@ async def test_the_result_shows_the_changed_lines_to_the_model_and_a_diff_to_peo
 
 
 async def test_the_result_of_a_huge_change_is_short(workspace):
-    workspace.put_seen("f.txt", "x y\n" * 200_000)
+    workspace.put_seen("f.txt", "x y\n" * 20_000)
     output = await edit(workspace, "f.txt", "x", "z", replace_all=True)
     assert len(output.content) < 2_000
     assert len(output.display.files[0].diff) < 20_000
-    assert (output.display.files[0].added, output.display.files[0].removed) == (200_000, 200_000)
+    assert (output.display.files[0].added, output.display.files[0].removed) == (20_000, 20_000)
 
 
 class TestNotFound:
@@ -325,6 +325,14 @@ class TestNotFound:
 
     async def test_carriage_returns_in_the_old_text_are_recognised(self, workspace):
         assert "line breaks" in await self.missing(workspace, "a\nb\n", "a\r\nb")
+
+    async def test_a_missing_final_line_break_is_named(self, workspace):
+        assert "without the line break at its end" in await self.missing(workspace, "a\nb", "b\n")
+
+    async def test_a_text_that_begins_within_a_line_is_compared_from_there(self, workspace):
+        text = await self.missing(workspace, "x = foo(1,\n\t2)\n", "foo(1,\n  2)")
+        assert "     1\t" not in text
+        assert "     2\tfile: →2)" in text
 
     async def test_nothing_like_it_is_said(self, workspace):
         assert "nothing in the file is like it" in await self.missing(workspace, "alpha\n", "ZZZZZZZZZ 12345")

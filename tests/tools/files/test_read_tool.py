@@ -376,6 +376,13 @@ class TestNotebooks:
         assert "last" in text.text
         assert len(text.text) < 3_000
 
+    async def test_a_cell_with_many_outputs_is_bounded(self, workspace):
+        output = {"output_type": "stream", "text": "x" * 1_900}
+        workspace.put("f.ipynb", notebook(*[{"cell_type": "code", "source": "s", "outputs": [output] * 100}] * 5))
+        (text,) = (await read(workspace, "f.ipynb")).content
+        assert len(text.text) <= 60_000
+        assert "go on with offset=2" in text.text
+
     async def test_cells_are_paged(self, workspace):
         workspace.put("f.ipynb", notebook(*({"cell_type": "raw", "source": f"s{number}"} for number in range(9))))
         (text,) = (await read(workspace, "f.ipynb", offset=3, limit=2)).content

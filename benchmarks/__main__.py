@@ -1,0 +1,54 @@
+"""Runs the benchmarks: all of them, or those that are named.
+
+python -m benchmarks [--json] [--runs N] [NAME…]
+"""
+
+import argparse
+import json
+import sys
+from importlib import import_module
+
+from benchmarks.table import show
+
+NAMES = (
+    "start_version",
+    "first_request",
+    "last_reply",
+    "rounds",
+    "deltas",
+    "parallel_tools",
+    "memory",
+    "search",
+    "request_size",
+)
+
+
+def main() -> int:
+    """Print the figures; exit 0 whether or not the targets are met, for a busy machine misses some."""
+    options = _options()
+    results = {}
+    for name in options.names or NAMES:
+        benchmark = import_module(f"benchmarks.{name}")
+        figures = list(benchmark.measure(options.runs))
+        results[name] = [figure.as_json() for figure in figures]
+        if not options.json:
+            print(show(benchmark.TITLE, figures), end="\n\n", flush=True)
+    if options.json:
+        print(json.dumps(results, indent=1))
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure panpan.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one or more of: {', '.join(NAMES)}")
+    parser.add_argument("--runs", type=int, default=5, help="runs of each measurement (default: 5)")
+    parser.add_argument("--json", action="store_true", help="print JSON with every value")
+    options = parser.parse_args()
+    for name in options.names:
+        if name not in NAMES:
+            parser.error(f"there is no benchmark {name}; there are {', '.join(NAMES)}")
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())

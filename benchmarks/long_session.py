@@ -1,0 +1,138 @@
+"""The worker of the memory benchmark: a session of 5,000 rounds with a scripted model; prints what it cost as JSON.
+
+Session, loop, executor, hooks' places and log are the real ones; the model and the tool are the smallest there can be,
+so that what grows is panpan.
+"""
+
+import json
+import os
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import process_time
+
+import anyio
+from pydantic import BaseModel
+
+from panpan.core.conversation import Conversation
+from panpan.services.permissions.askers import NobodyToAsk
+from panpan.services.sessions.log import SessionLog
+from panpan.services.sessions.session import Session, SessionInfo, SessionParts
+from panpan.system.output_store import OutputStore
+from panpan.system.paths import PathResolver
+from panpan.tools.seen_files import SeenFiles
+from panpan.tools.tool import Tool, ToolContext
+from panpan.types.content import TextBlock, ToolUseBlock
+from panpan.types.events import BlockFinished, BlockStarted, ModelEvent, ReplyStarted, RoundEnded, TextDelta
+from panpan.types.llm import ModelRequest
+from panpan.types.messages import AssistantMessage
+from panpan.types.tool import Output, ToolYield
+
+ROUNDS = 5_000
+EARLY = 500
+"""The round after which everything that is made once has been made."""
+
+
+class LookInput(BaseModel):
+    """What is looked at."""
+
+    number: int
+
+
+class LookTool(Tool[LookInput]):
+    """Answers at once."""
+
+    name = "Look"
+    input_model = LookInput
+    tool_class = "read"
+
+    def is_read_only(self, args: LookInput) -> bool:
+        return True
+
+    def title(self, args: LookInput) -> str:
+        return str(args.number)
+
+    async def run(self, args: LookInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        yield Output(f"seen {args.number} " + "x" * 200)
+
+
+class ScriptedModel:
+    """Asks to look, again and again, and then is done."""
+
+    def __init__(self) -> None:
+        self._round = 0
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """Yield one reply."""
+        self._round += 1
+        yield ReplyStarted("msg", "scripted")
+        yield BlockStarted(0, "text")
+        for _ in range(10):
+            yield TextDelta(0, "some words ")
+        text = TextBlock(text="some words " * 10)
+        yield BlockFinished(0, text)
+        if self._round >= ROUNDS:
+            yield AssistantMessage(content=(text,), model="scripted", stop_reason="end_turn")
+            return
+        use = ToolUseBlock(id=f"toolu_{self._round}", name="Look", input={"number": self._round})
+        yield BlockStarted(1, "tool_use", use.id, use.name)
+        yield BlockFinished(1, use)
+        yield AssistantMessage(content=(text, use), model="scripted", stop_reason="tool_use")
+
+
+def _session(root: Path) -> Session:
+    info = SessionInfo("s1", root, "scripted", "scripted", "none", "default", ["Look"])
+    return Session(
+        SessionParts(
+            info=info,
+            conversation=Conversation(),
+            log=SessionLog(root / "log.jsonl", session_id="s1", cwd=root),
+            llm=ScriptedModel(),
+            tools={"Look": LookTool()},
+            tool_context=ToolContext("", PathResolver(root), SeenFiles(), OutputStore(root)),
+            hooks=(),
+            ask=NobodyToAsk(),
+            max_rounds=ROUNDS + 1,
+        )
+    )
+
+
+async def _run(root: Path) -> dict[str, float]:
+    """Run the turn and return what it cost, early and late."""
+    cpu_s = {0: process_time()}
+    rss_mb = {}
+    async with _session(root) as session, aclosing(session.submit("go")) as events:
+        async for event in events:
+            if isinstance(event, RoundEnded) and event.number in (EARLY, ROUNDS - EARLY, ROUNDS):
+                cpu_s[event.number] = process_time()
+                rss_mb[event.number] = _rss_mb()
+    return {
+        "early_mb": rss_mb[EARLY],
+        "late_mb": rss_mb[ROUNDS],
+        "growth_kb": (rss_mb[ROUNDS] - rss_mb[EARLY]) * 1024 / (ROUNDS - EARLY),
+        "cost_ratio": (cpu_s[ROUNDS] - cpu_s[ROUNDS - EARLY]) / (cpu_s[EARLY] - cpu_s[0]),
+    }
+
+
+def _rss_mb() -> float:
+    """Return the memory that the process holds now; where the kernel does not say, the most that it has held."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        import resource
+
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most / (1024 if sys.platform == "linux" else 1024 * 1024)
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1024 / 1024
+
+
+def main() -> None:
+    """Print the figures as JSON."""
+    with TemporaryDirectory(prefix="panpan-bench-") as name:
+        print(json.dumps(anyio.run(_run, Path(name).resolve())))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""Eight read-only tools that sleep for half a second, in one message."""
+
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+import anyio
+from pydantic import BaseModel
+
+from benchmarks.figure import Figure
+from panpan.core.tool_executor import ToolExecutor
+from panpan.services.permissions.askers import NobodyToAsk
+from panpan.system.output_store import OutputStore
+from panpan.system.paths import PathResolver
+from panpan.tools.seen_files import SeenFiles
+from panpan.tools.tool import Tool, ToolContext
+from panpan.types.content import ToolUseBlock
+from panpan.types.messages import ToolResultMessage
+from panpan.types.tool import Output, ToolYield
+
+TITLE = "eight half-second tools in one message"
+
+CALLS = 8
+SLEEP_S = 0.5
+
+
+class NoInput(BaseModel):
+    """Nothing to say."""
+
+
+class SleepTool(Tool[NoInput]):
+    """Sleeps."""
+
+    name = "Sleep"
+    input_model = NoInput
+    tool_class = "read"
+
+    def is_read_only(self, args: NoInput) -> bool:
+        return True
+
+    def title(self, args: NoInput) -> str:
+        return ""
+
+    async def run(self, args: NoInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        await anyio.sleep(SLEEP_S)
+        yield Output("slept")
+
+
+def measure(runs: int) -> Iterator[Figure]:
+    """Yield the figures of this benchmark."""
+    with TemporaryDirectory(prefix="panpan-bench-") as name:
+        times = [anyio.run(_one_message, Path(name).resolve()) for _ in range(runs)]
+    yield Figure("wall time", "s", times, at_most=0.6)
+
+
+async def _one_message(root: Path) -> float:
+    """Return how long the eight calls took."""
+    context = ToolContext("", PathResolver(root), SeenFiles(), OutputStore(root))
+    uses = [ToolUseBlock(id=f"toolu_{number}", name="Sleep", input={}) for number in range(CALLS)]
+    results = 0
+    async with ToolExecutor({"Sleep": SleepTool()}, context, ask=NobodyToAsk()) as executor:
+        started_at = perf_counter()
+        async with aclosing(executor.run(uses)) as events:
+            async for event in events:
+                results += isinstance(event, ToolResultMessage) and not event.result.is_error
+        took_s = perf_counter() - started_at
+    assert results == CALLS
+    return took_s

@@ -1,0 +1,102 @@
+"""Client time for a round: from the end of one reply to the next request, while the history grows.
+
+A round reads a file of 4 KB. Turning the history into bytes is in the time from reply to request; it is measured once
+more by itself, in this process, on a history of the same length, and shown apart.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import pairwise
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+from benchmarks.command import Bench, bench
+from benchmarks.figure import Figure
+from benchmarks.model_server import serving
+from panpan.llm.prefix import Prefix
+from panpan.llm.providers import anthropic_request as wire
+from panpan.llm.wire_history import WireHistory
+from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
+from panpan.types.llm import ModelOptions, ModelRequest
+from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
+
+TITLE = "client time for a round"
+
+SHORT, LONG = 60, 1_000
+_FILES = 50
+_FILE_BYTES = 4_000
+_WINDOW = 20  # rounds around a place, of which the median is taken
+
+
+def measure(runs: int) -> Iterator[Figure]:
+    """Yield the figures of this benchmark."""
+    serialising = [_serialising_ms(LONG) for _ in range(runs)]
+    with bench() as place:
+        _fill(place)
+        short = [_client_ms(place, SHORT) for _ in range(runs)]
+        long = [_client_ms(place, LONG) for _ in range(runs)]
+    yield Figure(f"median of {SHORT} rounds", "ms", [median(times) for times in short], at_most=8)
+    for name, pick in (("round 1", _first), (f"round {SHORT}", _at_60), (f"round {LONG:,}", _last)):
+        yield Figure(f"{name}, of {LONG:,}", "ms", [pick(times) for times in long])
+        yield Figure(f"{name}, serialising", "ms", [pick(times) for times in serialising])
+    ratios = [
+        (_last(times) - _last(apart)) / (_first(times) - _first(apart))
+        for times, apart in zip(long, serialising, strict=True)
+    ]
+    yield Figure(f"round {LONG:,} / round 1, without serialising", "x", ratios, at_most=3)
+
+
+def _first(times: Sequence[float]) -> float:
+    return median(times[:_WINDOW])
+
+
+def _at_60(times: Sequence[float]) -> float:
+    return median(times[SHORT - _WINDOW // 2 : SHORT + _WINDOW // 2])
+
+
+def _last(times: Sequence[float]) -> float:
+    return median(times[-_WINDOW:])
+
+
+def _fill(place: Bench) -> None:
+    for number in range(_FILES):
+        (place.workspace / f"file_{number}.txt").write_text(("a line of a file that is read\n" * 200)[:_FILE_BYTES])
+
+
+def _client_ms(place: Bench, rounds: int) -> list[float]:
+    """Return the milliseconds between each reply and the next request, in one session of the real command."""
+    reads = [
+        {"blocks": [{"type": "tool_use", "name": "Read", "input": {"file_path": f"file_{number % _FILES}.txt"}}]}
+        for number in range(rounds)
+    ]
+    script = {"replies": [{**reply, "writes": "bulk"} for reply in reads] + [{"text": "Done."}]}
+    with serving(script) as server:
+        place.ask(server.url, "--max-turns", str(rounds + 1))
+        requests = server.requests(rounds + 1)
+    return [(after["began_at"] - before["finished_at"]) * 1000 for before, after in pairwise(requests)]
+
+
+def _serialising_ms(rounds: int) -> list[float]:
+    """Return the milliseconds that it takes to turn the history into a request's body, for each round."""
+    prefix = Prefix(
+        encode_head=wire.encode_head,
+        new_history=lambda model: WireHistory(partial(wire.encode_reply, model=model), wire.encode_user_side),
+    )
+    options = ModelOptions("scripted-model", 1000)
+    messages: list[Message] = [UserMessage(content=(TextBlock(text="hello"),))]
+    times = []
+    for number in range(rounds):
+        messages += _round(number)
+        started_at = perf_counter()
+        head, groups = prefix.of(ModelRequest("", (), messages), options, is_stream=True)
+        wire.join_body(head, groups)
+        times.append((perf_counter() - started_at) * 1000)
+    return times
+
+
+def _round(number: int) -> tuple[Any, ...]:
+    use = ToolUseBlock(id=f"toolu_{number}", name="Read", input={"file_path": "file.txt"})
+    result = ToolResultBlock(tool_use_id=use.id, content=(TextBlock(text="x" * _FILE_BYTES),))
+    reply = AssistantMessage(content=(use,), model="scripted-model", stop_reason="tool_use")
+    return reply, ToolResultMessage(result=result)

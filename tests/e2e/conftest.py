@@ -1,0 +1,126 @@
+"""Drives the installed command: its own home and workspace for each test, and a scripted model over loopback."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.model_server import ModelServer
+
+COMMAND = Path(sys.executable).with_name("panpan")
+KEY = "sk-ant-test-0123456789abcdef"
+
+
+@dataclass
+class Done:
+    """What a run printed, and how it ended."""
+
+    stdout: str
+    stderr: str
+    code: int
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """The JSON lines of standard output; every line must be one."""
+        return [json.loads(line) for line in self.stdout.splitlines()]
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """The result object, which is the last line."""
+        last = self.lines[-1]
+        assert last["type"] == "result"
+        return last
+
+
+@dataclass
+class Panpan:
+    """The command, in a place of its own."""
+
+    workspace: Path
+    home: Path
+    env: dict[str, str] = field(default_factory=dict)
+    _running: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def use(self, server: ModelServer, *, dialect: str = "anthropic") -> None:
+        """Point it at a model server."""
+        if dialect == "anthropic":
+            self.env |= {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": server.url}
+        else:
+            self.env |= {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.openai_url, "PANPAN_MODEL": "openai/gpt-test"}
+
+    def start(self, *args: str, stdin: int | None = subprocess.PIPE, **options: Any) -> subprocess.Popen[bytes]:
+        """Start it and leave it running."""
+        process = subprocess.Popen(
+            [COMMAND, *args],
+            cwd=self.workspace,
+            env=self._environment(),
+            stdin=stdin,
+            stdout=options.pop("stdout", subprocess.PIPE),
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            **options,
+        )
+        self._running.append(process)
+        return process
+
+    def run(self, *args: str, stdin: str | bytes = b"", timeout_s: float = 60) -> Done:
+        """Run it to its end."""
+        process = self.start(*args)
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        return finished(process, data, timeout_s)
+
+    def stop_all(self) -> None:
+        for process in self._running:
+            if process.poll() is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+
+    def session_files(self) -> list[Path]:
+        return sorted(self.home.glob("projects/*/sessions/*.jsonl"))
+
+    def records(self) -> list[dict[str, Any]]:
+        """The records of the only session."""
+        (path,) = self.session_files()
+        return [json.loads(line) for line in path.read_text().splitlines()]
+
+    def _environment(self) -> Mapping[str, str]:
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if name in ("PATH", "LANG", "TMPDIR", "COVERAGE_PROCESS_START")
+        }
+        return kept | {"HOME": str(self.home.parent), "PANPAN_HOME": str(self.home), "NO_PROXY": "*"} | self.env
+
+
+def finished(process: subprocess.Popen[bytes], stdin: bytes | None = None, timeout_s: float = 60) -> Done:
+    """Wait for the end of a run."""
+    stdout, stderr = process.communicate(stdin, timeout=timeout_s)
+    return Done((stdout or b"").decode(), stderr.decode(), process.returncode)
+
+
+def wait_until(condition: Any, *, timeout_s: float = 20) -> None:
+    """Wait for something that another process does."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def panpan(tmp_path: Path) -> Iterator[Panpan]:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    command = Panpan(workspace, tmp_path / "user" / ".panpan")
+    command.home.parent.mkdir()
+    yield command
+    command.stop_all()

@@ -1,0 +1,223 @@
+"""What programs read: shapes, the last line, and the exit code."""
+
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import Panpan
+from tests.model_server import HttpError, Reply, Text, Thinking, Tokens, ToolCall, call, calls, say, serving
+
+
+def test_text_is_the_answer_and_nothing_else(panpan: Panpan) -> None:
+    with serving([say("Hello,\nworld")]) as server:
+        panpan.use(server)
+        done = panpan.run(stdin="hi")
+
+    assert (done.stdout, done.stderr, done.code) == ("Hello,\nworld\n", "", 0)
+
+
+def test_json_is_the_result_object_alone(panpan: Panpan) -> None:
+    with serving([say("42", tokens=Tokens(input=100, output=7, cache_read=50, cache_write=20))]) as server:
+        panpan.use(server)
+        done = panpan.run("-p", "6*7", "-f", "json")
+
+    (result,) = done.lines
+    assert (
+        result
+        | {
+            "type": "result",
+            "subtype": "success",
+            "is_error": False,
+            "num_turns": 1,
+            "result": "42",
+            "stop_reason": "end_turn",
+            "permission_denials": [],
+            "usage": {
+                "input_tokens": 100,
+                "output_tokens": 7,
+                "cache_read_input_tokens": 50,
+                "cache_creation_input_tokens": 20,
+            },
+        }
+        == result
+    )
+    assert {"duration_ms", "duration_api_ms", "session_id", "total_cost_usd", "modelUsage", "uuid"} <= result.keys()
+    assert result["total_cost_usd"] > 0
+    assert [path.stem for path in panpan.session_files()] == [result["session_id"]]
+
+
+def test_stream_json_begins_with_init_and_ends_with_the_result(panpan: Panpan) -> None:
+    (panpan.workspace / "a.txt").write_text("a\n")
+    with serving([calls(ToolCall("Read", {"file_path": "a.txt"}), text="Let me see."), say("It says a.")]) as server:
+        panpan.use(server)
+        done = panpan.run("-p", "read a.txt", "-f", "stream-json")
+
+    kinds = [(line["type"], line.get("subtype")) for line in done.lines]
+    assert kinds == [
+        ("system", "init"),
+        ("system", "system_reminder"),
+        ("assistant", None),
+        ("user", None),
+        ("assistant", None),
+        ("result", "success"),
+    ]
+    init, _, asks, answers, _, _ = done.lines
+    assert {
+        "session_id",
+        "uuid",
+        "cwd",
+        "tools",
+        "mcp_servers",
+        "model",
+        "permissionMode",
+        "apiKeySource",
+    } <= init.keys()
+    assert init["cwd"] == str(panpan.workspace)
+    assert [block["type"] for block in asks["message"]["content"]] == ["text", "tool_use"]
+    (tool_result,) = answers["message"]["content"]
+    assert tool_result["tool_use_id"] == asks["message"]["content"][1]["id"]
+    assert {line["session_id"] for line in done.lines} == {init["session_id"]}
+    assert all(line["parent_tool_use_id"] is None for line in (asks, answers))
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "openai"])
+def test_partial_messages_are_events_of_the_messages_api(panpan: Panpan, dialect: str) -> None:
+    reply = Reply((Thinking("hm"), Text("Hello there, world"), ToolCall("LS", {})))
+    with serving([reply, say("done")]) as server:
+        panpan.use(server, dialect=dialect)
+        done = panpan.run("-p", "hi", "-f", "stream-json", "--include-partial-messages")
+
+    events = [line["event"] for line in done.lines if line["type"] == "stream_event"]
+    first = events[: [event["type"] for event in events].index("message_stop") + 1]
+    assert first[0]["type"] == "message_start"
+    assert first[0]["message"]["role"] == "assistant"
+    kinds = [event["content_block"]["type"] for event in first if event["type"] == "content_block_start"]
+    assert kinds == ["thinking", "text", "tool_use"]
+    text = "".join(e["delta"].get("text", "") for e in first if e["type"] == "content_block_delta")
+    assert text == "Hello there, world"
+    assert first[-2]["delta"]["stop_reason"] == "tool_use"
+
+
+def test_many_turns_over_one_process(panpan: Panpan) -> None:
+    def message(text: str) -> str:
+        return f'{{"type":"user","message":{{"role":"user","content":{text}}}}}\n'
+
+    with serving([say("one"), say("two")]) as server:
+        panpan.use(server)
+        done = panpan.run(
+            "--input-format",
+            "stream-json",
+            "--output-format",
+            "stream-json",
+            stdin=message('"first"') + message('[{"type":"text","text":"second"}]'),
+        )
+
+    assert [line["result"] for line in done.lines if line["type"] == "result"] == ["one", "two"]
+    assert sum(line["type"] == "system" and line["subtype"] == "init" for line in done.lines) == 1
+    assert [message["role"] for message in server.requests[1].messages] == ["user", "assistant", "user"]
+
+
+def test_a_line_of_input_that_is_no_message_is_named(panpan: Panpan) -> None:
+    with serving([say("one")]) as server:
+        panpan.use(server)
+        done = panpan.run(
+            "--input-format", "stream-json", "-f", "stream-json",
+            stdin='{"type":"user","message":{"role":"user","content":"hi"}}\nnot json\n',
+        )  # fmt: skip
+
+    assert done.code == 2
+    assert "line 2 of the input" in done.stderr
+    assert done.result["is_error"]
+
+
+ERRORS: list[tuple[str, list[Any], list[str], int, str]] = [
+    ("a refused request", [HttpError(400, "max_tokens: too large")], [], 1, "error_during_execution"),
+    ("a wrong key", [HttpError(401)], [], 1, "error_during_execution"),
+    ("too many rounds", [call("LS", {"path": "."}), call("LS", {}), say("x")], ["--max-turns", "2"], 3, "error_max_turns"),
+    ("a spent budget", [call("LS", {}, tokens=Tokens(input=10**6)), say("x")], ["--max-budget-usd", "0.01"], 4,
+     "error_max_budget_usd"),
+    ("an unknown price", [], ["--max-budget-usd", "1", "--model", "openai/unheard-of"], 4, "error_max_budget_usd"),
+    ("an unknown session", [], ["-r", "nope"], 2, "error_during_execution"),
+    ("a cassette that is not there", [], ["--model", "cassette:nope.toml"], 2, "error_during_execution"),
+    ("a folder that is not there", [], ["--cwd", "nope"], 2, "error_during_execution"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("script", "args", "code", "subtype"), [row[1:] for row in ERRORS], ids=[row[0] for row in ERRORS]
+)
+def test_every_error_ends_with_a_result_object_one_line_and_its_code(
+    panpan: Panpan, script: list[Any], args: list[str], code: int, subtype: str
+) -> None:
+    with serving(script) as server:
+        panpan.use(server)
+        panpan.env |= {"OPENAI_API_KEY": "sk-test-0123456789"}
+        done = panpan.run("-p", "go", "-f", "json", *args)
+
+    assert done.code == code, done.stderr
+    assert (done.result["is_error"], done.result["subtype"]) == (True, subtype)
+    assert done.stderr.startswith("panpan: ")
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+    assert done.result["errors"] == [done.stderr.removeprefix("panpan: ").rstrip("\n")]
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--no-such-flag"], "No such option"),
+        (["-f", "yaml"], "Invalid value"),
+        (["--max-turns", "0"], "--max-turns"),
+        (["-c", "-r", "x"], "exclude each other"),
+        (["--include-partial-messages", "-p", "x"], "goes with --output-format stream-json"),
+        (["--mcp-config", "x"], "No such option"),
+        (["frobnicate"], "No such command"),
+    ],
+)
+def test_wrong_usage_is_exit_two_and_says_what(panpan: Panpan, args: list[str], said: str) -> None:
+    done = panpan.run(*args)
+
+    assert done.code == 2
+    assert said in done.stderr
+    assert done.stdout == ""
+
+
+def test_no_prompt_is_said_so(panpan: Panpan) -> None:
+    panpan.env["ANTHROPIC_API_KEY"] = "sk-ant-test-0123456789"
+
+    done = panpan.run(stdin="")
+
+    assert done.code == 2
+    assert "there is no prompt" in done.stderr
+
+
+def test_no_key_says_what_to_set_and_how_to_see_the_demo(panpan: Panpan) -> None:
+    done = panpan.run("-p", "hi")
+
+    assert done.code == 2
+    assert "ANTHROPIC_API_KEY" in done.stderr
+    assert "panpan demo" in done.stderr
+    assert len(done.stderr.splitlines()) <= 4
+
+
+def test_a_misspelt_setting_names_file_and_line(panpan: Panpan) -> None:
+    panpan.home.mkdir()
+    (panpan.home / "settings.toml").write_text('# mine\nmodle = "smart"\n')
+
+    done = panpan.run("-p", "hi")
+
+    assert done.code == 2
+    assert f"{panpan.home / 'settings.toml'}:2" in done.stderr
+    assert "model" in done.stderr
+
+
+def test_the_key_is_nowhere_but_in_the_request(panpan: Panpan) -> None:
+    with serving([call("Bash", {"command": "env; cat /proc/self/environ"}), HttpError(400, "bad key {key}")]) as server:
+        panpan.use(server)
+        done = panpan.run("-p", "go", "-y", "-f", "stream-json", "--debug")
+
+    key = panpan.env["ANTHROPIC_API_KEY"]
+    kept = "".join(path.read_text() for path in panpan.home.rglob("*") if path.is_file())
+    assert server.requests[0].headers["x-api-key"] == key
+    assert key not in done.stdout + done.stderr + kept
+    assert key not in server.requests[1].raw.decode()

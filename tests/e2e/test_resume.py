@@ -1,0 +1,86 @@
+"""A session goes on as if it had never stopped: the same prefix, byte for byte, and a longer history."""
+
+import json
+from itertools import pairwise
+from typing import Any
+
+from tests.e2e.conftest import Panpan
+from tests.model_server import RecordedRequest, call, say, serving
+
+
+def comparable(request: RecordedRequest) -> tuple[Any, Any, list[Any]]:
+    """Tools, system prompt, and the flat list of blocks, without cache marks."""
+    body = json.loads(request.raw, object_hook=lambda o: {k: v for k, v in o.items() if k != "cache_control"})
+    blocks = [(message["role"], block) for message in body["messages"] for block in message["content"]]
+    return body["tools"], body["system"], blocks
+
+
+def assert_prefixes(requests: list[RecordedRequest]) -> None:
+    """Each request starts with the whole previous one."""
+    for earlier, later in pairwise(requests):
+        tools, system, blocks = comparable(earlier)
+        tools_later, system_later, blocks_later = comparable(later)
+        assert (tools, system) == (tools_later, system_later)
+        assert blocks_later[: len(blocks)] == blocks
+
+
+def test_continue_goes_on_with_the_newest_session(panpan: Panpan) -> None:
+    (panpan.workspace / "AGENTS.md").write_text("Be brief.\n")
+    with serving([call("LS", {}), say("First."), say("Second."), say("Other."), say("Third.")]) as server:
+        panpan.use(server)
+        panpan.run("-p", "one")
+        first = panpan.session_files()[0].stem
+        (panpan.workspace / "AGENTS.md").write_text("Be long.\n")
+        panpan.run("-c", "-p", "two")
+        panpan.run("-p", "a new one")
+        done = panpan.run("-r", first[:20], "-p", "three")
+
+    assert done.stdout == "Third.\n"
+    assert_prefixes([*server.requests[:3], server.requests[4]])
+    assert len(panpan.session_files()) == 2
+    assert server.requests[3].messages[0]["content"][0]["text"] == "a new one"
+    assert "Be brief." in json.dumps(server.requests[4].messages[0])
+
+
+def test_the_prefix_never_moves_over_fifty_rounds(panpan: Panpan) -> None:
+    (panpan.workspace / "sub").mkdir()
+    (panpan.workspace / "sub" / "AGENTS.md").write_text("Deeper rules.\n")
+    (panpan.workspace / "sub" / "a.txt").write_text("a\n")
+    script = [
+        call("Read", {"file_path": "sub/a.txt"}) if number == 20 else call("LS", {"path": "." if number % 2 else "sub"})
+        for number in range(49)
+    ]
+    with serving([*script, say("done")]) as server:
+        panpan.use(server)
+        done = panpan.run("-p", "go", "--max-turns", "60")
+
+    assert done.code == 0, done.stderr
+    assert len(server.requests) == 50
+    assert_prefixes(server.requests)
+    assert "Deeper rules." in json.dumps(server.requests[21].messages)
+    for request in server.requests:
+        assert request.raw.count(b'"cache_control"') <= 4
+        assert b'"cache_control"' in request.raw[-200:]
+
+
+def test_a_session_cannot_be_continued_where_there_is_none(panpan: Panpan) -> None:
+    panpan.env["ANTHROPIC_API_KEY"] = "sk-ant-test-0123456789"
+
+    done = panpan.run("-c", "-p", "go on")
+
+    assert done.code == 2
+    assert "no session to continue" in done.stderr
+
+
+def test_a_damaged_log_is_continued_and_never_overwritten(panpan: Panpan) -> None:
+    with serving([say("First."), say("Second.")]) as server:
+        panpan.use(server)
+        panpan.run("-p", "one")
+        (path,) = panpan.session_files()
+        damaged = path.read_bytes() + b'{"type":"assist\xff'
+        path.write_bytes(damaged)
+        done = panpan.run("-c", "-p", "two")
+
+    assert done.stdout == "Second.\n"
+    assert path.read_bytes().startswith(damaged)
+    assert [message["role"] for message in server.requests[1].messages] == ["user", "assistant", "user"]

@@ -1,0 +1,147 @@
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import anyio
+import pytest
+from anyio.abc import SocketAttribute, SocketStream
+
+from panpan.llm.local_servers import PROBES, LocalServer, Probe, advice_without_model, find_local_servers
+from tests.model_server import serving
+
+PATIENT_S = 10
+"""For tests in which the time limit must not matter."""
+
+
+@asynccontextmanager
+async def raw_server(answer: bytes | None) -> AsyncIterator[tuple[int, list[bytes]]]:
+    """Answer each connection with these bytes and close it; None: never. Yields the port and what was received."""
+    received: list[bytes] = []
+
+    async def handle(stream: SocketStream) -> None:
+        async with stream:
+            received.append(await stream.receive())
+            if answer is None:
+                await anyio.sleep_forever()
+            with suppress(anyio.BrokenResourceError):  # a client may have had enough
+                await stream.send(answer or b"")
+
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    async with listener, anyio.create_task_group() as task_group:
+        task_group.start_soon(listener.serve, handle)
+        yield listener.extra(SocketAttribute.local_port), received
+        task_group.cancel_scope.cancel()
+
+
+async def free_port() -> int:
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    async with listener:
+        return int(listener.extra(SocketAttribute.local_port))
+
+
+async def test_servers_are_found_by_the_models_that_they_list() -> None:
+    tags = {"models": [{"name": "qwen3-coder:30b", "size": 1}, {"name": "gpt-oss:20b"}]}
+    with serving([], probes={"/api/tags": tags}, models=()) as ollama, serving([], models=("local-model",)) as studio:
+        probes = [
+            Probe("ollama", "Ollama", ollama.port, "/api/tags"),
+            Probe("vllm", "vLLM", await free_port(), "/v1/models"),
+            Probe("lmstudio", "LM Studio", studio.port, "/v1/models"),
+        ]
+
+        found = await find_local_servers(probes, time_limit_s=PATIENT_S)
+
+    assert found == (
+        LocalServer("ollama", "Ollama", f"http://127.0.0.1:{ollama.port}/v1", ("qwen3-coder:30b", "gpt-oss:20b")),
+        LocalServer("lmstudio", "LM Studio", f"http://127.0.0.1:{studio.port}/v1", ("local-model",)),
+    )
+    assert [(request.method, request.path, request.raw) for request in ollama.other_requests] == [
+        ("GET", "/api/tags", b"")
+    ]
+    assert set(ollama.other_requests[0].headers) == {"host", "accept", "connection"}
+    assert ollama.requests == studio.requests == []
+
+
+def http(body: bytes, head: str = "HTTP/1.1 200 OK") -> bytes:
+    return f"{head}\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"SSH-2.0-OpenSSH_9\r\n",
+        b"\x00\xff" * 50,
+        http(b"<html>a web server</html>"),
+        http(b"[1, 2]"),
+        http(b'{"data": [1]}'),
+        http(b'{"data": [{"id": 5}]}'),
+        http(b'{"data": [{"id": "\\u001b[31mred"}]}'),
+        http(b'{"data": [{"id": "a"}]}', "HTTP/1.1 404 Not Found"),
+        http(b'{"data": [{"id": "a"}]}', "HTTP/1.1 302 Found"),
+        b"HTTP/1.1 200 OK\r\ncontent-length: many\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{}",
+        http(b"[" * 100_000),
+        b'HTTP/1.1 200 OK\r\n\r\n{"data": []}' + b" " * 2_000_000,
+    ],
+)
+async def test_what_is_no_model_server_is_passed_over(answer: bytes) -> None:
+    async with raw_server(answer) as (port, _):
+        assert await find_local_servers([Probe("x", "X", port, "/v1/models")], time_limit_s=PATIENT_S) == ()
+
+
+@pytest.mark.parametrize("has_length", [True, False])
+async def test_an_answer_may_end_with_its_length_or_with_the_connection(has_length: bool) -> None:
+    body = json.dumps({"object": "list", "data": [{"id": "m"}]}).encode()
+    answer = http(body) if has_length else b"HTTP/1.0 200 OK\r\n\r\n" + body
+    async with raw_server(answer) as (port, received):
+        (server,) = await find_local_servers([Probe("x", "X", port, "/v1/models")], time_limit_s=PATIENT_S)
+
+    assert server.models == ("m",)
+    assert len(received) == 1
+
+
+async def test_a_server_without_models_is_found_too() -> None:
+    async with raw_server(http(b'{"models": []}')) as (port, _):
+        (server,) = await find_local_servers([Probe("ollama", "Ollama", port, "/api/tags")], time_limit_s=PATIENT_S)
+
+    assert server.models == ()
+    assert server.flag == "--model ollama/NAME"
+
+
+def test_a_server_that_never_answers_does_not_hold_up_the_others() -> None:
+    async def main() -> None:
+        good = http(b'{"data": [{"id": "m"}]}')
+        async with raw_server(None) as (silent, received), raw_server(good) as (port, _):
+            probes = [Probe("a", "A", silent, "/"), Probe("b", "B", port, "/")]
+            with anyio.fail_after(PATIENT_S):
+                found = await find_local_servers(probes, time_limit_s=0.5)
+        assert [server.provider for server in found] == ["b"]
+        assert len(received) == 1
+
+    for backend in ("asyncio", "trio"):
+        anyio.run(main, backend=backend)
+
+
+def test_the_usual_ports_are_looked_at_and_belong_to_providers_that_exist() -> None:
+    from panpan.config.vendors import vendor_named
+
+    assert {(probe.provider, probe.port) for probe in PROBES} == {
+        ("ollama", 11434),
+        ("lmstudio", 1234),
+        ("llamacpp", 8080),
+        ("vllm", 8000),
+    }
+    for probe in PROBES:
+        vendor = vendor_named(probe.provider)
+        assert vendor is not None
+        assert vendor.base_url == f"http://127.0.0.1:{probe.port}/v1"
+
+
+def test_the_advice_has_three_lines_and_names_the_flag_that_uses_what_was_found() -> None:
+    server = LocalServer("ollama", "Ollama", "http://127.0.0.1:11434/v1", ("qwen3-coder:30b",))
+
+    for found in ((), (server,)):
+        assert len(advice_without_model(found).splitlines()) == 3
+    assert "Ollama is running: use --model ollama/qwen3-coder:30b" in advice_without_model([server])
+    assert "ANTHROPIC_API_KEY" in advice_without_model([])
+    assert "make demo" in advice_without_model([])

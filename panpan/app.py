@@ -5,9 +5,10 @@ hooks are asked.
 """
 
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ from panpan.services.sessions.session import Session, SessionInfo, SessionParts
 from panpan.services.sessions.store import find_session, newest_session, session_path
 from panpan.system.output_store import OutputStore
 from panpan.system.paths import PathResolver
+from panpan.system.process_tree import ProcessTree
 from panpan.tools.registry import all_tools
 from panpan.tools.seen_files import SeenFiles
 from panpan.tools.tool import Tool, ToolContext
@@ -106,20 +108,21 @@ async def open_session(
         raise
     for warning in loaded.warnings:
         warn(warning)
+    tool_context = _tool_context(place, settings, log)
     parts = SessionParts(
         info=_info(log, place, resolved, settings, tools, is_resumed=before is not None),
         conversation=conversation,
         log=log,
         llm=client,
         tools={tool.name: tool for tool in tools},
-        tool_context=_tool_context(place, settings, log),
+        tool_context=tool_context,
         hooks=hooks,
         ask=YesToAll(ask) if says_yes else ask or NobodyToAsk(),
         max_rounds=settings.max_rounds or (ATTENDED_ROUNDS if is_attended else UNATTENDED_ROUNDS),
         start_record=start_record(
             new_id(), system=conversation.system, tools=conversation.tools, panpan_version=__version__
         ),
-        on_close=_closers(client.aclose),
+        on_close=(client.aclose, partial(_end_processes, tool_context.processes, warn)),
     )
     async with Session(parts) as session:
         yield session
@@ -265,5 +268,7 @@ def _tool_context(place: _Place, settings: Settings, log: SessionLog) -> ToolCon
     )
 
 
-def _closers(*closers: Callable[[], Awaitable[None]]) -> Sequence[Callable[[], Awaitable[None]]]:
-    return closers
+async def _end_processes(processes: ProcessTree, warn: Callable[[str], None]) -> None:
+    """End what the session's commands left running, and name what cannot be ended."""
+    for process in await processes.end():
+        warn(f"process {process.pid} was started by a command and could not be ended")

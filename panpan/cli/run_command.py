@@ -16,12 +16,14 @@ from panpan.app import open_session
 from panpan.cli.failures import say
 from panpan.core.turn_totals import TurnTotals
 from panpan.errors import ConfigError, PanpanError
+from panpan.llm.model_choice import NoModelError
 from panpan.services.sessions.session import Session
 from panpan.types.ids import new_id
 from panpan.types.messages import UserMessage
 from panpan.types.permission import Asker
 from panpan.ui.headless.face import HeadlessFace
 from panpan.ui.headless.outcome import outcome_of_error
+from panpan.ui.stdin import StdinReader
 from panpan.ui.stdout import StdoutWriter
 
 SETTING_BY_OPTION = {
@@ -62,9 +64,19 @@ def run(options: Options) -> int:
                 return anyio.run(_run_headless, options, out)
             return anyio.run(_run_interactive, options, out)
     except PanpanError as error:
+        explained = _explained(error)
         if options["output_format"] != "text":
-            anyio.run(_print_failed_start, error, out, perf_counter() - started_at)
-        raise
+            anyio.run(_print_failed_start, explained, out, perf_counter() - started_at)
+        raise explained from error
+
+
+def _explained(error: PanpanError) -> PanpanError:
+    """Return the error, with what this machine offers where no model is set up."""
+    if not isinstance(error, NoModelError):
+        return error
+    from panpan.llm.local_servers import advice_without_model, find_local_servers
+
+    return ConfigError(advice_without_model(anyio.run(find_local_servers)))
 
 
 def is_headless(options: Options) -> bool:
@@ -123,9 +135,9 @@ async def _run_headless(options: Options, out: StdoutWriter) -> int:
 
     async def one_prompt() -> AsyncGenerator[UserMessage, None]:
         has_pipe = sys.stdin is not None and not sys.stdin.isatty()
-        yield await prompt_of_text(options["prompt"], has_pipe=has_pipe)
+        yield await prompt_of_text(options["prompt"], StdinReader(sys.stdin) if has_pipe else None)
 
-    prompts = one_prompt() if options["input_format"] == "text" else prompts_of_json_lines()
+    prompts = one_prompt() if options["input_format"] == "text" else prompts_of_json_lines(StdinReader(sys.stdin))
     warn = (lambda _: None) if options["quiet"] else say
     opening = _opening(options, ask=None, is_attended=False, warn=warn)
     return await run_headless(opening, prompts, lambda session: _face(options, session, out), say)
@@ -151,7 +163,7 @@ async def _run_interactive(options: Options, out: StdoutWriter) -> int:
     from panpan.ui.line_loop import run_line_loop
     from panpan.ui.line_reader import LineReader
 
-    lines = LineReader()
+    lines = LineReader(StdinReader(sys.stdin))
     has_colour = out.is_terminal and "NO_COLOR" not in os.environ
     opening = _opening(options, ask=LineAsker(out, lines), is_attended=True, warn=say)
     return await run_line_loop(opening, out, lines, has_colour=has_colour)
@@ -178,13 +190,13 @@ async def _print_failed_start(error: PanpanError, out: StdoutWriter, duration_s:
 
 def _start_debug_log(options: Options, stack: ExitStack) -> None:
     from panpan.cli.debug_log import debug_log
-    from panpan.config.known_secrets import known_secrets
+    from panpan.config.known_secrets import secrets_of_run
     from panpan.config.locations import Locations
     from panpan.system.redact import Redactor
 
     try:
         locations = Locations.find(Path(options["cwd"] or "."), os.environ)
-        keys = known_secrets(os.environ) | ({options["api_key"]} if options["api_key"] else set())
+        keys = secrets_of_run(locations, os.environ) | ({options["api_key"]} if options["api_key"] else set())
         log = stack.enter_context(debug_log(locations.debug_folder, Redactor(keys)))
     except OSError as error:
         raise ConfigError(f"the debug log cannot be written: {error.strerror}") from error

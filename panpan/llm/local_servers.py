@@ -87,7 +87,7 @@ def advice_without_model(found: Sequence[LocalServer]) -> str:
         (
             f"no model is set up; {servers}",
             "set ANTHROPIC_API_KEY, OPENAI_API_KEY or another vendor's key, or PANPAN_BASE_URL and PANPAN_MODEL",
-            "to see panpan work without a key, run: make demo",
+            "to see panpan work without a key, run: panpan demo",
         )
     )
 

@@ -39,6 +39,14 @@ def read_arguments(text: str) -> dict[str, Any]:
     return value
 
 
+def written(arguments: Any) -> str:
+    """Return arguments that a server sent as a value in the form of text, for `read_arguments` to judge."""
+    try:
+        return json.dumps(arguments, ensure_ascii=False)
+    except RecursionError:
+        return "["  # no server means this; it is refused like anything that is not whole
+
+
 def _parse(text: str) -> Any:
     try:
         value = from_json(text, allow_inf_nan=False)

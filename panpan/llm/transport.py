@@ -4,7 +4,7 @@ The rule: whatever goes wrong between here and the server leaves as an error of 
 SDK's or the network's error as its cause. Nothing is retried here, and the SDK is imported by the first request.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -13,10 +13,11 @@ import anyio
 import anyio.to_thread
 from pydantic_core import from_json
 
-from panpan.errors import ProviderError, RetryableError, StreamError
+from panpan.errors import ProviderError, StreamError
 from panpan.llm.sdk_clients import SdkClient
+from panpan.llm.sdk_errors import request_error, request_id_of
 from panpan.llm.sse import ServerSentEvent, SseParser
-from panpan.llm.wire_errors import WireError, one_line, provider_error, read_error_body, retry_after_s
+from panpan.llm.wire_errors import WireError, one_line, provider_error, read_error_body
 from panpan.system.redact import Redactor
 
 DEFAULT_IDLE_TIMEOUT_S = 120.0
@@ -128,7 +129,9 @@ class Transport:
         try:
             return await sdk.client.post(path, cast_to=httpx2.Response, content=body, options=options, stream=True)
         except (sdk.error_type, httpx2.HTTPError, httpx2.InvalidURL) as exc:
-            raise self._request_error(exc) from exc
+            raise request_error(
+                exc, provider=self.provider, redactor=self.redactor, idle_timeout_s=self._idle_timeout_s
+            ) from exc
         except UnicodeError as exc:
             raise ProviderError(
                 f"a header for {self.provider} holds characters that no header can hold", provider=self.provider
@@ -154,7 +157,7 @@ class Transport:
                         raise ProviderError(
                             f"{self.provider} sent more than {self._max_reply_bytes:,} bytes for one reply",
                             provider=self.provider,
-                            request_id=_request_id(response.headers),
+                            request_id=request_id_of(response.headers),
                         )
                     yield chunk
         except httpx2.TimeoutException as exc:
@@ -184,66 +187,15 @@ class Transport:
                 f"object; check the base URL (the answer begins: {start!r})",
                 provider=self.provider,
                 status=response.status_code,
-                request_id=_request_id(response.headers),
+                request_id=request_id_of(response.headers),
             )
         if document.get("error"):
             said = read_error_body(document)
-            raise self.error(replace(said, request_id=_request_id(response.headers)), is_mid_stream=False)
+            raise self.error(replace(said, request_id=request_id_of(response.headers)), is_mid_stream=False)
         return document
 
-    def _request_error(self, exc: Exception) -> ProviderError:
-        """Return our error for what the SDK raised before there was an answer to read."""
-        import httpx2
-
-        status = getattr(exc, "status_code", None)
-        if isinstance(status, int):
-            response: Any = getattr(exc, "response")  # noqa: B009 - the SDKs share this shape, not a base class
-            if 300 <= status < 400:
-                target = one_line(response.headers.get("location", "another address"), self.redactor)
-                return ProviderError(
-                    f"{self.provider} has moved to {target}; set its base URL to where it is",
-                    provider=self.provider,
-                    status=status,
-                )
-            said = read_error_body(getattr(exc, "body", None))
-            return self.error(
-                replace(
-                    said,
-                    message=said.message or str(exc),
-                    status=status,
-                    request_id=_request_id(response.headers) or said.request_id,
-                    retry_after_s=retry_after_s(response.headers),
-                ),
-                is_mid_stream=False,
-            )
-        is_bare = isinstance(exc, httpx2.HTTPError) or exc.__cause__ is None  # as while reading the body of an error
-        cause = exc if is_bare else exc.__cause__
-        detail = one_line(str(cause), self.redactor) or type(cause).__name__
-        if _is_untrusted(cause):
-            return ProviderError(
-                f"the certificate of {self.provider} is not trusted; set SSL_CERT_FILE to your certificate authority's "
-                f"file if that is right ({detail})",
-                provider=self.provider,
-            )
-        match cause:
-            case httpx2.ConnectTimeout():
-                return self._retryable(f"could not connect to {self.provider} in time")
-            case httpx2.TimeoutException():
-                return self._retryable(f"{self.provider} did not answer within {self._idle_timeout_s:g} seconds")
-            case httpx2.UnsupportedProtocol() | httpx2.InvalidURL() | httpx2.LocalProtocolError():
-                return ProviderError(f"the request to {self.provider} cannot be sent: {detail}", provider=self.provider)
-            case httpx2.ConnectError():
-                return self._retryable(f"could not connect to {self.provider}: {detail}")
-            case httpx2.TransportError():
-                return self._retryable(f"the connection to {self.provider} failed: {detail}")
-            case _:
-                return ProviderError(f"the request to {self.provider} failed: {detail}", provider=self.provider)
-
-    def _retryable(self, message: str) -> RetryableError:
-        return RetryableError(message, provider=self.provider)
-
     def _stream_error(self, message: str, response: Any) -> StreamError:
-        return StreamError(message, provider=self.provider, request_id=_request_id(response.headers))
+        return StreamError(message, provider=self.provider, request_id=request_id_of(response.headers))
 
 
 async def next_read(reads: AsyncGenerator[WireRead, None], *, has_ended: bool) -> WireRead | None:
@@ -273,21 +225,6 @@ def _is_event_stream(content_type: str, first: bytes) -> bool:
     if content_type.partition(";")[0].strip().lower() == "text/event-stream":
         return True
     return not first.lstrip(b"\xef\xbb\xbf \r\n\t").startswith((b"{", b"[", b"<")) and bool(first)
-
-
-def _is_untrusted(exc: BaseException | None) -> bool:
-    """Whether a certificate was refused, which no other try heals."""
-    import ssl
-
-    while exc is not None:
-        if isinstance(exc, ssl.SSLCertVerificationError):
-            return True
-        exc = exc.__cause__ or exc.__context__
-    return False
-
-
-def _request_id(headers: Mapping[str, str]) -> str | None:
-    return headers.get("request-id") or headers.get("x-request-id")
 
 
 async def _bounded(close: Callable[[], Awaitable[None]]) -> None:

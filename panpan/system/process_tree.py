@@ -38,11 +38,13 @@ class ProcessTree:
 
     def __init__(self) -> None:
         self.mark = secrets.token_hex(16)
+        self._has_processes = False
         self._root_pid: int | None = None
         self._pipe_inodes: tuple[int, ...] = ()
 
     def marked(self, env: Mapping[str, str]) -> dict[str, str]:
         """Return `env` with the mark, so that what is started with it belongs to the tree."""
+        self._has_processes = True
         marks = env.get(MARKS_VARIABLE) or os.environ.get(MARKS_VARIABLE, "")
         return {**env, MARKS_VARIABLE: f"{marks}:{self.mark}" if marks else self.mark}
 
@@ -53,6 +55,7 @@ class ProcessTree:
             pid: A process that leads its own session.
             pipe_inodes: Pipes that only the tree writes to.
         """
+        self._has_processes = True
         self._root_pid = pid
         self._pipe_inodes = pipe_inodes
 
@@ -83,6 +86,8 @@ class ProcessTree:
         Returns:
             What could not be ended, such as processes of another user.
         """
+        if not self._has_processes:
+            return []  # spares sessions that ran no command a look at every process of the machine
         # A limiter of its own: the common one may be full of threads that hang on a dead disk.
         look = partial(to_thread.run_sync, limiter=anyio.CapacityLimiter(1))
         with CancelScope(shield=True):

@@ -6,7 +6,7 @@ that: it says what it touches, does its work, and raises `ToolError` with advice
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
 from typing import ClassVar, Generic, Literal, TypeAlias, TypeVar
@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from panpan.system.output_store import OutputStore
 from panpan.system.paths import PathResolver
+from panpan.system.process_tree import ProcessTree
 from panpan.tools.schema import input_schema
 from panpan.tools.seen_files import SeenFiles
 from panpan.types.llm import ToolDefinition
@@ -37,6 +38,8 @@ class ToolContext:
     """Which files the model has read in this session, and what was in them."""
     outputs: OutputStore
     """Where output goes that is too large for a result."""
+    processes: ProcessTree = field(default_factory=ProcessTree)
+    """Marks what the session's commands start, so that none of it survives the session."""
     runs_alone: bool = True
     """False while other calls run side by side; then the working directory must not change."""
 

@@ -1,14 +1,15 @@
-"""Lines that a person types, read in a thread, so that the event loop goes on."""
+"""Lines that a person types."""
 
-import sys
-
-from anyio import to_thread
+from panpan.ui.stdin import StdinReader
 
 
 class LineReader:
     """Reads standard input line by line; whoever asks first gets the next line."""
 
+    def __init__(self, stdin: StdinReader) -> None:
+        self._stdin = stdin
+
     async def next(self) -> str | None:
         """Return the next line without its end, or None where the input has ended."""
-        line = await to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
-        return line.rstrip("\n") if line else None
+        line = await self._stdin.line()
+        return None if line is None else line.decode(errors="replace").rstrip("\r\n")

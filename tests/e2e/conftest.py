@@ -83,7 +83,10 @@ class Panpan:
             if process.poll() is None:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
-                process.communicate()
+                process.wait()
+            for pipe in (process.stdin, process.stdout, process.stderr):
+                if pipe is not None:
+                    pipe.close()
 
     def session_files(self) -> list[Path]:
         return sorted(self.home.glob("projects/*/sessions/*.jsonl"))

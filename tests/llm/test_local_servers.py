@@ -144,4 +144,4 @@ def test_the_advice_has_three_lines_and_names_the_flag_that_uses_what_was_found(
         assert len(advice_without_model(found).splitlines()) == 3
     assert "Ollama is running: use --model ollama/qwen3-coder:30b" in advice_without_model([server])
     assert "ANTHROPIC_API_KEY" in advice_without_model([])
-    assert "make demo" in advice_without_model([])
+    assert "panpan demo" in advice_without_model([])

@@ -4,10 +4,15 @@ import json
 from contextlib import aclosing
 from typing import Any
 
+from hypothesis import strategies as st
+
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.events import StreamEvent
 from panpan.types.llm import ModelOptions, ModelRequest, Provider
 from panpan.types.messages import AssistantMessage, ToolResultMessage, UserMessage
+
+ODD_TEXT = st.text("a \"'\\{}[]:,\n\r\t\x00\x1b\x7f\u2028é€🎈\ud83c\udf88.-_/", max_size=20)
+"""Text with everything that may trouble an encoder, halves of surrogate pairs among it; quicker made than any text."""
 
 OPTIONS = ModelOptions("claude-sonnet-4-5", 1000)
 HELLO = ModelRequest("", (), [UserMessage.of("hello")])

@@ -150,7 +150,7 @@ def test_a_folder_that_may_not_be_written_to_is_an_error(tmp_path: Path) -> None
     (tmp_path / "closed" / "file").write_bytes(OLD)
     (tmp_path / "closed").chmod(0o555)
 
-    with pytest.raises(ToolError, match="could not write .*Permission denied; nothing was changed"):
+    with pytest.raises(ToolError, match=r"could not write .*Permission denied; nothing was changed"):
         write_atomic(tmp_path / "closed" / "file", NEW)
 
     assert (tmp_path / "closed" / "file").read_bytes() == OLD

@@ -243,6 +243,8 @@ def test_questions_are_answered(backend: str, repository: HostileRepository) -> 
 
 
 async def test_asking_changes_nothing_in_the_repository(repository: HostileRepository) -> None:
+    # A file with its old content and a new time is what a refresh would note in the index.
+    (repository.folder / "file.txt").write_text("one\n")
     os.utime(repository.folder / "file.txt", (1, 1))
     before = tree_of(repository.folder)
 

@@ -14,11 +14,11 @@ from panpan.llm.prefix import Prefix
 from panpan.llm.providers import anthropic_request as wire
 from panpan.llm.reply import OpenBlock, ReplyBuilder
 from panpan.llm.sdk_clients import SdkClient, open_anthropic
+from panpan.llm.tool_arguments import written
 from panpan.llm.transport import DEFAULT_IDLE_TIMEOUT_S, Transport, WholeReply, WireRead, drain
 from panpan.llm.wire_errors import read_error_body
 from panpan.llm.wire_event import read_event
 from panpan.llm.wire_history import WireHistory
-from panpan.llm.wire_json import to_json
 from panpan.types.events import StreamEvent
 from panpan.types.llm import ModelOptions, ModelRequest
 from panpan.types.messages import StopReason, Usage
@@ -117,6 +117,7 @@ class AnthropicReply:
         self._transport = transport
         self._open: OpenBlock | None = None
         self._open_index: object = None
+        self._given: object = None
         self._stop_reason: StopReason | None = None
 
     def read(self, read: WireRead) -> None:
@@ -214,8 +215,8 @@ class AnthropicReply:
             case "tool_use":
                 tool_use_id, name = _text(block.get("id")), _text(block.get("name"))
                 opened = self.builder.open_block("tool_use", tool_use_id=tool_use_id, tool_name=name)
-                given = block.get("input")  # mostly {}, and then the deltas; some servers give all of it here
-                self._begin(opened, to_json(given).decode() if given else None)
+                self._given = block.get("input") or None  # mostly {}, and then deltas; some servers give all of it here
+                self._begin(opened, None)
             case _:
                 pass  # of a kind that we do not know; its deltas are passed over too
 
@@ -226,7 +227,9 @@ class AnthropicReply:
         return block
 
     def _block_stop(self) -> None:
-        self._open = self._open_index = None
+        if self._open is not None and self._given is not None and not self._open.text:
+            self._open.parts.append(written(self._given))
+        self._open = self._open_index = self._given = None
         self.builder.close_block()
 
     def _message_delta(self, document: dict[str, Any]) -> None:

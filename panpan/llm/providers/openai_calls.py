@@ -12,8 +12,7 @@ from typing import Any
 
 from panpan.errors import StreamError
 from panpan.llm.reply import OpenBlock, ReplyBuilder
-from panpan.llm.tool_arguments import ArgumentsError, read_arguments
-from panpan.llm.wire_json import to_json
+from panpan.llm.tool_arguments import ArgumentsError, read_arguments, written
 
 
 @dataclass(slots=True)
@@ -158,4 +157,4 @@ def _arguments(value: object) -> str:
     """Return a piece of arguments as text; some servers send the object itself."""
     if isinstance(value, str):
         return value
-    return "" if value is None else to_json(value).decode()
+    return "" if value is None else written(value)

@@ -1,7 +1,8 @@
 """The search where ripgrep is missing: slower, with the same answers in the same form, as a process of its own.
 
-The rule: what it prints for a request is what ripgrep prints, but for how a line is cut that is too long; and what
-only ripgrep's regular expressions can do is refused with exit code 2 and a sentence.
+The rule: what it prints for a request is what ripgrep prints, but for how a line is cut that is too long, and for where
+a file is left that turns out to be binary late; and what only ripgrep's regular expressions can do is refused with exit
+code 2 and a sentence.
 """
 
 import json
@@ -152,7 +153,10 @@ class _Search:
         is_binary = b"\0" in (data if is_named else data[:_BINARY_PROBE_BYTES]) and not data.startswith(_UTF_16_MARKS)
         if is_binary:
             return is_named and self._search_binary(file, data)
-        return self._search_text(file, _decoded(data))
+        found = self._search_text(file, _decoded(data))
+        if found and self._request.answer == "lines" and b"\0" in data and not data.startswith(_UTF_16_MARKS):
+            self._print(f"./{file}: binary file matches\n")
+        return found
 
     def _data_of(self, file: str) -> bytes | None:
         try:
@@ -190,7 +194,7 @@ class _Search:
         return hits, len(hits)
 
     def _hits_multiline(self, text: str) -> tuple[set[int], int]:
-        """Return the indexes of the lines that matches touch, and the number of matches."""
+        """Return the indexes of the lines that matches touch, and the number of matches; those in one line are one."""
         hits: set[int] = set()
         count, line, at = 0, 0, 0
         for match in self._regex.finditer(text):
@@ -199,8 +203,8 @@ class _Search:
             line += text.count("\n", at, match.start())
             at = match.start()
             last = line + text.count("\n", at, max(at, match.end() - 1))
+            count += line not in hits
             hits.update(range(line, last + 1))
-            count += 1
         return hits, count
 
     def _print(self, text: str) -> None:

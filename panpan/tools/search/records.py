@@ -14,7 +14,9 @@ Record: TypeAlias = tuple[bytes, bytes]
 """A path relative to the folder of the search, and a numbered line, a count, or nothing."""
 
 _NUMBERED = re.compile(rb"(\d+)([:-])")
-_BINARY = b": binary file matches"
+_BINARY_MARKS = (b": binary file matches", b": WARNING: stopped searching binary file")
+"""What ripgrep prints behind a path without a NUL, and in place of lines: of a file that was named itself, and of one
+that turned out to be binary after it matched."""
 
 
 def parse_records(stdout: bytes, answer: Answer, is_kept: Callable[[str], bool] | None = None) -> list[Record]:
@@ -50,8 +52,7 @@ def _grouped(stdout: bytes) -> list[tuple[bytes, list[bytes]]]:
     for line in stdout.split(b"\n"):
         path, nul, rest = line.partition(b"\0")
         if not nul:
-            if _BINARY in line:
-                groups.append((line[2 : line.rindex(_BINARY)], [b""]))
+            groups += [(line[2 : line.rindex(mark)], [b""]) for mark in _BINARY_MARKS if mark in line]
             continue
         if path != current:
             current = path
@@ -64,5 +65,5 @@ def numbered_line(rest: bytes) -> tuple[int, str, str]:
     """Return number, mark and text of a record's line; the mark is `:` for a match and `-` for its context."""
     found = _NUMBERED.match(rest)
     if found is None:
-        return 0, ":", " binary file matches"
+        return 0, ":", " binary from here on, so not shown"
     return int(found[1]), found[2].decode(), rest[found.end() :].decode(errors="replace")

@@ -18,7 +18,7 @@ from panpan.tools.shell.line_folder import LineFolder
 from panpan.tools.shell.progress_pacer import ProgressPacer
 from panpan.tools.shell.read_only import is_read_only_command, read_only_paths
 from panpan.tools.shell.safe_path import without_workspace
-from panpan.tools.shell.working_directory import DirectoryReport, follow, shell_arguments, start_directory
+from panpan.tools.shell.working_directory import DirectoryReport, find_shell, follow, shell_arguments, start_directory
 from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
 from panpan.types.tool import Output, Progress, ToolYield
 
@@ -64,7 +64,7 @@ class BashTool(Tool[BashInput]):
         ended = ProcessEnded(exit_code=0, timed_out=False)
         with DirectoryReport(is_wanted=ctx.runs_alone) as report:
             process = run_process(
-                shell_arguments(args.command, report.file),
+                shell_arguments(args.command, report.file, shell=find_shell()),
                 cwd=cwd,
                 env=self._environment(args, ctx),
                 timeout_s=args.timeout / 1000,
@@ -92,7 +92,7 @@ class BashTool(Tool[BashInput]):
             # It may have been allowed unasked for the names of its programs, so these must not be the workspace's own.
             environment["PATH"] = without_workspace(environment.get("PATH", ""), ctx.paths)
             environment.pop("RIPGREP_CONFIG_PATH", None)
-        return environment
+        return ctx.processes.marked(environment)
 
 
 def _require_runnable(command: str) -> None:

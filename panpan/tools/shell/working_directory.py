@@ -24,6 +24,9 @@ _SCRIPT = """__panpan_command=$1; shift; trap %s EXIT; eval "$__panpan_command"
 """The exit trap speaks for `exit`, `set -e` and signals, the last line for a command with an exit trap of its own."""
 
 
+_BASH_PLACES = "/usr/bin:/usr/local/bin:/opt/homebrew/bin:/run/current-system/sw/bin"
+
+
 class DirectoryReport:
     """The file into which the shell writes where it ended; a context manager that removes it.
 
@@ -64,15 +67,20 @@ class DirectoryReport:
         return os.fsdecode(data.removesuffix(b"\n")) or None
 
 
-def shell_arguments(command: str, report: Path | None) -> list[str]:
-    """Return what to start for a command: bash, or sh where there is none.
+def find_shell() -> str:
+    """Return the path of bash, or of sh where there is none; never one that the workspace put on PATH."""
+    found = "/bin/bash" if Path("/bin/bash").exists() else shutil.which("bash", path=_BASH_PLACES)
+    return found or "/bin/sh"
+
+
+def shell_arguments(command: str, report: Path | None, *, shell: str) -> list[str]:
+    """Return what to start for a command.
 
     Args:
         command: The command, as the model wrote it.
         report: The file for the shell to say where it ended; None where that does not matter.
+        shell: Path of bash or sh.
     """
-    shell = "/bin/bash" if Path("/bin/bash").exists() else shutil.which("bash", path="/usr/bin:/usr/local/bin")
-    shell = shell or "/bin/sh"
     if report is None:
         return [shell, "-c", command]
     say = _REPORT % shlex.quote(str(report))

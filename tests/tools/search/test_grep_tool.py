@@ -284,3 +284,16 @@ def test_the_gate_is_told_what_would_be_read() -> None:
     assert tool.path_uses(GrepInput(pattern="x", path="/etc")) == (PathUse("/etc", "read"),)
     assert tool.path_uses(GrepInput(pattern="x")) == (PathUse(".", "read"),)
     assert tool.is_read_only(GrepInput(pattern="x"))
+
+
+async def test_what_is_binary_is_mentioned_and_not_shown(workspace: Workspace) -> None:
+    workspace.put("early.bin", b"needle\n\0\nneedle\n")
+    workspace.put("late.bin", b"needle\n" + b"filler\n" * 40_000 + b"\0\nneedle\n")
+
+    assert await workspace.grep("needle", output_mode="content") == [
+        "late.bin:1:needle",
+        "late.bin: binary from here on, so not shown",
+    ]
+    assert await workspace.grep("needle", path="early.bin", output_mode="content") == [
+        "early.bin: binary from here on, so not shown"
+    ]

@@ -103,7 +103,7 @@ def mixed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     put(root, "src/multi.ts", "call(\n  needle,\n)\ncall(needle)\ncall(\n", age=31)
     put(root, "src/long.js", "x" * 1500 + "needle" + "y" * 1500 + "\nneedle\n", age=32)
     put(root, "src/with space.md", "Needle NEEDLE\n", age=33)
-    # Lists of another repository inside, and a name that would forge a line.
+    put(root, "src/feeds.txt", "a\x0cneedle\x0bx\u2028needle\x85z\rx needle\n", age=35)
     put(root, "z/new\nline.txt", "needle\n", age=34)
     (root / "src/link.py").symlink_to("../a.py")
     (root / "linked").symlink_to("src")

@@ -1,0 +1,57 @@
+"""Reading standard input without a thread: one that waits for input could not be ended, and would hold the exit."""
+
+import os
+import select
+from typing import TextIO
+
+import anyio
+
+CHUNK = 1 << 16
+
+
+class StdinReader:
+    """Reads from a stream's file descriptor; lines and the rest may be read in turn.
+
+    Args:
+        stream: Usually `sys.stdin`; nothing may have been read from it.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._fd = stream.fileno()
+        self._poll = select.poll()
+        self._poll.register(self._fd, select.POLLIN)
+        self._buffer = b""
+        self._has_ended = False
+
+    async def rest(self) -> bytes:
+        """Return everything until the end of the input, however long."""
+        chunks = [self._buffer]
+        self._buffer = b""
+        while chunk := await self._chunk():
+            chunks.append(chunk)
+        return b"".join(chunks)
+
+    async def line(self) -> bytes | None:
+        """Return the next line with its end, or None where the input has ended; the last line may lack its end."""
+        chunks = [self._buffer]
+        while b"\n" not in chunks[-1] and (chunk := await self._chunk()):
+            chunks.append(chunk)
+        line, end, self._buffer = b"".join(chunks).partition(b"\n")
+        return line + end or None
+
+    async def _chunk(self) -> bytes:
+        """Return what has come, or b"" at the end; a terminal's end of input (Ctrl+D) counts once and for all."""
+        if self._has_ended:
+            return b""
+        if not self._poll.poll(0):  # a file is always ready, and cannot be waited for
+            await anyio.wait_readable(self._fd)
+        chunk = _read(self._fd)
+        self._has_ended = not chunk
+        return chunk
+
+
+def _read(fd: int) -> bytes:
+    try:
+        return os.read(fd, CHUNK)
+    except OSError:  # a terminal that was closed
+        return b""

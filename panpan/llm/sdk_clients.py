@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from panpan.errors import AuthenticationError
+from panpan.llm.lean_sdk import load_sdk
 
 NO_KEY = "none"
 """Sent where no key is set; local servers ignore it, and an empty one would not make a valid header."""
@@ -43,16 +44,15 @@ def open_anthropic(*, api_key: str, base_url: str | None, headers: Mapping[str, 
         AuthenticationError: The key cannot be a key.
     """
     _check(api_key)
-    from anthropic import AnthropicError, AsyncAnthropic
-
-    client = AsyncAnthropic(
+    sdk = load_sdk("anthropic", client_name="AsyncAnthropic", error_name="AnthropicError")
+    client = sdk.client_type(
         api_key=api_key or NO_KEY,
         base_url=base_url or "https://api.anthropic.com",
         max_retries=0,
         open_telemetry=False,
         default_headers={**_headers_of_other_vendors(api_key, base_url), **headers},
     )
-    return SdkClient(client, AnthropicError)
+    return SdkClient(client, sdk.error_type)
 
 
 def open_openai(*, api_key: str, base_url: str | None, headers: Mapping[str, str]) -> SdkClient:
@@ -62,19 +62,16 @@ def open_openai(*, api_key: str, base_url: str | None, headers: Mapping[str, str
         AuthenticationError: The key cannot be a key.
     """
     _check(api_key)
-    from openai import AsyncOpenAI, OpenAIError
-
-    client = AsyncOpenAI(
+    sdk = load_sdk("openai", client_name="AsyncOpenAI", error_name="OpenAIError")
+    client = sdk.client_type(
         api_key=api_key or NO_KEY,
         base_url=base_url or "https://api.openai.com/v1",
         max_retries=0,
         default_headers=dict(headers),
     )
     if not _is_host_of(base_url, "openai.com"):
-        client.organization = client.project = (
-            None  # ids of an OpenAI account, which the SDK takes from the environment
-        )
-    return SdkClient(client, OpenAIError)
+        client.organization = client.project = None  # ids of an OpenAI account, taken from the environment
+    return SdkClient(client, sdk.error_type)
 
 
 def _check(api_key: str) -> None:

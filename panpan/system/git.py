@@ -50,15 +50,16 @@ _SWITCHES: Mapping[str, tuple[str, ...]] = {
 }
 """The commands that may be run, and what each needs to run no program of the repository's."""
 
-_HELPER_OPTIONS = (
+_REFUSED_OPTIONS = (
     "--textconv",
     "--ext-diff",
     "--ignore-submodules=none",
     "--open-files-in-pager",
     "--show-signature",
     "--remerge-diff",
+    "--dirty",
 )
-"""Arguments that would switch a helper on again; git also takes their unambiguous beginnings."""
+"""They would switch a helper on again or write the index (`--dirty`); git also takes their unambiguous beginnings."""
 
 _SETTINGS: Mapping[str, str] = {
     "core.hooksPath": "/dev/null",
@@ -74,6 +75,7 @@ _SETTINGS: Mapping[str, str] = {
     "core.checkStat": "default",
     "credential.helper": "",
     "diff.external": "",
+    "diff.autoRefreshIndex": "false",
     "diff.ignoreSubmodules": "all",
     "diff.submodule": "short",
     "status.submoduleSummary": "false",
@@ -105,7 +107,7 @@ async def run_git(args: Sequence[str], *, cwd: Path, timeout_s: float = 5) -> Ca
 
     Raises:
         ToolError: git is not installed, or cannot be started.
-        ValueError: The command is none of those whose switches are known, or an argument switches a helper on.
+        ValueError: The command is none of those whose switches are known, or an argument is refused.
     """
     _require_known(args)
     program = _git_program(cwd)
@@ -156,9 +158,9 @@ def _require_known(args: Sequence[str]) -> None:
         if argument == "--":
             return
         if argument.startswith("-O") or (
-            len(argument) > len("--e") and any(option.startswith(argument) for option in _HELPER_OPTIONS)
+            len(argument) > len("--e") and any(option.startswith(argument) for option in _REFUSED_OPTIONS)
         ):
-            raise ValueError(f"git {args[0]} {argument} could run a program that the repository names")
+            raise ValueError(f"git {args[0]} {argument} could run what the repository names or write its index")
 
 
 async def _named_helpers(program: str, cwd: Path, timeout_s: float) -> list[str]:

@@ -133,7 +133,8 @@ def test_a_line_of_input_that_is_no_message_is_named(panpan: Panpan) -> None:
 ERRORS: list[tuple[str, list[Any], list[str], int, str]] = [
     ("a refused request", [HttpError(400, "max_tokens: too large")], [], 1, "error_during_execution"),
     ("a wrong key", [HttpError(401)], [], 1, "error_during_execution"),
-    ("too many rounds", [call("LS", {"path": "."}), call("LS", {}), say("x")], ["--max-turns", "2"], 3, "error_max_turns"),
+    ("too many rounds", [call("LS", {"path": "."}), call("LS", {}), say("x")], ["--max-turns", "2"], 3,
+     "error_max_turns"),
     ("a spent budget", [call("LS", {}, tokens=Tokens(input=10**6)), say("x")], ["--max-budget-usd", "0.01"], 4,
      "error_max_budget_usd"),
     ("an unknown price", [], ["--max-budget-usd", "1", "--model", "openai/unheard-of"], 4, "error_max_budget_usd"),

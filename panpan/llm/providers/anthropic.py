@@ -163,7 +163,7 @@ class AnthropicReply:
         if document.get("index") != self._open_index:
             provider = self._transport.provider
             raise StreamError(f"{provider} sent a piece of a block that is not open", provider=provider)
-        kind = delta.get("type")
+        kind = _text(delta.get("type"))
         if kind == "signature_delta":
             block.signature += _text(delta.get("signature"))
         elif kind in _PIECES:  # else citations, and what will come

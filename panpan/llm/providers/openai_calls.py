@@ -8,7 +8,7 @@ reply ends.
 """
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 from panpan.errors import StreamError
 from panpan.llm.reply import OpenBlock, ReplyBuilder
@@ -88,7 +88,7 @@ class CallAssembler:
 
     def _find(self, index: object, wire_id: str, name: str) -> _Call | None:
         """Return the call that a delta goes on with; None where it begins a new one."""
-        if isinstance(index, int) and not isinstance(index, bool):
+        if _is_number(index):
             call = self._by_index.get(index)
             if call is None:
                 return None
@@ -102,7 +102,7 @@ class CallAssembler:
     def _begin(self, index: object, wire_id: str, name: str) -> _Call:
         call = _Call(wire_id, name)
         self._calls.append(call)
-        if isinstance(index, int):
+        if _is_number(index):
             self._by_index[index] = call
         self._advance()
         return call
@@ -147,6 +147,10 @@ def _begins_another(call: _Call, wire_id: str, name: str) -> bool:
     if wire_id and wire_id == call.wire_id:
         return False
     return call.is_whole  # no ids to tell by
+
+
+def _is_number(index: object) -> TypeGuard[int]:
+    return isinstance(index, int) and not isinstance(index, bool)
 
 
 def _text(value: object) -> str:

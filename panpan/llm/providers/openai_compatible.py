@@ -208,10 +208,11 @@ class OpenAIReply:
             self.builder.add(kind, piece)
 
     def _end(self, reason: object) -> None:
+        reason = _text(reason)
         if reason in _FAILURES:
             provider = self._transport.provider
             raise RetryableError(f"{provider} broke off the reply ({reason})", provider=provider)
-        self._stop_reason = _STOP_REASONS.get(str(reason), "unknown")
+        self._stop_reason = _STOP_REASONS.get(reason, "unknown")
         self.has_ended = True
 
 

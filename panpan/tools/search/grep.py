@@ -18,7 +18,7 @@ from panpan.tools.search.globs import compile_glob, name_globs
 from panpan.tools.search.ignore_rules import surroundings_of
 from panpan.tools.search.records import Record, numbered_line, parse_records
 from panpan.tools.search.request import Answer, SearchRequest
-from panpan.tools.search.shown import PathPrefix, cut_line, page_of, with_notes
+from panpan.tools.search.shown import PathPrefix, cut_line, page_of, plain_name, with_notes
 from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield
@@ -64,7 +64,7 @@ class GrepTool(Tool[GrepInput]):
         return True
 
     def title(self, args: GrepInput) -> str:
-        return args.pattern if args.path is None else f"{args.pattern} in {args.path}"
+        return plain_name(args.pattern if not args.path else f"{args.pattern} in {args.path}")
 
     def path_uses(self, args: GrepInput) -> Sequence[PathUse]:
         return (PathUse(args.path or ".", "read"),)

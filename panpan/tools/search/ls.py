@@ -47,7 +47,7 @@ class LsTool(Tool[LsInput]):
         return True
 
     def title(self, args: LsInput) -> str:
-        return args.path
+        return plain_name(args.path)
 
     def path_uses(self, args: LsInput) -> Sequence[PathUse]:
         return (PathUse(args.path, "read"),)

@@ -91,9 +91,7 @@ def start_directory(paths: PathResolver) -> tuple[Path, list[str]]:
     """Return where to run the next command, and what to say of it; the root where the working directory is gone."""
     if paths.cwd.is_dir():
         return paths.cwd, []
-    gone = paths.cwd
-    paths.change_directory(paths.root)
-    return paths.cwd, [f"the working directory {gone} is gone, so this ran in {paths.root}"]
+    return paths.root, [f"the working directory {paths.cwd} is gone, so this ran in {paths.root}"]
 
 
 def follow(report: DirectoryReport, paths: PathResolver) -> list[str]:

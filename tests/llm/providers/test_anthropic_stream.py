@@ -215,9 +215,8 @@ def test_servers_that_leave_out_parts_are_understood() -> None:
     ]
 
     message = message_of(*(b"data" + part.partition(b"\ndata")[2] for part in parts))
-    both = message_of(
-        START, *block(0, given, {"type": "input_json_delta", "partial_json": '{"a": 2}'}), *end("tool_use")
-    )
+    more = {"type": "input_json_delta", "partial_json": '{"a": 2}'}
+    both = message_of(START, *block(0, given, more), *end("tool_use"))
 
     assert (message.text, message.tool_uses[0].input) == ("Hi", {"a": 1})
     assert both.tool_uses[0].input == {"a": 2}

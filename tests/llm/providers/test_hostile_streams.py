@@ -20,9 +20,8 @@ from panpan.types.events import BlockFinished, BlockStarted, StreamEvent
 from panpan.types.messages import AssistantMessage
 
 ODD = st.sampled_from(
-    [None, True, 0, 1, -1, 10**30, 1e308, "", "x", "text", "tool_use", "thinking", '{"a": 1}', [], [None], ["x"], {}]
-    + [{"a": 1}, {"type": "text"}, {"type": "tool_use", "input": 7}, {"name": 1}, {"function": {"arguments": [1]}}]
-)  # fmt: skip
+    (None, True, 0, 1, -1, 10**30, 1e308, "", "x", "text", "tool_use", "thinking", '{"a": 1}', [], [None], ["x"], {})
+) | st.sampled_from(({"a": 1}, {"type": "tool_use", "input": 7}, {"name": 1}, {"function": {"arguments": [1]}}))
 
 
 def fields(*names: str, **typical: Any) -> st.SearchStrategy[dict[str, Any]]:
@@ -31,22 +30,22 @@ def fields(*names: str, **typical: Any) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({}, optional=values)
 
 
-TEXT = st.sampled_from(["", "a", "{", "}", '{"p": "a"}', '"', "é🎈"])
+TEXT = st.sampled_from(("", "a", "{", "}", '{"p": "a"}', '"', "é🎈"))
 INDEX = st.integers(0, 2)
-BLOCK = fields("text", "data", "signature", "id", "name", "input",
-               type=st.sampled_from(["text", "thinking", "redacted_thinking", "tool_use", "new"]))  # fmt: skip
-DELTA = fields("signature", "stop_reason", text=TEXT, partial_json=TEXT, thinking=TEXT,
-               type=st.sampled_from(["text_delta", "input_json_delta", "thinking_delta", "signature_delta"]))  # fmt: skip
-KINDS = ["message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "ping"]
-ANTHROPIC = fields("message", "usage", "error", index=INDEX, content_block=BLOCK, delta=DELTA,
-                   type=st.sampled_from(KINDS))  # fmt: skip
-
-CALL = fields("type", id=st.sampled_from(["1", "2"]), index=INDEX, function=fields("name", arguments=TEXT))
-CHUNK_DELTA = fields(
-    "role", "refusal", "function_call", content=TEXT, reasoning_content=TEXT, tool_calls=st.lists(CALL)
+BLOCKS = st.sampled_from(("text", "thinking", "redacted_thinking", "tool_use", "new"))
+BLOCK = fields("text", "data", "signature", "id", "name", "input", type=BLOCKS)
+DELTAS = st.sampled_from(("text_delta", "input_json_delta", "thinking_delta", "signature_delta"))
+DELTA = fields("signature", "stop_reason", text=TEXT, partial_json=TEXT, thinking=TEXT, type=DELTAS)
+KINDS = ("message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "ping")
+ANTHROPIC = fields(
+    "message", "usage", "error", index=INDEX, content_block=BLOCK, delta=DELTA, type=st.sampled_from(KINDS)
 )
-CHOICE = fields("usage", index=st.just(0), delta=CHUNK_DELTA, message=CHUNK_DELTA,
-                finish_reason=st.sampled_from([None, "stop", "length", "tool_calls"]))  # fmt: skip
+
+CALL = fields("type", id=st.sampled_from(("1", "2")), index=INDEX, function=fields("name", arguments=TEXT))
+CALLS = st.lists(CALL)
+CHUNK = fields("role", "refusal", "function_call", content=TEXT, reasoning_content=TEXT, tool_calls=CALLS)
+REASON = st.sampled_from((None, "stop", "length", "tool_calls"))
+CHOICE = fields("usage", index=st.just(0), delta=CHUNK, message=CHUNK, finish_reason=REASON)
 OPENAI = fields("id", "model", "usage", choices=st.lists(CHOICE, max_size=2))
 
 

@@ -164,7 +164,9 @@ async def test_a_directory_that_is_gone_is_left_for_the_root(shell: Shell) -> No
 
     assert await shell.text("rmdir ../sub") == "(no output)"
     gone = f"[the working directory {shell.root}/sub is gone, so this ran in {shell.root}]"
-    assert await shell.text("pwd -P") == f"{shell.root}\n{gone}"
+    assert await shell.text("pwd -P", runs_alone=False) == f"{shell.root}\n{gone}"
+    assert await shell.text("pwd -P") == f"{shell.root}\n{gone}\n[the working directory is now {shell.root}]"
+    assert await shell.text("pwd -P") == str(shell.root)
 
 
 async def test_a_directory_with_an_odd_name_is_kept(shell: Shell) -> None:

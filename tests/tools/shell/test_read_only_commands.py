@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panpan.tools.shell.read_only import is_read_only_command, read_only_paths
@@ -305,21 +305,6 @@ def test_a_chain_is_read_only_when_all_of_it_is(commands: list[str], joints: lis
     assert is_read_only_command(chain) == all(is_read_only_command(command) for command in commands)
 
 
-@given(_COMMANDS, st.integers(0, 200), st.sampled_from(";&<>()$`\\\"'*?[]{}~#!\n\t\0 |-üx"))
-def test_one_more_character_never_turns_a_refusal_into_an_effect(command: str, place: int, character: str) -> None:
-    place %= len(command) + 1
-    changed = command[:place] + character + command[place:]
-
-    # Whatever it became, it starts known programs only, and no character that joins or redirects is left in it.
-    if is_read_only_command(changed):
-        assert not set(changed.replace("2>/dev/null", "").replace("2>&1", "").replace("2> /dev/null", "")) & set(
-            "`\n\t\0"
-        )
-        unquoted = changed.split("'")[0].split('"')[0].split("\\")[0]
-        plain = unquoted.replace("2>/dev/null", "").replace("2>&1", "").replace("2> /dev/null", "").replace("&&", "")
-        assert not set(plain) & set(";&<>()$*?[]{}")
-
-
 @given(
     st.sampled_from(
         [command for command in [*ALLOWED, *REFUSED_COMMANDS] if command.replace(" ", "").replace("-", "").isalnum()]
@@ -331,16 +316,28 @@ def test_quoting_harmless_words_keeps_the_verdict(command: str) -> None:
         assert is_read_only_command(" ".join(quoted.format(word) for word in command.split())) == verdict
 
 
-@pytest.fixture
-def box(tmp_path: Path) -> Path:
-    root = tmp_path / "box"
-    (root / "src").mkdir(parents=True)
+@pytest.fixture(scope="module")
+def box(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("box")
+    (root / "src").mkdir()
     (root / "a.txt").write_text("b,2\na,1\nfoo\n")
     (root / "b.txt").write_text("a,1\nbar\n")
     (root / "-n").write_text("odd\n")
     (root / "src/a.py").write_text("foo = 1\n")
     (root / "link").symlink_to("a.txt")
     return root
+
+
+def run_in(box: Path, command: str) -> None:
+    subprocess.run(
+        ["bash", "-c", command],
+        cwd=box,
+        env={"PATH": os.environ["PATH"], "HOME": str(box), "TMPDIR": str(box)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=20,
+        check=False,
+    )
 
 
 def state_of(root: Path) -> dict[str, tuple[int, int, str]]:
@@ -358,18 +355,25 @@ def test_every_allowed_example_leaves_everything_as_it_was(box: Path) -> None:
     ran = 0
     for command in ALLOWED:
         if all(part.split()[0] in ("type", "pwd") or shutil.which(part.split()[0]) for part in command.split("|")):
-            subprocess.run(
-                ["bash", "-c", command],
-                cwd=box,
-                env={"PATH": os.environ["PATH"], "HOME": str(box), "TMPDIR": str(box)},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=20,
-                check=False,
-            )
+            run_in(box, command)
             ran += 1
             assert state_of(box) == before, command
     assert ran > len(ALLOWED) / 2
+
+
+@settings(max_examples=100, deadline=None)
+@given(_COMMANDS, st.integers(0, 200), st.sampled_from(";&<>()$`\\\"'*?[]{}~#!\n\t |-x"))
+def test_one_more_character_never_lets_a_command_do_something(
+    box: Path, command: str, place: int, character: str
+) -> None:
+    place %= len(command) + 1
+    changed = command[:place] + character + command[place:]
+    before = state_of(box)
+
+    if is_read_only_command(changed):
+        run_in(box, changed)
+
+    assert state_of(box) == before
 
 
 def test_each_program_of_the_table_has_an_example() -> None:

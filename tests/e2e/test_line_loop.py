@@ -1,0 +1,147 @@
+"""The interactive loop on a real terminal: prompts, questions, interrupts, and a clean way out."""
+
+import sys
+from collections.abc import Iterator
+
+import pexpect
+import pytest
+
+from tests.e2e.conftest import COMMAND, Panpan
+from tests.model_server import HttpError, Reply, Stall, Text, call, say, serving
+
+PROMPT = "❯ "
+
+
+class Terminal:
+    """panpan on a pseudo-terminal."""
+
+    def __init__(self, panpan: Panpan, *args: str) -> None:
+        environment = dict(panpan._environment()) | {"TERM": "xterm-256color", "NO_COLOR": "1"}
+        self.child = pexpect.spawn(
+            str(COMMAND), [*args], cwd=str(panpan.workspace), env=environment, encoding="utf-8", timeout=30
+        )
+        self.expect(PROMPT)
+
+    def expect(self, text: str) -> str:
+        """Wait for a text, and return what came before it."""
+        self.child.expect_exact(text)
+        return str(self.child.before)
+
+    def type(self, line: str) -> None:
+        self.child.sendline(line)
+
+    def end(self) -> int:
+        self.child.expect(pexpect.EOF)
+        self.child.close()
+        return int(self.child.exitstatus if self.child.exitstatus is not None else -1)
+
+
+@pytest.fixture
+def terminals() -> Iterator[list[Terminal]]:
+    opened: list[Terminal] = []
+    yield opened
+    for terminal in opened:
+        terminal.child.close(force=True)
+
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+
+
+def test_prompts_are_answered_until_the_user_leaves(panpan: Panpan, terminals: list[Terminal]) -> None:
+    with serving([say("Hello."), say("Again.")]) as server:
+        panpan.use(server)
+        terminal = Terminal(panpan)
+        terminals.append(terminal)
+        terminal.type("hi")
+        terminal.expect("Hello.")
+        terminal.expect(PROMPT)
+        terminal.type("and again")
+        terminal.expect("Again.")
+        terminal.expect(PROMPT)
+        terminal.type("exit")
+
+        assert terminal.end() == 0
+    assert len(server.requests[1].messages) == 3
+
+
+@pytest.mark.parametrize(("answer", "exists"), [("y", True), ("n", False), ("use another name", False)])
+def test_a_write_asks_first(panpan: Panpan, terminals: list[Terminal], answer: str, exists: bool) -> None:
+    with serving([call("Write", {"file_path": "a.txt", "content": "x\x1b[2J"}), say("Fine.")]) as server:
+        panpan.use(server)
+        terminal = Terminal(panpan)
+        terminals.append(terminal)
+        terminal.type("write it")
+        question = terminal.expect("what to do instead: ")
+        terminal.type(answer)
+        terminal.expect("Fine.")
+        terminal.expect(PROMPT)
+        terminal.child.sendeof()
+
+        assert terminal.end() == 0
+    assert "a.txt" in question
+    assert "\x1b" not in question
+    assert (panpan.workspace / "a.txt").exists() is exists
+    if answer == "use another name":
+        assert "use another name" in str(server.requests[1].messages[-1])
+
+
+def test_always_is_remembered_and_not_asked_again(panpan: Panpan, terminals: list[Terminal]) -> None:
+    script = [call("Bash", {"command": "touch a"}), say("One."), call("Bash", {"command": "touch a"}), say("Two.")]
+    with serving(script) as server:
+        panpan.use(server)
+        terminal = Terminal(panpan)
+        terminals.append(terminal)
+        terminal.type("go")
+        question = terminal.expect("what to do instead: ")
+        terminal.type("a")
+        terminal.expect("One.")
+        terminal.expect(PROMPT)
+        terminal.type("again")
+        terminal.expect("Two.")
+
+    assert "Bash(touch a)" in question
+    (saved,) = panpan.home.glob("projects/*/settings.toml")
+    assert "Bash(touch a)" in saved.read_text()
+
+
+def test_ctrl_c_interrupts_the_turn_and_the_next_prompt_works(panpan: Panpan, terminals: list[Terminal]) -> None:
+    with serving([Reply((Text("Thinking about it"),), faults=(Stall(-1),)), say("Here again.")]) as server:
+        panpan.use(server)
+        terminal = Terminal(panpan)
+        terminals.append(terminal)
+        terminal.type("go")
+        terminal.expect("Thinking about it")
+        terminal.child.sendintr()
+        terminal.expect("[Interrupted]")
+        terminal.expect(PROMPT)
+        terminal.type("hello?")
+        terminal.expect("Here again.")
+        terminal.expect(PROMPT)
+        terminal.child.sendintr()
+
+        assert terminal.end() == 130
+
+
+def test_an_error_of_the_provider_leaves_the_prompt(panpan: Panpan, terminals: list[Terminal]) -> None:
+    with serving([HttpError(400, "no such luck"), say("Better.")]) as server:
+        panpan.use(server)
+        terminal = Terminal(panpan)
+        terminals.append(terminal)
+        terminal.type("go")
+        terminal.expect("no such luck")
+        terminal.expect(PROMPT)
+        terminal.type("go")
+        terminal.expect("Better.")
+
+
+def test_what_the_model_says_cannot_drive_the_terminal(panpan: Panpan, terminals: list[Terminal]) -> None:
+    with serving([say("\x1b]0;owned\x07\x1b[2Jred\x9b31m\rover")]) as server:
+        panpan.use(server)
+        terminal = Terminal(panpan)
+        terminals.append(terminal)
+        terminal.type("go")
+        shown = terminal.expect("over")
+
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+    assert "\x9b" not in shown

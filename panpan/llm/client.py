@@ -12,7 +12,7 @@ from contextlib import aclosing
 import anyio
 
 from panpan.config.models import Price
-from panpan.errors import RetryableError, StreamError
+from panpan.errors import AuthenticationError, RetryableError, StreamError
 from panpan.llm.retry import RetryPolicy
 from panpan.types.events import ModelEvent, RetryScheduled, StreamEvent
 from panpan.types.llm import ModelOptions, ModelRequest, Provider
@@ -26,6 +26,7 @@ class LLMClient:
         provider: How the model is reached; closed with the client.
         options: The model, and how it should answer.
         price: What it costs; None where it is not known.
+        key_place: Where the key was found, for the error of a key that is not accepted.
         retry: Bounds of trying again.
         sleep: Waits for so many seconds, and can be cancelled.
         jitter: Returns a random number of at least 0 and less than 1.
@@ -38,6 +39,7 @@ class LLMClient:
         options: ModelOptions,
         *,
         price: Price | None = None,
+        key_place: str = "",
         retry: RetryPolicy | None = None,
         sleep: Callable[[float], Awaitable[object]] = anyio.sleep,
         jitter: Callable[[], float] = random.random,
@@ -46,6 +48,7 @@ class LLMClient:
         self.options = options
         self.price = price
         self._provider = provider
+        self._key_place = key_place
         self._retry = retry or RetryPolicy()
         self._sleep = sleep
         self._jitter = jitter
@@ -79,6 +82,13 @@ class LLMClient:
                         is_whole = isinstance(event, AssistantMessage)
                         yield event
                 return
+            except AuthenticationError as exc:
+                if not self._key_place:
+                    raise
+                message = f"{exc}; the key is that of {self._key_place}"
+                raise AuthenticationError(
+                    message, provider=exc.provider, status=exc.status, request_id=exc.request_id
+                ) from exc
             except RetryableError as exc:
                 if is_whole:
                     raise

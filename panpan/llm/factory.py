@@ -164,6 +164,7 @@ def create_client(resolved: ResolvedModel, answers: AnswerWishes | None = None) 
         create_provider(resolved, idle_timeout_s=answers.idle_timeout_s),
         model_options(resolved, answers),
         price=resolved.facts.price,
+        key_place=resolved.key_place,
         retry=policy,
     )
 

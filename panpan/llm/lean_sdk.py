@@ -99,7 +99,8 @@ def _try_errors(classes: SdkClasses) -> None:
     for status in _TRIED_STATUSES:
         response = httpx2.Response(status, request=request, json=body)
         error: Any = make(None, "said", body=body, response=response)
-        if not isinstance(error, classes.error_type) or error.status_code != status or error.body is None:
+        is_as_expected = error.status_code == status and error.response is response and error.body is not None
+        if not (is_as_expected and isinstance(error, classes.error_type)):
             raise TypeError(f"the error for status {status} is {error!r}")
 
 

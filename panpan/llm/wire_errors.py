@@ -112,7 +112,8 @@ def provider_error(
     if error.kind in _SPENT_KINDS or status == 402:
         return ProviderError(f"{provider} refuses to go on until the account is in order{said}", **common)
     if error.kind in _AUTHENTICATION_KINDS or status in (401, 403):
-        return AuthenticationError(f"{provider} does not accept the API key{said}", **common)
+        what = "refuses access to this (403)" if status == 403 else "does not accept the API key"
+        return AuthenticationError(f"{provider} {what}{said}", **common)
     if error.kind in _RATE_LIMIT_KINDS or status == 429:
         return RateLimitError(f"{provider} asks to slow down{said}", retry_after_s=error.retry_after_s, **common)
     if error.kind in _RETRYABLE_KINDS or status in _RETRYABLE_STATUSES or (is_mid_stream and not _is_named(error)):

@@ -2,7 +2,7 @@
 
 from anyio import Lock
 
-from panpan.system.terminal_text import clean_for_terminal
+from panpan.system.terminal_text import spelled_out
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 from panpan.ui.line_reader import LineReader
 from panpan.ui.stdout import StdoutWriter
@@ -47,5 +47,5 @@ def _text_of(question: PermissionQuestion) -> str:
 
 
 def _shown(text: str) -> str:
-    """Return `text` with every character that a terminal would act on made visible."""
-    return clean_for_terminal(text.replace("\x1b", "␛").replace("\r", "␍")).replace("\n", "\n      ")
+    """Return `text` with every character spelled out that a terminal would act on or not show."""
+    return "\n      ".join(spelled_out(line) for line in text.split("\n"))

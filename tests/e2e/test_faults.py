@@ -32,7 +32,7 @@ HEALING: dict[str, Any] = {
     "server error": HttpError(500),
     "overloaded": HttpError(529),
     "hang-up": Hangup("reset"),
-    "cut before the end": cut_short(Cut(-1)),
+    "cut before the end": cut_short(Cut(-4)),
     "cut in mid-text": cut_short(Cut(5)),
     "a clean end in mid-text": cut_short(Cut(5, "clean")),
     "overloaded in mid-text": cut_short(StreamFailure(5)),

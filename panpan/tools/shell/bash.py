@@ -24,6 +24,8 @@ from panpan.types.tool import Output, Progress, ToolYield
 
 MAX_RESULT_CHARS = 30_000
 MAX_TIMEOUT_MS = 600_000
+KILL_GRACE_S = 1.0
+"""Seconds between TERM and KILL; an interrupt stops the work within two."""
 MAX_COMMAND_BYTES = 100_000
 """Of a command; Linux takes no argument over 128 KiB (execve(2), MAX_ARG_STRLEN)."""
 
@@ -68,6 +70,7 @@ class BashTool(Tool[BashInput]):
                 cwd=cwd,
                 env=self._environment(args, ctx),
                 timeout_s=args.timeout / 1000,
+                kill_grace_s=KILL_GRACE_S,
             )
             async with aclosing(process) as chunks:
                 async for chunk in chunks:

@@ -77,7 +77,7 @@ def test_a_value_that_cannot_be_shown_costs_its_own_record_only(tmp_path: Path) 
     with debug_log(tmp_path, Redactor()) as log:
         LOG.debug("bad", extra={"value": Unshowable()})
         log.emit(logging.makeLogRecord({"msg": "too %s many", "args": ("arguments", "here"), "name": "panpan"}))
-        LOG.debug("good \ud800")
+        log.emit(logging.makeLogRecord({"msg": "good \ud800", "name": "panpan"}))
 
     found = records(log.path)
     assert [record.get("error", "") for record in found[:2]] == [

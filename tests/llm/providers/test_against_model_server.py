@@ -115,7 +115,7 @@ async def test_redacted_thinking_goes_back_as_it_came() -> None:
         {"no_tool_ids", "no_tool_indexes", "no_usage", "no_finish_reason"},
         {"no_tool_ids", "no_usage", "no_done", "whole_tool_calls"},
     ],
-    ids="+".join,
+    ids=lambda quirks: "+".join(sorted(quirks)),
 )
 async def test_servers_that_leave_things_out_are_understood(quirks: set[play.Quirk]) -> None:
     step = play.calls(

@@ -24,7 +24,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "images" / "demo.png"
-COLUMNS = 100
+COLUMNS = 105
 MAX_BYTES = 150_000
 FONT_SIZE = 15
 MARGIN = 16

@@ -108,7 +108,11 @@ def provider_error(
     common: dict[str, Any] = {"provider": provider, "status": status, "request_id": error.request_id}
     said = f": {detail}" if detail else ""
     if _is_overflow(error):
-        return ContextOverflowError(f"the request is longer than the model's context window{said}", **common)
+        return ContextOverflowError(
+            f"the request is longer than the model's context window{said}; start a new session, ask for less at once, "
+            "or choose a model with a larger window",
+            **common,
+        )
     if error.kind in _SPENT_KINDS or status == 402:
         return ProviderError(f"{provider} refuses to go on until the account is in order{said}", **common)
     if error.kind in _AUTHENTICATION_KINDS or status in (401, 403):

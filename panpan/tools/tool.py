@@ -1,7 +1,7 @@
 """What a tool is, and what every tool is given.
 
-The executor validates the arguments, asks the hooks, bounds the time and turns errors into results, so a tool does none of
-that: it says what it touches, does its work, and raises `ToolError` with advice for the model when it cannot.
+The executor validates the arguments, asks the hooks, bounds the time and turns errors into results, so a tool does none
+of that: it says what it touches, does its work, and raises `ToolError` with advice for the model when it cannot.
 """
 
 from abc import ABC, abstractmethod

@@ -6,7 +6,10 @@ import anyio
 
 from panpan.core.single_exception import unwrap_single_exception
 from panpan.errors import PanpanError
+from panpan.services.reply_limits import note_on_end
 from panpan.services.sessions.session import Session
+from panpan.system.terminal_text import clean_for_terminal
+from panpan.types.messages import AssistantMessage
 from panpan.ui.line_face import LineFace
 from panpan.ui.line_reader import LineReader
 from panpan.ui.signals import Received, watch_signals
@@ -58,10 +61,16 @@ async def _ask_for_prompt(out: StdoutWriter, lines: LineReader) -> str | None:
 
 
 async def _show_turn(session: Session, prompt: str, face: LineFace, out: StdoutWriter) -> None:
+    last_reply: AssistantMessage | None = None
     try:
         async with aclosing(session.submit(prompt)) as events:
             async for event in events:
                 await face.show(event)
+                if isinstance(event, AssistantMessage):
+                    last_reply = event
     except PanpanError as error:
         await face.end_line()
-        await out.write(f"panpan: {error}\n")
+        await out.write(f"panpan: {clean_for_terminal(str(error))}\n")
+        return
+    if last_reply is not None and (note := note_on_end(last_reply)):
+        await out.write(f"panpan: {note}\n")

@@ -123,6 +123,15 @@ def test_a_reply_cut_by_the_output_limit_is_continued(panpan: Panpan) -> None:
     assert (done.code, done.stdout) == (0, "First half,\nsecond half.\n")
 
 
+def test_an_answer_that_stays_cut_is_said_to_be(panpan: Panpan) -> None:
+    with serving(lambda _: say("More.", stop_reason="max_tokens")) as server:
+        panpan.use(server)
+        done = panpan.run("-p", "go")
+
+    assert done.code == 0
+    assert "the answer is cut off" in done.stderr
+
+
 def test_empty_replies_are_nudged_a_few_times_and_then_given_up(panpan: Panpan) -> None:
     with serving([Reply(()), say("Here I am.")]) as server:
         panpan.use(server)

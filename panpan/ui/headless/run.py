@@ -1,6 +1,6 @@
 """One headless run: open the session, send it the prompts, show what happens, and say with which code to end."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, aclosing
 from time import perf_counter
 from typing import Protocol
@@ -9,9 +9,10 @@ import anyio
 
 from panpan.core.single_exception import unwrap_single_exception
 from panpan.errors import PanpanError
+from panpan.services.reply_limits import note_on_end
 from panpan.services.sessions.session import Session
 from panpan.types.events import TurnEnded
-from panpan.types.messages import UserMessage
+from panpan.types.messages import AssistantMessage, UserMessage
 from panpan.ui.headless.face import HeadlessFace, TurnRecord
 from panpan.ui.headless.outcome import INTERRUPTED, Outcome, outcome_of_error
 from panpan.ui.signals import Received, watch_signals
@@ -54,13 +55,20 @@ async def run_headless(
             await face.begin()
             async for prompt in prompts:
                 outcome = await running.turn(prompt, face)
-                if outcome.error and outcome is not INTERRUPTED:
-                    say(outcome.error)
+                for line in _lines_to_say(outcome, running.last_reply):
+                    say(line)
                 exit_code = outcome.exit_code
                 if outcome is INTERRUPTED:
                     break
             stop("every prompt is done")
     return received.exit_code if received.exit_code is not None else exit_code
+
+
+def _lines_to_say(outcome: Outcome, last_reply: AssistantMessage | None) -> Iterator[str]:
+    if outcome.error and outcome is not INTERRUPTED:
+        yield outcome.error
+    if not outcome.error and last_reply is not None and (note := note_on_end(last_reply)):
+        yield note
 
 
 class _Running:
@@ -69,6 +77,7 @@ class _Running:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._is_running = False
+        self.last_reply: AssistantMessage | None = None
 
     def interrupt(self) -> bool:
         """End the turn; False where none runs."""
@@ -92,5 +101,6 @@ class _Running:
             outcome = outcome_of_error(error)
         finally:
             self._is_running = False
+        self.last_reply = record.last_reply
         await face.end(record, outcome, perf_counter() - started_at)
         return outcome

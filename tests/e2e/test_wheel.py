@@ -1,0 +1,64 @@
+"""The wheel is whole: it installs into an empty environment, and the main job runs there."""
+
+import os
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+def test_the_wheel_holds_what_the_program_reads(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+
+    texts = {str(path.relative_to(ROOT)) for path in (ROOT / "panpan").rglob("*.md")}
+    data = {str(path.relative_to(ROOT)) for path in (ROOT / "panpan").rglob("*.toml")}
+    agents = {f"panpan/_shipped/agents/{path.name}" for path in (ROOT / "agents").glob("*.md")}
+    assert texts | data | agents <= names
+    assert "panpan/config/models.json" in names
+    assert not [name for name in names if name.startswith(("tests/", "benchmarks/", "scripts/"))]
+
+
+@pytest.mark.timeout(600)
+def test_the_wheel_installs_into_an_empty_environment_and_the_demo_runs(wheel: Path, tmp_path: Path) -> None:
+    venv.create(tmp_path / "env", with_pip=True)
+    binaries = tmp_path / "env" / "bin"
+    install = [
+        str(binaries / "pip"),
+        "install",
+        "-q",
+        "--disable-pip-version-check",
+        "-c",
+        str(ROOT / "constraints.txt"),
+    ]
+    subprocess.run([*install, str(wheel)], check=True, capture_output=True)
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+
+    done = subprocess.run(
+        [binaries / "panpan", "demo", "--fast"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "says 'OK'" in done.stdout

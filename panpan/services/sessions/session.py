@@ -97,10 +97,12 @@ class Session(AsyncContextManagerMixin):
                     yield self
                     self._task_group.cancel_scope.cancel("the session is over")
         finally:
-            with move_on_after(CLEANUP_S, shield=True):
-                for close in self.parts.on_close:
-                    await close()
-            self.parts.log.close()
+            try:
+                with move_on_after(CLEANUP_S, shield=True):
+                    for close in self.parts.on_close:
+                        await close()
+            finally:
+                self.parts.log.close()
 
     async def submit(self, prompt: str | UserMessage) -> AsyncGenerator[Event, None]:
         """Run one turn and yield its events; leaving early, or `interrupt()`, ends the turn and all that it started.

@@ -34,7 +34,7 @@ BACKGROUND, FOREGROUND = (24, 26, 31), (221, 224, 230)
 COLOUR_BY_CODE = {31: (240, 113, 120), 32: (152, 195, 121), 33: (229, 192, 123), 36: (86, 182, 194)}
 FONT_FOLDERS = (Path("/usr/share/fonts/truetype/dejavu"), Path.home() / ".fonts", Path("/Library/Fonts"))
 
-_PIECE = re.compile(r"\x1b\[([\d;]*)m|(\r?\n)|([^\x1b\r\n])", re.DOTALL)
+_PIECE = re.compile(r"\x1b\[([\d;]*)m|(\r?\n)|([^\x00-\x1f\x7f-\x9f])")
 
 
 @dataclass(frozen=True, slots=True)

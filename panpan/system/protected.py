@@ -145,8 +145,14 @@ def _compiled() -> Iterator[_Pattern]:
             yield _Pattern(tuple(name.casefold().strip("/").split("/")), name.startswith("/"), group)
 
 
-_WILD_PATTERNS = tuple(pattern for pattern in _compiled() if "*" in pattern.parts[0])
-_PATTERNS_BY_FIRST = {
-    first: tuple(pattern for pattern in _compiled() if pattern.parts[0] == first) + _WILD_PATTERNS
-    for first in {pattern.parts[0] for pattern in _compiled()}
-}
+def _by_first(patterns: Sequence[_Pattern], wild: Sequence[_Pattern]) -> dict[str, tuple[_Pattern, ...]]:
+    """Return, for each first component that is a plain name, what may fit there: its own patterns and the wild ones."""
+    found: dict[str, list[_Pattern]] = {}
+    for pattern in patterns:
+        found.setdefault(pattern.parts[0], []).append(pattern)
+    return {first: (*own, *wild) for first, own in found.items()}
+
+
+_PATTERNS = tuple(_compiled())
+_WILD_PATTERNS = tuple(pattern for pattern in _PATTERNS if "*" in pattern.parts[0])
+_PATTERNS_BY_FIRST = _by_first(_PATTERNS, _WILD_PATTERNS)

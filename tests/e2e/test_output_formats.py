@@ -222,3 +222,22 @@ def test_the_key_is_nowhere_but_in_the_request(panpan: Panpan) -> None:
     assert server.requests[0].headers["x-api-key"] == key
     assert key not in done.stdout + done.stderr + kept
     assert key not in server.requests[1].raw.decode()
+
+
+def test_thinking_and_effort_reach_the_model_and_thinking_goes_back(panpan: Panpan) -> None:
+    reply = Reply((Thinking("The folder first.", "c2VhbA=="), ToolCall("LS", {})))
+    with serving([reply, say("Empty.")]) as server:
+        panpan.use(server)
+        done = panpan.run(
+            "-p", "look", "--model", "claude-sonnet-4-5", "--thinking-budget", "2048", "--effort", "high"
+        )  # fmt: skip
+
+    assert done.code == 0, done.stderr
+    first, second = (request.body for request in server.requests)
+    assert first["thinking"] == {"type": "enabled", "budget_tokens": 2048}
+    assert first["max_tokens"] > 2048
+    assert second["messages"][1]["content"][0] == {
+        "type": "thinking",
+        "thinking": "The folder first.",
+        "signature": "c2VhbA==",
+    }

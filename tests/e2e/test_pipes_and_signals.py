@@ -132,3 +132,32 @@ def test_a_background_job_does_not_hold_the_run(panpan: Panpan) -> None:
     assert done.stdout == "ok\n"
     assert "begun" in json.dumps(server.requests[1].messages[-1])
     wait_until(lambda: marker_processes(marker) == [], timeout_s=5)
+
+
+def test_a_second_interrupt_ends_the_process_without_waiting(panpan: Panpan) -> None:
+    marker = f"sleep 96.{os.getpid()}"
+    with serving([call("Bash", {"command": f"trap '' TERM; touch started; {marker}"}), say("never")]) as server:
+        panpan.use(server)
+        process = panpan.start("-p", "go", "-y", stdin=subprocess.DEVNULL)
+        wait_until((panpan.workspace / "started").exists)
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        done = finished(process, timeout_s=15)
+
+    assert done.code == 130
+    assert "Traceback" not in done.stderr
+    wait_until(lambda: marker_processes(marker) == [], timeout_s=3)
+
+
+def test_a_session_that_is_open_elsewhere_is_not_opened_twice(panpan: Panpan) -> None:
+    with serving([Reply((Text("Slowly"),), faults=(Stall(-1),)), say("never")]) as server:
+        panpan.use(server)
+        first = panpan.start("-p", "go", stdin=subprocess.DEVNULL)
+        wait_until(lambda: server.requests)
+        second = panpan.run("-c", "-p", "me too")
+        first.send_signal(signal.SIGTERM)
+        finished(first)
+
+    assert second.code == 2
+    assert "is open in another panpan" in second.stderr

@@ -1,0 +1,334 @@
+"""What the documents say is true: their examples run, and what they name exists."""
+
+import ast
+import asyncio
+import importlib
+import importlib.util
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any, get_args
+
+import click
+import pytest
+
+import panpan
+from panpan import errors
+from panpan.cli.main import cli
+from panpan.config.environment import OTHER_VARIABLES, VARIABLES
+from panpan.config.settings_file import parse_settings
+from panpan.config.vendors import VENDORS
+from panpan.core.hooks import Hook, ToolCall
+from panpan.tools.registry import all_tools
+from panpan.types.events import Event
+from panpan.types.permission import Deny, PermissionMode
+from panpan.types.tool import Output
+from tests.fakes.context import context_in
+from tests.model_server import call, say, serving
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
+DOCUMENTS = [README, CONTRIBUTING, ROOT / "CHANGELOG.md", ARCHITECTURE, *sorted((ROOT / "docs" / "adr").glob("*.md"))]
+OF_USERS = {"AGENTS.md", "CLAUDE.md"}
+POINTS = [name for name, value in vars(Hook).items() if callable(value) and not name.startswith("_")]
+
+
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    """The fenced blocks of one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text_of(path), re.DOTALL | re.MULTILINE)
+
+
+def section(path: Path, heading: str) -> str:
+    """What stands below a heading, up to the next one of any level."""
+    return re.split(r"^#+ ", text_of(path).split(f"# {heading}\n", 1)[1], maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def table(text: str) -> list[list[str]]:
+    """The cells of the first table, without its head."""
+    rows = [line.strip().strip("|").split("|") for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in row] for row in rows[2:]]
+
+
+def in_backticks(text: str) -> list[str]:
+    return re.findall(r"`([^`\n]+)`", text)
+
+
+# examples
+
+
+def test_the_python_example_of_the_readme_changes_a_file(tmp_path: Path) -> None:
+    (example,) = blocks(README, "python")
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / "notes.txt").write_text("teh end\n")
+    (tmp_path / "example.py").write_text(example)
+    edit = {"file_path": "notes.txt", "old_string": "teh", "new_string": "the"}
+
+    with serving([call("Read", {"file_path": "notes.txt"}), call("Edit", edit), say("Corrected.")]) as server:
+        done = subprocess.run(
+            [sys.executable, tmp_path / "example.py"],
+            cwd=workspace,
+            env={
+                "PATH": os.environ["PATH"],
+                "HOME": str(tmp_path),
+                "NO_PROXY": "*",
+                "ANTHROPIC_API_KEY": "sk-ant-test-0123456789abcdef",
+                "ANTHROPIC_BASE_URL": server.url,
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "[Read notes.txt]\n[Edit notes.txt]\nCorrected.\n3 rounds\n"
+    assert (workspace / "notes.txt").read_text() == "the end\n"
+
+
+def contributed(number: int, folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Import an example of CONTRIBUTING.md as a module of a package of its own."""
+    package = folder / f"contributed_{name}"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / f"{name}.py").write_text(blocks(CONTRIBUTING, "python")[number])
+    (package / f"{name}.md").write_text("Say how many lines a file has.\n")
+    monkeypatch.syspath_prepend(folder)
+    return importlib.import_module(f"contributed_{name}.{name}")
+
+
+async def test_the_tool_that_shows_how_to_add_one_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = contributed(0, tmp_path, "count_lines", monkeypatch).CountLinesTool()
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / "a.txt").write_text("1\n2\n3")
+    args = tool.input_model(file_path="a.txt")
+
+    yields = [item async for item in tool.run(args, context_in(workspace))]
+
+    assert yields == [Output("3 lines")]
+    assert tool.definition.description == "Say how many lines a file has."
+    assert tool.path_uses(args)[0].path == "a.txt"
+
+
+async def test_the_hook_that_shows_how_to_add_one_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hook = contributed(1, tmp_path, "call_limit", monkeypatch).CallLimit(most=2)
+    tool = all_tools()[0]
+    tool_call = ToolCall("1", tool, tool.input_model(file_path="a"), {}, context_in(tmp_path))
+
+    decisions = [await hook.before_tool(tool_call) for _ in range(3)]
+
+    assert decisions[:2] == [None, None]
+    assert isinstance(decisions[2], Deny)
+
+
+def test_the_settings_of_the_readme_are_settings() -> None:
+    (example,) = blocks(README, "toml")
+
+    source = parse_settings(example.encode(), Path("settings.toml"), "user")
+
+    assert source.rules("allow") == ("Bash(make test)", "Bash(python -m pytest *)")
+
+
+def commands() -> Iterator[str]:
+    for document in DOCUMENTS:
+        for block in blocks(document, "sh"):
+            yield from (line for line in block.splitlines() if "panpan" in line and not line.startswith(("git clone",)))
+
+
+def arguments_of_panpan(line: str) -> Iterator[list[str]]:
+    """The words behind each `panpan` that the line runs."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;")
+    lexer.whitespace_split = True
+    words: list[str] = []
+    for word in [*lexer, ";"]:
+        if set(word) <= set("|&;"):
+            if words and words[0] == "panpan":
+                yield words[1:]
+            words = []
+        else:
+            words.append(word)
+
+
+def check_arguments(arguments: list[str]) -> None:
+    """Parse them as the command line does; a usage error is raised."""
+    command: click.Command = cli
+    while isinstance(command, click.Group) and arguments and not arguments[0].startswith("-"):
+        name, *arguments = arguments
+        found = command.get_command(click.Context(command), name)
+        assert found is not None, f"there is no command {name}"
+        command = found
+    command.make_context("panpan", list(arguments))
+
+
+@pytest.mark.parametrize("line", list(commands()))
+def test_every_command_that_is_shown_can_be_given(line: str) -> None:
+    for arguments in arguments_of_panpan(line):
+        check_arguments(arguments)
+
+
+def test_a_command_that_does_not_exist_would_be_found() -> None:
+    assert [*arguments_of_panpan("git diff | panpan -p 'a | b' -c  # panpan --no")] == [["-p", "a | b", "-c"]]
+    with pytest.raises(click.UsageError):
+        check_arguments(["--modle", "x"])
+    with pytest.raises(click.UsageError):
+        check_arguments(["config", "show", "--origin"])
+
+
+# what is named exists
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
+def test_links_lead_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)]+)\)", text_of(document)):
+        if target.startswith("https://"):
+            continue
+        path, _, anchor = target.partition("#")
+        linked = document.parent / path if path else document
+        assert linked.exists(), target
+        headings = re.findall(r"^#+ (.+)$", text_of(linked), re.MULTILINE) if anchor else []
+        assert not anchor or anchor in {re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
+def exists_somewhere(name: str) -> bool:
+    if "/" in name:
+        return any((folder / name).exists() for folder in (ROOT, ROOT / "panpan", ROOT / "docs"))
+    return (ROOT / name).exists() or any((ROOT / "panpan").rglob(name)) or any((ROOT / "tests").rglob(name))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
+def test_files_that_are_named_exist(document: Path) -> None:
+    names = re.findall(r"(?<![\w./<>*~-])(?:[\w-]+/)*[\w-]+\.(?:py|md|json|sh)\b(?!l)", text_of(document))
+
+    assert [name for name in names if not exists_somewhere(name) and name not in OF_USERS] == []
+
+
+def test_the_tree_in_the_architecture_names_every_folder_and_only_files_that_exist() -> None:
+    tree = section(ARCHITECTURE, "The tree")
+    named = [match[1] for line in tree.splitlines() if (match := re.match(r" {4}(?:  )?([\w/.*]+)(?: {2,}|$)", line))]
+
+    assert [name for name in named if "*" not in name and not exists_somewhere(name)] == []
+    folders = {path.parent for path in (ROOT / "panpan").rglob("*.py")} - {ROOT / "panpan"}
+    names = {str(folder.relative_to(ROOT / "panpan")) for folder in folders if "demo" not in folder.parts}
+    assert {name for name in names if not any(entry.startswith(name) for entry in named)} == set()
+
+
+def test_every_layer_stands_in_the_architecture_in_its_order() -> None:
+    import tomllib
+
+    (contract,) = tomllib.loads(text_of(ROOT / "pyproject.toml"))["tool"]["importlinter"]["contracts"]
+    layers = [re.sub(r"panpan\.", "", layer) for layer in contract["layers"]]
+    shown = [
+        line.split()[0] for line in section(ARCHITECTURE, "The layers").splitlines() if re.match(" {4}[a-z]", line)
+    ]
+
+    assert [name.removesuffix(".py") for name in shown] == [layer.split()[0] for layer in layers]
+
+
+def test_the_hooks_in_the_architecture_are_those_of_the_program(tmp_path: Path) -> None:
+    tape = tmp_path / "tape.toml"
+    tape.write_text('version = 1\n[[reply]]\ntext = "hello"\n')
+
+    async def hooks() -> list[Hook]:
+        opening = panpan.open_session(
+            tmp_path,
+            overrides={"model": f"cassette:{tape}", "max_budget_usd": 1.0},
+            env={"HOME": str(tmp_path), "PANPAN_HOME": str(tmp_path / "home")},
+        )
+        async with opening as session:
+            return list(session.parts.hooks)
+
+    expected = [
+        [type(hook).__name__, {point for point in POINTS if getattr(type(hook), point) is not getattr(Hook, point)}]
+        for hook in asyncio.run(hooks())
+    ]
+
+    rows = table(section(ARCHITECTURE, "Hooks"))
+    assert [[name.strip("`"), set(in_backticks(points))] for name, points, _ in rows] == expected
+    assert set(POINTS) <= set(in_backticks(section(ARCHITECTURE, "Hooks")))
+
+
+def test_every_event_is_in_the_architecture() -> None:
+    def members(union: Any) -> set[str]:
+        return (
+            {union.__name__}
+            if isinstance(union, type)
+            else {name for part in get_args(union) for name in members(part)}
+        )
+
+    assert members(Event) <= set(in_backticks(section(ARCHITECTURE, "Events")))
+
+
+def test_the_exit_codes_of_the_readme_are_those_of_the_errors() -> None:
+    codes = {int(code) for row in table(section(README, "Exit codes")) for code in row[0].split(",")}
+    classes = [value for value in vars(errors).values() if isinstance(value, type)]
+
+    assert codes == {0, 129, 130, 143} | {kind.exit_code for kind in classes if issubclass(kind, errors.PanpanError)}
+
+
+def test_the_readme_names_every_mode_tool_and_vendor() -> None:
+    assert [row[0].strip("`") for row in table(section(README, "Who may do what"))] == list(get_args(PermissionMode))
+    assert {tool.name for tool in all_tools()} <= set(re.findall(r"\w+", section(README, "First steps")))
+    models = section(README, "Models")
+    assert {vendor.name for vendor in VENDORS if vendor.name not in models} <= {"anthropic"}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
+def test_variables_that_are_named_are_read(document: Path) -> None:
+    named = set(re.findall(r"\bPANPAN_[A-Z_]*[A-Z]", text_of(document)))
+
+    assert named <= {*VARIABLES, *OTHER_VARIABLES}
+
+
+def test_the_changelog_has_the_version() -> None:
+    assert f"## [{panpan.__version__}]" in text_of(ROOT / "CHANGELOG.md")
+
+
+# the picture
+
+
+def screenshot() -> Any:
+    spec = importlib.util.spec_from_file_location("screenshot", ROOT / "scripts" / "screenshot.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # its dataclasses look themselves up there
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_picture_is_small_and_a_png() -> None:
+    data = (ROOT / "docs" / "images" / "demo.png").read_bytes()
+
+    assert data.startswith(b"\x89PNG\r\n")
+    assert len(data) <= 150_000
+
+
+def test_the_picture_shows_lines_wrapped_and_styled_as_a_terminal_does() -> None:
+    rows = screenshot().rows_of("abcde\r\n\x1b[1mf\x1b[0m\x1b[31mg\x1b[0m\r\n", 3)
+
+    assert ["".join(char for char, _ in row) for row in rows] == ["abc", "de", "fg"]
+    (_, bold), (_, red) = rows[2]
+    assert (bold.is_bold, red.is_bold, red.colour) == (True, False, (240, 113, 120))
+
+
+@pytest.mark.parametrize("output", ["\x1b[2J", "\x1b[4mx", "a\x07"])
+def test_what_the_picture_could_not_show_is_an_error(output: str) -> None:
+    with pytest.raises(ValueError, match="not drawn here"):
+        screenshot().rows_of(output, 80)
+
+
+def test_python_in_the_documents_is_well_formed() -> None:
+    for document in DOCUMENTS:
+        for block in blocks(document, "python"):
+            ast.parse(block)

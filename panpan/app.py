@@ -41,6 +41,7 @@ from panpan.services.sessions.log import SessionLog, read_records
 from panpan.services.sessions.records import start_record
 from panpan.services.sessions.session import Session, SessionInfo, SessionParts
 from panpan.services.sessions.store import find_session, newest_session, session_path
+from panpan.system.environment import child_environment
 from panpan.system.output_store import OutputStore
 from panpan.system.paths import PathResolver
 from panpan.system.process_tree import ProcessTree
@@ -118,7 +119,7 @@ async def open_session(
         tool_context=tool_context,
         hooks=hooks,
         ask=YesToAll(ask) if says_yes else ask or NobodyToAsk(),
-        max_rounds=settings.max_rounds or (ATTENDED_ROUNDS if is_attended else UNATTENDED_ROUNDS),
+        max_rounds=_max_rounds(loaded, ATTENDED_ROUNDS if is_attended else UNATTENDED_ROUNDS),
         start_record=start_record(
             new_id(), system=conversation.system, tools=conversation.tools, panpan_version=__version__
         ),
@@ -155,7 +156,7 @@ def _hooks(place: _Place, loaded: Loaded, warn: Callable[[str], None]) -> Sequen
     )
     for warning in gate.warnings:
         warn(warning)
-    memory = NestedMemory(place.cwd, Path.home())
+    memory = NestedMemory(place.cwd, Path.home(), warn)
     budget = [Budget(settings.max_budget_usd)] if settings.max_budget_usd is not None else []
     return (
         gate,
@@ -170,6 +171,14 @@ def _hooks(place: _Place, loaded: Loaded, warn: Callable[[str], None]) -> Sequen
         ReplyLimits(),
         ResultSize(),  # last, so that what other hooks add to a result is bounded, too
     )
+
+
+def _max_rounds(loaded: Loaded, default: int) -> int:
+    """Return the most rounds of a turn; a file of the project may only lower them."""
+    chosen = loaded.settings.max_rounds
+    if chosen is None:
+        return default
+    return min(chosen, default) if loaded.origins["max_rounds"].kind == "project" else chosen
 
 
 def _rule_sources(loaded: Loaded) -> Sequence[RuleSource]:
@@ -254,6 +263,7 @@ def _info(
 
 
 def _tool_context(place: _Place, settings: Settings, log: SessionLog) -> ToolContext:
+    key_variables = {settings.api_key_env, *(provider.api_key_env for provider in settings.providers.values())}
     outputs = place.locations.outputs_folder / log.path.stem
     return ToolContext(
         tool_use_id="",
@@ -265,6 +275,7 @@ def _tool_context(place: _Place, settings: Settings, log: SessionLog) -> ToolCon
         ),
         seen_files=SeenFiles(),
         outputs=OutputStore(outputs),
+        environment=child_environment({name: value for name, value in place.env.items() if name not in key_variables}),
     )
 
 

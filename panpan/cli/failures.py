@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,15 +30,22 @@ def report_failure(error: Exception) -> int:
     if isinstance(error, BrokenPipeError):
         return 1
     from panpan.cli.crash_report import crash_line
-    from panpan.config.known_secrets import known_secrets
-    from panpan.config.locations import panpan_home
+    from panpan.config.known_secrets import secrets_of_run
+    from panpan.config.locations import Locations
     from panpan.system.redact import Redactor
 
-    redactor = Redactor(known_secrets(os.environ))
     try:
-        home = panpan_home(os.environ, Path.cwd())
+        locations = Locations.find(Path.cwd(), os.environ)
+        redactor = Redactor(secrets_of_run(locations, os.environ) | _keys_on_command_line(sys.argv))
     except (OSError, PanpanError):
         say(f"unexpected {type(error).__name__}; no report could be written")
         return 1
-    say(crash_line(error, home, redactor))
+    say(crash_line(error, locations.home, redactor))
     return 1
+
+
+def _keys_on_command_line(arguments: Sequence[str]) -> set[str]:
+    pairs = zip(arguments, [*arguments[1:], ""], strict=True)
+    return {following for argument, following in pairs if argument == "--api-key"} | {
+        argument.removeprefix("--api-key=") for argument in arguments if argument.startswith("--api-key=")
+    }

@@ -35,15 +35,16 @@ def request_error(exc: Exception, *, provider: str, redactor: Redactor, idle_tim
             f"if that is right ({detail})",
             provider=provider,
         )
+    place = f"{provider}{_address(exc)}"
     match cause:
         case httpx2.ConnectTimeout():
-            return RetryableError(f"could not connect to {provider} in time", provider=provider)
+            return RetryableError(f"could not connect to {place} in time", provider=provider)
         case httpx2.TimeoutException():
             return RetryableError(f"{provider} did not answer within {idle_timeout_s:g} seconds", provider=provider)
         case httpx2.UnsupportedProtocol() | httpx2.InvalidURL() | httpx2.LocalProtocolError():
             return ProviderError(f"the request to {provider} cannot be sent: {detail}", provider=provider)
         case httpx2.ConnectError():
-            return RetryableError(f"could not connect to {provider}: {detail}", provider=provider)
+            return RetryableError(f"could not connect to {place}: {detail}", provider=provider)
         case httpx2.TransportError():
             return RetryableError(f"the connection to {provider} failed: {detail}", provider=provider)
         case _:
@@ -85,3 +86,11 @@ def _is_untrusted(exc: BaseException | None) -> bool:
             return True
         exc = exc.__cause__ or exc.__context__
     return False
+
+
+def _address(exc: Exception) -> str:
+    """Return where the request went, so that a wrong address is seen at once; empty where it is not known."""
+    import httpx2
+
+    url = getattr(getattr(exc, "request", None), "url", None)
+    return f" at {url.scheme}://{url.netloc.decode()}" if isinstance(url, httpx2.URL) else ""

@@ -9,9 +9,13 @@ from collections.abc import Set as AbstractSet
 from hashlib import blake2b
 
 from panpan.core.conversation import Conversation
-from panpan.core.hooks import Addition, Hook, ToolCall
+from panpan.core.hooks import Addition, Hook, Round, ToolCall
+from panpan.errors import AnswerNeededError
 from panpan.types.permission import Ask, Decision
 from panpan.types.tool import Output
+
+_MOST_REFUSALS = 3
+"""How often the same call may be refused before the turn ends."""
 
 
 class RepeatedCalls(Hook):
@@ -35,12 +39,25 @@ class RepeatedCalls(Hook):
         self._asked.clear()
         return ()
 
+    async def before_request(self, round_: Round) -> Sequence[Addition]:
+        """End a turn that only repeats what nobody allows.
+
+        Raises:
+            AnswerNeededError: The same call was asked about several times and never allowed.
+        """
+        if len(self._asked) >= _MOST_REFUSALS:
+            raise AnswerNeededError(
+                "the model repeats the same call although it is refused each time; only you can say how to go on"
+            )
+        return ()
+
     async def before_tool(self, call: ToolCall) -> Decision | None:
         if call.tool.name in self._exempt:
             return None
         key = _key(call)
         if key != self._newest:
             self._newest, self._count = key, 0
+            self._asked.clear()
         self._count += 1
         if self._count <= self._most:
             return None

@@ -5,7 +5,7 @@ of that: it says what it touches, does its work, and raises `ToolError` with adv
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
@@ -13,6 +13,7 @@ from typing import ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
+from panpan.system.environment import child_environment
 from panpan.system.output_store import OutputStore
 from panpan.system.paths import PathResolver
 from panpan.system.process_tree import ProcessTree
@@ -38,6 +39,8 @@ class ToolContext:
     """Which files the model has read in this session, and what was in them."""
     outputs: OutputStore
     """Where output goes that is too large for a result."""
+    environment: Mapping[str, str] = field(default_factory=child_environment)
+    """What commands get of the environment: no keys and no tokens."""
     processes: ProcessTree = field(default_factory=ProcessTree)
     """Marks what the session's commands start, so that none of it survives the session."""
     runs_alone: bool = True

@@ -3,7 +3,8 @@
 from panpan.system.terminal_text import clean_for_terminal
 from panpan.types.display import DiffDisplay
 from panpan.types.events import BlockStarted, Event, ReplyStarted, RetryScheduled, TextDelta, TurnEnded
-from panpan.types.messages import ToolResultMessage
+from panpan.types.messages import AssistantMessage, ToolResultMessage
+from panpan.ui.answer_text import AnswerText
 from panpan.ui.stdout import StdoutWriter
 from panpan.ui.tool_lines import ToolLines
 
@@ -26,16 +27,21 @@ class LineFace:
         self._out = out
         self._has_colour = has_colour
         self._ends_line = True
+        self._answer = AnswerText()
         self._tool_lines = ToolLines()
 
     async def show(self, event: Event) -> None:
         """Print what `event` adds."""
         match event:
-            case ReplyStarted() | BlockStarted() | RetryScheduled():
-                await self.end_line()
+            case ReplyStarted() | BlockStarted(kind="text"):
+                if not self._answer.is_catching_up:
+                    await self.end_line()
             case TextDelta(text=text):
-                self._ends_line = text.endswith("\n")
-                await self._out.write(clean_for_terminal(text))
+                await self._print(*self._answer.new_part(text))
+            case RetryScheduled():
+                self._answer.retry()
+            case AssistantMessage():
+                self._answer.end()
             case TurnEnded():
                 await self.end_line()
                 await self._note(_summary(event))
@@ -47,6 +53,13 @@ class LineFace:
         if isinstance(event, ToolResultMessage) and isinstance(event.display, DiffDisplay):
             for file in event.display.files:
                 await self._diff(file.diff)
+
+    async def _print(self, text: str, starts_anew: bool) -> None:
+        if starts_anew:
+            await self.end_line()
+        if text:
+            self._ends_line = text.endswith("\n")
+            await self._out.write(clean_for_terminal(text))
 
     async def end_line(self) -> None:
         """Put what comes next on a line of its own."""

@@ -3,7 +3,7 @@
 Each comes once a session, as a reminder whose cause names it; that is how a resumed session knows what was told.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -30,16 +30,14 @@ class NestedMemory(Hook):
     Args:
         root: Canonical root of the workspace; the files down to it belong to the project context.
         home: What `~` stands for in imports.
-        loaded: Canonical paths of the memory files that the project context holds already.
+        warn: Told what was not read and why, one sentence each.
     """
 
-    def __init__(self, root: Path, home: Path, *, loaded: Iterable[Path] = ()) -> None:
-        self.warnings: list[str] = []
-        """What was not read and why, one sentence each."""
+    def __init__(self, root: Path, home: Path, warn: Callable[[str], None]) -> None:
+        self._warn = warn
         self._root = root
         self._project_root = project_root(root)
         self._loader = MemoryLoader(home)
-        self._loader.loaded.update(loaded)
         self._lock = anyio.Lock()
         self._looked_in: set[Path] = set()
         self._conditional: list[_Conditional] | None = None
@@ -102,7 +100,8 @@ class NestedMemory(Hook):
             sections += [rule.section, *self._loader.imports_of(rule.section, within=self._project_root)]
         kept, cuts = fitted(sections)
         self._found += [SystemReminder(text=_text(section, path), cause=f"{_CAUSE}{section.path}") for section in kept]
-        self.warnings += [*self._loader.warnings, *cuts]
+        for warning in (*self._loader.warnings, *cuts):
+            self._warn(warning)
         self._loader.warnings.clear()
 
     def _conditional_rules(self) -> list["_Conditional"]:

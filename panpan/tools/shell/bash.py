@@ -13,7 +13,7 @@ import anyio
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
-from panpan.system.process import ProcessEnded, child_environment, run_process
+from panpan.system.process import ProcessEnded, run_process
 from panpan.tools.shell.line_folder import LineFolder
 from panpan.tools.shell.progress_pacer import ProgressPacer
 from panpan.tools.shell.read_only import is_read_only_command, read_only_paths
@@ -90,7 +90,7 @@ class BashTool(Tool[BashInput]):
         yield _output(collector.finish(), [*_ending(ended, args), *notes], ended)
 
     def _environment(self, args: BashInput, ctx: ToolContext) -> dict[str, str]:
-        environment = child_environment()
+        environment = dict(ctx.environment)
         if self.is_read_only(args):
             # It may have been allowed unasked for the names of its programs, so these must not be the workspace's own.
             environment["PATH"] = without_workspace(environment.get("PATH", ""), ctx.paths)

@@ -21,7 +21,8 @@ class Reader:
 
     def __init__(self, project: ProjectFolder, conversation: Conversation | None = None) -> None:
         self.project = project
-        self.hook = NestedMemory(project.root, project.home)
+        self.warnings: list[str] = []
+        self.hook = NestedMemory(project.root, project.home, self.warnings.append)
         self.conversation = conversation or Conversation(messages=[UserMessage.of("go")])
 
     async def read(self, *paths: str, is_error: bool = False) -> list[SystemReminder]:
@@ -115,14 +116,14 @@ async def test_imports_of_deeper_files_stay_inside_the_project(project: ProjectF
     [reminder] = await reader.read("c/x.py")
 
     assert "a secret" not in reminder.text
-    assert "outside the project" in reader.hook.warnings[0]
+    assert "outside the project" in reader.warnings[0]
 
 
 async def test_what_the_project_context_holds_is_not_repeated(project: ProjectFolder) -> None:
     project.write("CLAUDE.md", "root rule @a/CLAUDE.md")
     context = await project.context()
     reader = Reader(project)
-    reader.hook = NestedMemory(project.root, project.home, loaded=context.loaded)
+    reader.hook.note_loaded(context.loaded)
 
     assert await reader.read("a/y.py") == []
 

@@ -2,6 +2,7 @@ import json
 import os
 import re
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -9,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from panpan.errors import ToolError
+from panpan.system.environment import child_environment
 from panpan.tools.shell.bash import MAX_RESULT_CHARS, BashInput, BashTool
 from panpan.tools.tool import PathUse
 from panpan.types.tool import Progress
@@ -44,9 +46,9 @@ async def test_input_is_empty_and_nothing_prompts(shell: Shell) -> None:
     assert await shell.text("cat; echo $?; echo $GIT_TERMINAL_PROMPT $PAGER") == "0\n0 cat"
 
 
-async def test_keys_do_not_reach_a_command(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-not-a-key")
-    monkeypatch.setenv("HARMLESS", "yes")
+async def test_a_command_gets_the_environment_of_the_session(shell: Shell) -> None:
+    base = {"PATH": os.environ["PATH"], "ANTHROPIC_API_KEY": "sk-ant-not-a-key", "HARMLESS": "yes"}
+    shell.ctx = replace(shell.ctx, environment=child_environment(base))
 
     assert await shell.text('echo "[$ANTHROPIC_API_KEY] [$HARMLESS]"') == "[] [yes]"
 
@@ -260,13 +262,12 @@ async def test_what_no_shell_can_take_is_refused(shell: Shell, command: str, wor
         await shell.run(command)
 
 
-async def test_a_read_only_command_never_runs_a_program_of_the_workspace(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_read_only_command_never_runs_a_program_of_the_workspace(shell: Shell) -> None:
     for name in ("ls", "cat", "helper"):
         (shell.root / name).write_text(f"#!/bin/sh\necho evil {name}\n")
         (shell.root / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{shell.root}:.::{os.environ['PATH']}")
+    path = f"{shell.root}:.::{os.environ['PATH']}"
+    shell.ctx = replace(shell.ctx, environment={**shell.ctx.environment, "PATH": path})
 
     assert await shell.text("ls -1") == "cat\nhelper\nls"
     assert await shell.text("helper") == "evil helper"

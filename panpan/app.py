@@ -4,10 +4,12 @@ Nothing here decides how a part works; it decides which parts there are, what ea
 hooks are asked.
 """
 
+import logging
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,7 +36,7 @@ from panpan.services.project_context.session_start import SessionStart
 from panpan.services.repeated_calls import RepeatedCalls
 from panpan.services.reply_limits import ReplyLimits
 from panpan.services.result_size import ResultSize
-from panpan.services.round_limits import RoundLimit
+from panpan.services.round_limit import RoundLimit
 from panpan.services.sessions.fold import FoldedSession, folded
 from panpan.services.sessions.git_branch import git_branch
 from panpan.services.sessions.log import SessionLog, read_records
@@ -49,7 +51,7 @@ from panpan.tools.registry import all_tools
 from panpan.tools.seen_files import SeenFiles
 from panpan.tools.tool import Tool, ToolContext
 from panpan.types.ids import new_id
-from panpan.types.permission import Asker
+from panpan.types.permission import Asker, PermissionMode
 
 UNATTENDED_ROUNDS = 50
 """Rounds of one turn where nobody watches, unless the settings say otherwise."""
@@ -93,38 +95,39 @@ async def open_session(
         ConfigError: A setting, the model, the key or the session is not there or wrong.
         BudgetError: There is a budget and the model's price is not known.
     """
+    logging.getLogger("panpan").addHandler(logging.NullHandler())  # or Python prints what nobody listens to
     place = _place(Path(cwd), os.environ if env is None else env)
     loaded = load_settings(place.cwd, place.env, overrides or {}, place.locations)
     resolved = resolve_from(loaded, place.env)
     settings = loaded.settings
     check_price_known(settings.max_budget_usd, model=resolved.model, is_price_known=resolved.facts.price is not None)
-    client = create_client(resolved, answer_wishes(settings))
-    before, log = _open_log(place, continues=continues, resume=resume)
-    try:
+    async with AsyncExitStack() as stack:  # closes what is open should the rest fail
+        client = create_client(resolved, answer_wishes(settings))
+        stack.push_async_callback(client.aclose)
+        before, log = _open_log(place, continues=continues, resume=resume)
+        stack.callback(log.close)
         tools = enabled_tools(all_tools(), settings.tools.enabled, disallowed=settings.permission.deny)
-        hooks = _hooks(place, loaded, warn)
+        warnings = [*loaded.warnings, *_rules_of_no_tool(loaded)]
+        tool_context = _tool_context(place, loaded, log)
         conversation = _conversation(before, tools, system_prompt, append_system_prompt, warn)
-    except BaseException:
-        log.close()
-        raise
-    for warning in loaded.warnings:
+        parts = SessionParts(
+            info=_info(log, place, resolved, settings, tools),
+            conversation=conversation,
+            log=log,
+            llm=client,
+            tools={tool.name: tool for tool in tools},
+            tool_context=tool_context,
+            hooks=_hooks(place, loaded, warn),
+            ask=_asker(ask, settings.permission.mode, says_yes=says_yes),
+            max_rounds=_max_rounds(loaded, ATTENDED_ROUNDS if is_attended else UNATTENDED_ROUNDS),
+            start_record=start_record(
+                new_id(), system=conversation.system, tools=conversation.tools, panpan_version=__version__
+            ),
+            on_close=(client.aclose, partial(_end_processes, tool_context.processes, warn)),
+        )
+        stack.pop_all()  # from here on the session closes them
+    for warning in warnings:
         warn(warning)
-    tool_context = _tool_context(place, settings, log)
-    parts = SessionParts(
-        info=_info(log, place, resolved, settings, tools, is_resumed=before is not None),
-        conversation=conversation,
-        log=log,
-        llm=client,
-        tools={tool.name: tool for tool in tools},
-        tool_context=tool_context,
-        hooks=hooks,
-        ask=YesToAll(ask) if says_yes else ask or NobodyToAsk(),
-        max_rounds=_max_rounds(loaded, ATTENDED_ROUNDS if is_attended else UNATTENDED_ROUNDS),
-        start_record=start_record(
-            new_id(), system=conversation.system, tools=conversation.tools, panpan_version=__version__
-        ),
-        on_close=(client.aclose, partial(_end_processes, tool_context.processes, warn)),
-    )
     async with Session(parts) as session:
         yield session
 
@@ -171,6 +174,29 @@ def _hooks(place: _Place, loaded: Loaded, warn: Callable[[str], None]) -> Sequen
         ReplyLimits(),
         ResultSize(),  # last, so that what other hooks add to a result is bounded, too
     )
+
+
+def _asker(ask: Asker | None, mode: PermissionMode, *, says_yes: bool) -> Asker:
+    if mode == "dontAsk":
+        return NobodyToAsk()
+    return YesToAll(ask) if says_yes else ask or NobodyToAsk()
+
+
+def _rules_of_no_tool(loaded: Loaded) -> Iterator[str]:
+    """Yield a warning for each rule that closes a tool that does not exist: it would mean nothing, in silence.
+
+    Raises:
+        ConfigError: The name is close to that of a tool, and so a slip.
+    """
+    names = [tool.name for tool in all_tools()]
+    for source in loaded.sources:
+        for rule in (*source.rules("deny"), *source.rules("ask")):
+            name = rule.partition("(")[0].strip()
+            if name in names or "*" in name or name.startswith("mcp__"):
+                continue
+            if close := get_close_matches(name, names, n=1):
+                raise ConfigError(f"the rule {rule!r} of {source.place} names no tool; did you mean {close[0]}?")
+            yield f"the rule {rule!r} of {source.place} names a tool that this panpan does not have"
 
 
 def _max_rounds(loaded: Loaded, default: int) -> int:
@@ -247,8 +273,6 @@ def _info(
     resolved: ResolvedModel,
     settings: Settings,
     tools: Sequence[Tool[Any]],
-    *,
-    is_resumed: bool,
 ) -> SessionInfo:
     return SessionInfo(
         id=log.path.stem,
@@ -258,11 +282,15 @@ def _info(
         key_source=resolved.key_place or "none",
         permission_mode=settings.permission.mode,
         tools=[tool.name for tool in tools],
-        is_resumed=is_resumed,
     )
 
 
-def _tool_context(place: _Place, settings: Settings, log: SessionLog) -> ToolContext:
+def _tool_context(place: _Place, loaded: Loaded, log: SessionLog) -> ToolContext:
+    settings = loaded.settings
+    for number, folder in enumerate(settings.additional_directories):
+        if not folder.is_dir():
+            origin = loaded.origins[f"additional_directories[{number}]"]
+            raise ConfigError(f"{folder} ({origin}) is not a folder, so that tools cannot work there")
     key_variables = {settings.api_key_env, *(provider.api_key_env for provider in settings.providers.values())}
     outputs = place.locations.outputs_folder / log.path.stem
     return ToolContext(

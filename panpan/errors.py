@@ -10,6 +10,8 @@
     │   └── RetryableError       worth another try; carries `retry_after_s`
     │       ├── RateLimitError   the provider asks for a pause
     │       └── StreamError      the reply was cut, stalled or damaged on its way
+    ├── SessionLogError          what was said could not be written to the session's log
+    ├── OutputError              the answer could not be written to where the user wanted it
     ├── TurnLimitError           exit 3: the turn asked for too many rounds
     ├── BudgetError              exit 4: the money set for it is spent, or cannot be counted
     ├── AnswerNeededError        exit 5: only the user can decide how to go on
@@ -35,6 +37,14 @@ class ConfigError(PanpanError):
 
 class SessionError(ConfigError):
     """The session that was named does not exist, is held by another process, or cannot be read."""
+
+
+class SessionLogError(PanpanError):
+    """What was said could not be written to the session's log, as on a full disk; it is kept in memory meanwhile."""
+
+
+class OutputError(PanpanError):
+    """The answer could not be written to standard output."""
 
 
 class ProviderError(PanpanError):

@@ -11,10 +11,13 @@ import os
 import secrets
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from panpan.config.known_secrets import secrets_of_run
+from panpan.config.locations import Locations
+from panpan.errors import ConfigError
 from panpan.system.private import make_private_folder, open_private_file
 from panpan.system.redact import Redactor
 
@@ -35,14 +38,15 @@ class DebugLog(logging.Handler):
     """
 
     def __init__(self, folder: Path, redactor: Redactor) -> None:
-        super().__init__(logging.DEBUG)
-        make_private_folder(folder)
-        self.path = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{secrets.token_hex(4)}.jsonl"
-        self.lost = 0
-        """Records that could not be written."""
+        self._fd: int | None = None
         self._redactor = redactor
         self._is_torn = False
-        self._fd: int | None = open_private_file(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND)
+        self.lost = 0
+        """Records that could not be written."""
+        make_private_folder(folder)
+        self.path = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{secrets.token_hex(4)}.jsonl"
+        self._fd = open_private_file(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND)
+        super().__init__(logging.DEBUG)  # last: it registers this for the exit of the process
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one line."""
@@ -122,3 +126,22 @@ def debug_log(folder: Path, redactor: Redactor) -> Iterator[DebugLog]:
         ours.setLevel(level_before)
         logging.getLogger().removeHandler(handler)
         handler.close()
+
+
+def start_debug_log(cwd: str | None, api_key: str | None, stack: ExitStack) -> Path:
+    """Log a run of the command until `stack` is closed, and return the file.
+
+    Args:
+        cwd: The folder that the run works in; None is the current one.
+        api_key: A key of the command line, struck out like those of settings and environment.
+        stack: Closes the log.
+
+    Raises:
+        ConfigError: It cannot be written.
+    """
+    locations = Locations.find(Path(cwd or "."), os.environ)
+    secrets_of_all = secrets_of_run(locations, os.environ) | ({api_key} if api_key else frozenset())
+    try:
+        return stack.enter_context(debug_log(locations.debug_folder, Redactor(secrets_of_all))).path
+    except OSError as error:
+        raise ConfigError(f"the debug log cannot be written: {error.strerror}") from error

@@ -38,9 +38,6 @@ def command(fast: bool) -> int:
         tape = scratch / "tape.toml"
         text = (demo / "tape.toml").read_text(encoding="utf-8")
     tape.write_text(_without_pacing(text) if fast else text, encoding="utf-8")
-    # `python3` shall be the Python that runs panpan, also where the machine calls its own by another name
-    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-
     click.echo(
         "This is a demo. The model's words come from a tape, written by hand; nothing is sent to anyone.\n"
         "The loop, the tools and the files are real: a copy of a small project with a real bug, in\n"
@@ -63,11 +60,17 @@ async def _play(project: Path, tape: Path, home: Path, out: "StdoutWriter") -> N
             "permission.mode": "acceptEdits",
             "permission.allow": (f"Bash({TEST_COMMAND})",),
         },
-        env={**os.environ, "PANPAN_HOME": str(home)},  # nothing of the user's settings, nothing left in his home
+        env=_environment(home),
     )
     async with opening as session, aclosing(session.submit(PROMPT)) as events:
         async for event in events:
             await face.show(event)
+
+
+def _environment(home: Path) -> dict[str, str]:
+    """Return an environment in which nothing of the user's settings counts, and `python3` is what runs panpan."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    return {**os.environ, "PANPAN_HOME": str(home), "PATH": path}
 
 
 def _check(project: Path) -> int:

@@ -38,7 +38,7 @@ _COLOURS = {"ok": "green", "note": "yellow", "missing": "yellow", "broken": "red
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder to look from.")
 @click.pass_context
-def command(ctx: click.Context, as_json: bool, cwd: Path | None) -> None:
+def command(ctx: click.Context, as_json: bool, cwd: Path | None) -> int:
     """Show what panpan finds on this machine."""
     locations = Locations.find(chosen_folder(ctx, cwd), os.environ)
     checks = anyio.run(all_checks, locations, os.environ)
@@ -48,7 +48,7 @@ def command(ctx: click.Context, as_json: bool, cwd: Path | None) -> None:
     else:
         for check in checks:
             click.echo(_line(check))
-    sys.exit(0 if is_fit else 1)
+    return 0 if is_fit else 1
 
 
 async def all_checks(locations: Locations, env: Mapping[str, str]) -> Sequence[Check]:

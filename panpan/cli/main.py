@@ -4,6 +4,7 @@
 """
 
 import gc
+import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -113,6 +114,8 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def cli(ctx: click.Context, /, **options: Any) -> int:
     """A coding agent for the terminal."""
     if ctx.invoked_subcommand is not None:
+        if options["prompt"] is not None:
+            raise click.UsageError(f"-p TEXT does not go with the command {ctx.invoked_subcommand}")
         return 0
     from panpan.cli.run_command import run
 
@@ -123,6 +126,7 @@ def main() -> NoReturn:
     """Run the command and end the process with its exit code; no traceback ever reaches the user."""
     # The command runs on asyncio. Where trio is installed too, the HTTP library would import it, for 0.1 s.
     sys.modules.setdefault("trio", None)  # type: ignore[arg-type]
+    _open_closed_streams()
     try:
         code = cli(standalone_mode=False)
     except click.exceptions.Abort:
@@ -136,3 +140,10 @@ def main() -> NoReturn:
         code = report_failure(error)
     gc.freeze()  # everything is closed and flushed; without this, Python would look through all modules for 0.2 s more
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _open_closed_streams() -> None:
+    """Give a standard stream that the caller has closed (`2>&-`) a place to read nothing from or write nothing to."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))

@@ -3,26 +3,21 @@
 import os
 import sys
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, ExitStack
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import anyio
 import click
 
-from panpan import __version__
 from panpan.app import open_session
 from panpan.cli.failures import say
-from panpan.core.turn_totals import TurnTotals
 from panpan.errors import ConfigError, PanpanError
 from panpan.llm.model_choice import NoModelError
 from panpan.services.sessions.session import Session
-from panpan.types.ids import new_id
 from panpan.types.messages import UserMessage
 from panpan.types.permission import Asker
 from panpan.ui.headless.face import HeadlessFace
-from panpan.ui.headless.outcome import outcome_of_error
 from panpan.ui.stdin import StdinReader
 from panpan.ui.stdout import StdoutWriter
 
@@ -54,29 +49,15 @@ def run(options: Options) -> int:
         click.UsageError: Options contradict each other.
     """
     _check(options)
-    started_at = perf_counter()
     out = StdoutWriter(sys.stdout)
-    try:
-        with ExitStack() as stack:
-            if options["debug"]:
-                _start_debug_log(options, stack)
-            if is_headless(options):
-                return anyio.run(_run_headless, options, out)
-            return anyio.run(_run_interactive, options, out)
-    except PanpanError as error:
-        explained = _explained(error)
-        if options["output_format"] != "text":
-            anyio.run(_print_failed_start, explained, out, perf_counter() - started_at)
-        raise explained from error
+    with ExitStack() as stack:
+        if options["debug"]:
+            from panpan.cli.debug_log import start_debug_log
 
-
-def _explained(error: PanpanError) -> PanpanError:
-    """Return the error, with what this machine offers where no model is set up."""
-    if not isinstance(error, NoModelError):
-        return error
-    from panpan.llm.local_servers import advice_without_model, find_local_servers
-
-    return ConfigError(advice_without_model(anyio.run(find_local_servers)))
+            say(f"writing the debug log to {start_debug_log(options['cwd'], options['api_key'], stack)}")
+        if is_headless(options):
+            return anyio.run(_run_headless, options, out)
+        return anyio.run(_run_interactive, options, out)
 
 
 def is_headless(options: Options) -> bool:
@@ -85,7 +66,6 @@ def is_headless(options: Options) -> bool:
         options["prompt"] is not None
         or options["output_format"] != "text"
         or options["input_format"] != "text"
-        or not sys.stdin
         or not sys.stdin.isatty()
     )
 
@@ -101,15 +81,17 @@ def _check(options: Options) -> None:
         raise click.UsageError("-p TEXT and --input-format stream-json exclude each other")
 
 
-def _opening(
+@asynccontextmanager
+async def _opening(
     options: Options, *, ask: Asker | None, is_attended: bool, warn: Callable[[str], None]
-) -> AbstractAsyncContextManager[Session]:
+) -> AsyncGenerator[Session, None]:
+    """Open the session that the options ask for; without a model, say what this machine offers."""
     overrides = {key: options[name] for name, key in SETTING_BY_OPTION.items()}
     for key in ("permission.allow", "permission.deny"):
         overrides[key] = tuple(rule for text in overrides[key] for rule in _rules(text))
     if options["thinking_budget"] is not None and options["thinking"] is None:
         overrides["thinking"] = True
-    return open_session(
+    opening = open_session(
         Path(options["cwd"] or "."),
         overrides=overrides,
         continues=options["continues"],
@@ -121,6 +103,13 @@ def _opening(
         is_attended=is_attended,
         warn=warn,
     )
+    try:
+        async with opening as session:
+            yield session
+    except NoModelError as error:
+        from panpan.llm.local_servers import advice_without_model, find_local_servers
+
+        raise ConfigError(advice_without_model(await find_local_servers())) from error
 
 
 def _rules(text: str) -> list[str]:
@@ -134,13 +123,26 @@ async def _run_headless(options: Options, out: StdoutWriter) -> int:
     from panpan.ui.headless.run import run_headless
 
     async def one_prompt() -> AsyncGenerator[UserMessage, None]:
-        has_pipe = sys.stdin is not None and not sys.stdin.isatty()
+        has_pipe = not sys.stdin.isatty()
         yield await prompt_of_text(options["prompt"], StdinReader(sys.stdin) if has_pipe else None)
 
     prompts = one_prompt() if options["input_format"] == "text" else prompts_of_json_lines(StdinReader(sys.stdin))
     warn = (lambda _: None) if options["quiet"] else say
     opening = _opening(options, ask=None, is_attended=False, warn=warn)
-    return await run_headless(opening, prompts, lambda session: _face(options, session, out), say)
+
+    async def failed_start(error: PanpanError) -> None:
+        if options["output_format"] != "text":
+            from panpan.ui.headless.json_faces import show_failed_start
+
+            await show_failed_start(out, error)
+
+    return await run_headless(
+        opening,
+        prompts,
+        lambda session: _face(options, session, out),
+        say=say,
+        show_failed_start=failed_start,
+    )
 
 
 def _face(options: Options, session: Session, out: StdoutWriter) -> HeadlessFace:
@@ -167,37 +169,3 @@ async def _run_interactive(options: Options, out: StdoutWriter) -> int:
     has_colour = out.is_terminal and "NO_COLOR" not in os.environ
     opening = _opening(options, ask=LineAsker(out, lines), is_attended=True, warn=say)
     return await run_line_loop(opening, out, lines, has_colour=has_colour)
-
-
-async def _print_failed_start(error: PanpanError, out: StdoutWriter, duration_s: float) -> None:
-    """Print the result object of a run that never had a session."""
-    import json
-
-    from panpan.ui.headless.wire import result_line
-
-    outcome = outcome_of_error(error)
-    line = result_line(
-        new_id(),
-        subtype=outcome.subtype,
-        result="",
-        stop_reason=None,
-        totals=TurnTotals(),
-        duration_s=duration_s,
-        errors=[outcome.error],
-    )
-    await out.write(json.dumps(line, ensure_ascii=False) + "\n")
-
-
-def _start_debug_log(options: Options, stack: ExitStack) -> None:
-    from panpan.cli.debug_log import debug_log
-    from panpan.config.known_secrets import secrets_of_run
-    from panpan.config.locations import Locations
-    from panpan.system.redact import Redactor
-
-    try:
-        locations = Locations.find(Path(options["cwd"] or "."), os.environ)
-        keys = secrets_of_run(locations, os.environ) | ({options["api_key"]} if options["api_key"] else set())
-        log = stack.enter_context(debug_log(locations.debug_folder, Redactor(keys)))
-    except OSError as error:
-        raise ConfigError(f"the debug log cannot be written: {error.strerror}") from error
-    say(f"panpan {__version__} writes its debug log to {log.path}")

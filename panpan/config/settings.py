@@ -106,7 +106,8 @@ class ToolSettings(_Frozen):
     """Which tools the model is offered."""
 
     enabled: Mapping[Name, bool] = Field(default_factory=dict)
-    """Tool name or wildcard such as `mcp__*` to true or false; the longest pattern that fits decides, else true."""
+    """Tool name or wildcard such as `mcp__*` to true or false; an exact name decides before
+    wildcards, more fixed characters before fewer, off before on; what nothing fits is on."""
 
 
 class Settings(_Frozen):
@@ -152,8 +153,8 @@ class Settings(_Frozen):
     """Rounds of one turn at most; None: 50 where nobody watches, else no limit but the user."""
     max_budget_usd: float | None = Field(default=None, gt=0)
     """US dollars that one session may cost; None: no limit."""
-    idle_timeout_s: float = Field(default=120.0, gt=0, le=86_400)
-    """Seconds without a byte from the provider after which the request has failed."""
+    idle_timeout_s: float | None = Field(default=None, gt=0, le=86_400)
+    """Seconds without a byte from the provider after which a request has failed; None: 120, 600 for local servers."""
     retry: RetrySettings = RetrySettings()
     """What is tried again, `[retry]`."""
 

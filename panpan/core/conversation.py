@@ -6,7 +6,6 @@ goes through `repaired` first.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.ids import unique_id
@@ -110,7 +109,8 @@ def repaired(messages: Iterable[Message]) -> Iterator[Message]:
 def _results_after(messages: Sequence[Message], position: int) -> dict[str, ToolResultMessage]:
     """Return the first result for each id between the reply at `position` and the next reply that has calls."""
     results: dict[str, ToolResultMessage] = {}
-    for message in islice(messages, position + 1, None):
+    for later in range(position + 1, len(messages)):
+        message = messages[later]
         if isinstance(message, AssistantMessage) and message.tool_uses:
             break
         if isinstance(message, ToolResultMessage):

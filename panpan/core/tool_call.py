@@ -13,6 +13,9 @@ from pydantic import BaseModel, ValidationError
 from panpan.tools.tool import Tool
 from panpan.types.content import ToolUseBlock
 
+MAX_ERROR_CHARS = 4_000
+"""Of the text that tells the model why a call did not run."""
+
 
 @dataclass(frozen=True, slots=True)
 class PreparedCall:
@@ -31,6 +34,13 @@ def prepared(use: ToolUseBlock, tools: Mapping[str, Tool[Any]]) -> PreparedCall:
     """Find the tool of `use` and check its arguments."""
     if use.input_error is not None:
         return PreparedCall(use, problem=f"The call was not run: {use.input_error}")
+    try:
+        return _checked(use, tools)
+    except Exception as error:  # a bug in one tool's model costs that call
+        return PreparedCall(use, problem=f"{use.name} failed unexpectedly: {type(error).__name__}: {error}")
+
+
+def _checked(use: ToolUseBlock, tools: Mapping[str, Tool[Any]]) -> PreparedCall:
     tool = tools.get(use.name)
     if tool is None:
         return PreparedCall(use, problem=_unknown_tool(use.name, tools))
@@ -65,3 +75,11 @@ def _wrong_arguments(name: str, error: ValidationError) -> str:
         place = ".".join(str(part) for part in problem["loc"])
         lines.append(f"- {place}: {problem['msg']}" if place else f"- {problem['msg']}")
     return "\n".join(lines)
+
+
+def shortened(text: str) -> str:
+    """Return an error's text within bounds: it may repeat what the model wrote, however long that was."""
+    if len(text) <= MAX_ERROR_CHARS:
+        return text
+    half = MAX_ERROR_CHARS // 2
+    return f"{text[:half]}\n… {len(text) - 2 * half:,} characters left out …\n{text[-half:]}"

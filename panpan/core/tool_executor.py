@@ -27,7 +27,7 @@ from panpan.core.conversation import error_result
 from panpan.core.hooks import Hook, ToolCall
 from panpan.core.permission import permission_for
 from panpan.core.single_exception import unwrap_single_exception
-from panpan.core.tool_call import PreparedCall, batches, prepared
+from panpan.core.tool_call import PreparedCall, batches, prepared, shortened
 from panpan.errors import PanpanError
 from panpan.tools.tool import Tool, ToolContext
 from panpan.types.content import ToolResultBlock, ToolUseBlock
@@ -40,7 +40,7 @@ MAX_PARALLEL = 10
 """Read-only calls that run at once."""
 
 CLEANUP_S = 5.0
-"""Longest wait for the tools to end after they were cancelled; the process runner needs 2 s of it to kill."""
+"""Longest wait for the tools to end after they were cancelled; the process runner asks for 1 s, then kills."""
 
 log = logging.getLogger(__name__)
 
@@ -115,28 +115,30 @@ class ToolExecutor(AsyncContextManagerMixin):
             self.results[call.use.id] = _result(call.use.id, output)
         except Exception as error:  # a bug in a tool or a hook costs its call, not the turn
             log.exception("the tool %s failed unexpectedly", call.use.name)
-            self.results[call.use.id] = error_result(
-                call.use.id, f"{call.use.name} failed unexpectedly: {type(error).__name__}: {error}"
-            )
+            text = f"{call.use.name} failed unexpectedly: {type(error).__name__}: {error}"
+            self.results[call.use.id] = error_result(call.use.id, shortened(text))
         done.set()
 
     async def _output_of(self, call: PreparedCall, send: MemoryObjectSendStream[ToolEvent], runs_alone: bool) -> Output:
         """Ask whether the call may run, run it, and let the hooks see what came of it."""
         if call.tool is None or call.args is None:
-            return Output(call.problem, is_error=True)
+            return Output(shortened(call.problem), is_error=True)
         context = replace(self._context, tool_use_id=call.use.id, runs_alone=runs_alone)
         tool_call = ToolCall(call.use.id, call.tool, call.args, call.use.input, context)
         permission = await permission_for(tool_call, self._hooks, self._ask)
         await send.send(PermissionDecided(call.use.id, call.use.name, permission.is_allowed, permission.reason))
         if not permission.is_allowed:
-            return Output(permission.text_for_model, is_error=True)
+            return Output(shortened(permission.text_for_model), is_error=True)
 
         context = replace(context, paths=context.paths.approving(permission.approved_paths))
         await send.send(ToolStarted(call.use.id, call.use.name, call.tool.title(call.args)))
         started_at = perf_counter()
         output = await _run_tool(call.tool, call.args, context, send)
         for hook in self._hooks:
-            output = await hook.after_tool(tool_call, output)
+            try:
+                output = await hook.after_tool(tool_call, output)
+            except Exception:  # what the tool did stands, whatever a hook makes of it
+                log.exception("the hook %s failed after %s", type(hook).__name__, call.use.name)
         await send.send(ToolFinished(call.use.id, output.is_error, perf_counter() - started_at))
         return output
 

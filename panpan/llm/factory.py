@@ -145,7 +145,7 @@ def answer_wishes(settings: "Settings") -> AnswerWishes:
         effort=settings.effort,
         temperature=settings.temperature,
         max_tries=settings.retry.max_tries,
-        idle_timeout_s=settings.idle_timeout_s if "idle_timeout_s" in settings.model_fields_set else None,
+        idle_timeout_s=settings.idle_timeout_s,
     )
 
 
@@ -182,14 +182,13 @@ def create_provider(resolved: ResolvedModel, *, idle_timeout_s: float | None = N
             return CassetteProvider.from_file(Path(resolved.base_url))
         case "anthropic":
             from panpan.llm.providers.anthropic import AnthropicProvider
-            from panpan.llm.transport import DEFAULT_IDLE_TIMEOUT_S
 
             return AnthropicProvider(
                 api_key=resolved.api_key,
                 base_url=resolved.base_url.removesuffix("/v1"),  # the SDK adds it itself
                 name=resolved.provider,
                 headers=resolved.headers,
-                idle_timeout_s=idle_timeout_s or DEFAULT_IDLE_TIMEOUT_S,
+                idle_timeout_s=idle_timeout_s,
             )
         case "openai":
             from panpan.llm.providers.openai_compatible import OpenAICompatibleProvider

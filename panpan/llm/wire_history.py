@@ -10,7 +10,6 @@ encoded anew.
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import TypeAlias
 
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
@@ -55,7 +54,8 @@ class WireHistory:
         start = len(self._seen)
         groups = self._closed.copy()
         pending: list[UserSide] = []
-        for position, message in enumerate(islice(messages, start, None), start + 1):
+        for position in range(start, len(messages)):
+            message = messages[position]
             if not isinstance(message, AssistantMessage):
                 pending.append(message)
                 continue
@@ -65,7 +65,7 @@ class WireHistory:
             self._add_user_side(groups, pending)
             pending = []
             groups.append(WireGroup(reply, is_reply=True))
-            self._seen.extend(islice(messages, len(self._seen), position))
+            self._seen.extend(messages[len(self._seen) : position + 1])
         closed = len(groups)
         self._add_user_side(groups, pending)
         self._closed = groups[:closed]

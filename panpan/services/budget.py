@@ -44,14 +44,17 @@ class Budget(Hook):
         return ()
 
     def _new_replies(self, conversation: Conversation) -> list[AssistantMessage]:
-        """Return the replies since the last count; looks at no older message, however long the history is."""
+        """Return the replies since the last count, oldest first; looks at no older message, however long it all is.
+
+        All that were counted are known, and not only the newest: that one may be gone when the user has gone back.
+        """
         found: list[AssistantMessage] = []
         for message in reversed(conversation.messages):
             if isinstance(message, AssistantMessage):
                 if message.uuid in self._counted:
                     break
                 found.append(message)
-        return found
+        return found[::-1]
 
 
 def check_price_known(limit_usd: float | None, *, model: str, is_price_known: bool) -> None:

@@ -49,8 +49,8 @@ _QUIET = {
 def child_environment(base: Mapping[str, str] | None = None, **extra: str) -> dict[str, str]:
     """Return the environment for a command.
 
-    Variables whose name or value looks like a secret are left out. A key under a name that tells nothing (a custom
-    `key_env` of a provider) must be left out of `base` by the caller.
+    Variables whose name or value looks like a secret are left out. A key under a name that tells nothing (the
+    `api_key_env` of a provider) is not known here; the session leaves it out of `base`.
 
     Args:
         base: What to start from; the process's own environment if not given.

@@ -76,6 +76,30 @@ class PathResolver:
         """The working directory that relative paths start from; canonical, and the same in all views."""
         return self._cwd.path
 
+    def absolute(self, text: str) -> str:
+        """Return `text` as an absolute path that still holds its links and `..`.
+
+        `~` stands for the home, `~name` for that of a user; where there is no such user, it is a name like others.
+
+        Raises:
+            ToolError: It is empty, holds a NUL or what no file name can hold, or is too long.
+        """
+        if not text:
+            raise ToolError("the path is empty; name a file or folder")
+        if "\0" in text:
+            raise ToolError("the path holds a NUL character; no file has such a name")
+        try:
+            size = len(os.fsencode(text))
+        except UnicodeEncodeError as exc:
+            raise ToolError("the path holds characters that no file name can have") from exc
+        if size >= MAX_PATH_BYTES:
+            raise ToolError(f"the path is too long: {size} bytes where {MAX_PATH_BYTES - 1} are possible")
+        if text == "~" or text.startswith("~/"):
+            return f"{self._home}/{text[2:]}"
+        if text.startswith("~"):
+            text = os.path.expanduser(text)  # noqa: PTH111 - Path would raise where there is no such user
+        return text if text.startswith("/") else f"{self.cwd}/{text}"
+
     def locate(self, text: str) -> Location:
         """Return where `text` leads and what may be done there.
 
@@ -85,7 +109,7 @@ class PathResolver:
         Raises:
             ToolError: It is no usable path: empty, holds a NUL, too long, in a loop of links, or not to be followed.
         """
-        walked = walk(self._absolute(text))
+        walked = walk(self.absolute(text))
         path = walked.end
         is_inside = any(is_below(path, root) for root in self._roots)
         is_readable = is_inside or any(is_below(path, root) for root in self._readable_roots)
@@ -141,24 +165,6 @@ class PathResolver:
         if is_below(path, self._home):
             return str("~" / path.relative_to(self._home))
         return str(path)
-
-    def _absolute(self, text: str) -> str:
-        """Return `text` as an absolute path that still holds its links and `..`, or refuse it."""
-        if not text:
-            raise ToolError("the path is empty; name a file or folder")
-        if "\0" in text:
-            raise ToolError("the path holds a NUL character; no file has such a name")
-        try:
-            size = len(os.fsencode(text))
-        except UnicodeEncodeError as exc:
-            raise ToolError("the path holds characters that no file name can have") from exc
-        if size >= MAX_PATH_BYTES:
-            raise ToolError(f"the path is too long: {size} bytes where {MAX_PATH_BYTES - 1} are possible")
-        if text == "~" or text.startswith("~/"):
-            return f"{self._home}/{text[2:]}"
-        if text.startswith("~"):
-            text = os.path.expanduser(text)  # noqa: PTH111 - Path would raise where there is no such user
-        return text if text.startswith("/") else f"{self.cwd}/{text}"
 
     def _is_approved(self, location: Location) -> bool:
         covering = [approved for approved in self._approved if is_below(location.path, approved)]

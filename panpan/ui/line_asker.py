@@ -19,22 +19,18 @@ class LineAsker:
     async def __call__(self, question: PermissionQuestion) -> PermissionAnswer:
         """Print the question and wait for a line."""
         async with self._one_at_a_time:
+            self._lines.drop_typed_ahead()  # what was typed before the question was on the screen does not answer it
             await self._out.write(_text_of(question))
             line = await self._lines.next()
-        word, _, rest = (line or "n").strip().partition(" ")
-        match word.lower():
+        match (said := (line or "").strip()).lower():
             case "y" | "yes":
                 return PermissionAnswer(is_allowed=True)
             case "a" | "always" if question.rule is not None:
                 return PermissionAnswer(is_allowed=True, is_remembered=True)
-            case "n" | "no" | "":
-                return PermissionAnswer(is_allowed=False, feedback=_feedback(rest))
-            case _:
-                return PermissionAnswer(is_allowed=False, feedback=_feedback(line or ""))
-
-
-def _feedback(said: str) -> str:
-    return f"The user refused it and said: {said.strip()}" if said.strip() else ""
+            case "" | "n" | "no":
+                return PermissionAnswer(is_allowed=False)
+            case _:  # anything else is a no with what to do instead, "yes, but" included
+                return PermissionAnswer(is_allowed=False, feedback=f"The user refused it and said: {said}")
 
 
 def _text_of(question: PermissionQuestion) -> str:

@@ -26,18 +26,16 @@ class LineFace:
     def __init__(self, out: StdoutWriter, *, has_colour: bool) -> None:
         self._out = out
         self._has_colour = has_colour
-        self._ends_line = True
-        self._answer = AnswerText()
+        self._answer = AnswerText(out)
         self._tool_lines = ToolLines()
 
     async def show(self, event: Event) -> None:
         """Print what `event` adds."""
         match event:
             case ReplyStarted() | BlockStarted(kind="text"):
-                if not self._answer.is_catching_up:
-                    await self.end_line()
+                await self._answer.end_line()
             case TextDelta(text=text):
-                await self._print(*self._answer.new_part(text))
+                await self._answer.add(text)
             case RetryScheduled():
                 self._answer.retry()
             case AssistantMessage():
@@ -48,24 +46,16 @@ class LineFace:
             case _:
                 pass
         if (line := self._tool_lines.line(event)) is not None:
-            await self.end_line()
+            await self._answer.end_line()
             await self._note(line)
         if isinstance(event, ToolResultMessage) and isinstance(event.display, DiffDisplay):
             for file in event.display.files:
                 await self._diff(file.diff)
 
-    async def _print(self, text: str, starts_anew: bool) -> None:
-        if starts_anew:
-            await self.end_line()
-        if text:
-            self._ends_line = text.endswith("\n")
-            await self._out.write(clean_for_terminal(text))
-
     async def end_line(self) -> None:
-        """Put what comes next on a line of its own."""
-        if not self._ends_line:
-            self._ends_line = True
-            await self._out.write("\n")
+        """Put what comes next on a line of its own; the turn is over."""
+        self._answer.end()
+        await self._answer.end_line()
 
     async def _note(self, line: str) -> None:
         await self._out.write(f"{_DIM}{line}{_RESET}\n" if self._has_colour else f"{line}\n")

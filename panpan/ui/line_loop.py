@@ -31,21 +31,15 @@ async def run_line_loop(
     with unwrap_single_exception():
         async with anyio.create_task_group() as task_group, opening as session:
             stop = task_group.cancel_scope.cancel
-            is_running = False
-
-            def interrupt() -> bool:
-                session.interrupt()
-                return is_running
-
-            task_group.start_soon(lambda: watch_signals(received, interrupt=interrupt, stop=stop))
+            task_group.start_soon(lambda: watch_signals(received, interrupt=session.interrupt, stop=stop))
             face = LineFace(out, has_colour=has_colour)
             await out.write(f"panpan, {session.info.choice}; 'exit' or Ctrl+D leaves, Ctrl+C interrupts\n")
             while (prompt := await _ask_for_prompt(out, lines)) is not None:
                 if not prompt:
                     continue
-                is_running = True
                 await _show_turn(session, prompt, face, out)
-                is_running = False
+                if received.exit_code is not None:
+                    break
             stop("the user left")
     return received.exit_code or 0
 

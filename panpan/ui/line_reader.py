@@ -13,3 +13,7 @@ class LineReader:
         """Return the next line without its end, or None where the input has ended."""
         line = await self._stdin.line()
         return None if line is None else line.decode(errors="replace").rstrip("\r\n")
+
+    def drop_typed_ahead(self) -> None:
+        """Forget what was typed on a terminal before now."""
+        self._stdin.drop_typed_ahead()

@@ -2,6 +2,7 @@
 
 import os
 import select
+import termios
 from typing import TextIO
 
 import anyio
@@ -22,6 +23,7 @@ class StdinReader:
         self._poll.register(self._fd, select.POLLIN)
         self._buffer = b""
         self._has_ended = False
+        self._is_terminal = stream.isatty()
 
     async def rest(self) -> bytes:
         """Return everything until the end of the input, however long."""
@@ -38,6 +40,12 @@ class StdinReader:
             chunks.append(chunk)
         line, end, self._buffer = b"".join(chunks).partition(b"\n")
         return line + end or None
+
+    def drop_typed_ahead(self) -> None:
+        """Forget what was typed before now and not read yet; nothing is forgotten of a pipe or a file."""
+        if self._is_terminal:
+            self._buffer = b""
+            termios.tcflush(self._fd, termios.TCIFLUSH)
 
     async def _chunk(self) -> bytes:
         """Return what has come, or b"" at the end; a terminal's end of input (Ctrl+D) counts once and for all."""

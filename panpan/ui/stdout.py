@@ -5,11 +5,14 @@ thread costs more than most writes; so a write happens when the other end has ro
 gone is a `BrokenPipeError`, once: what is left is dropped then, and nothing can fail again at exit.
 """
 
+import errno
 import os
 import select
 from typing import TextIO
 
 import anyio
+
+from panpan.errors import OutputError
 
 PIECE = 4096
 """A pipe that polls as writable takes PIPE_BUF bytes without blocking; 4,096 on Linux, and macOS takes 512 at least."""
@@ -35,6 +38,7 @@ class StdoutWriter:
 
         Raises:
             BrokenPipeError: Nobody reads any more.
+            OutputError: It cannot be written, as on a full disk.
         """
         data = memoryview(text.encode(errors="replace"))
         while data:
@@ -44,9 +48,11 @@ class StdoutWriter:
                 data = data[os.write(self._fd, data[: self._piece]) :]
             except BlockingIOError:
                 await anyio.wait_writable(self._fd)
-            except BrokenPipeError:
+            except OSError as error:
                 self._drop_the_rest()
-                raise
+                if error.errno in (errno.EPIPE, errno.EIO, errno.ENXIO):  # a reader, or a terminal, that is gone
+                    raise BrokenPipeError(error.errno, error.strerror) from error
+                raise OutputError(f"cannot write the output: {error.strerror}") from error
 
     def _drop_the_rest(self) -> None:
         """Let what is written from now on, by Python's own flush at exit too, go nowhere."""

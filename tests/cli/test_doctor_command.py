@@ -16,13 +16,14 @@ KEY = "sk-doctor-0123456789abcdef"
 def examine(folder: Path, env: Mapping[str, str]) -> tuple[int, dict[str, list[dict[str, Any]]], str]:
     """Run `panpan doctor --json` with nothing but `env` in the environment."""
     empty = {name: None for name in os.environ}
-    result = CliRunner().invoke(command, ["--json", "--cwd", str(folder)], env=empty | dict(env))
+    arguments = ["--json", "--cwd", str(folder)]
+    result = CliRunner().invoke(command, arguments, env=empty | dict(env), standalone_mode=False)
     found = json.loads(result.stdout)
-    assert found["ok"] == (result.exit_code == 0)
+    assert found["ok"] == (result.return_value == 0)
     by_name: dict[str, list[dict[str, Any]]] = {}
     for check in found["checks"]:
         by_name.setdefault(check["name"], []).append(check)
-    return result.exit_code, by_name, result.output
+    return result.return_value, by_name, result.output
 
 
 @pytest.fixture

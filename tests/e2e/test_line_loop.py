@@ -7,7 +7,7 @@ import pexpect
 import pytest
 
 from tests.e2e.conftest import COMMAND, Panpan
-from tests.model_server import HttpError, Reply, Stall, Text, call, say, serving
+from tests.model_server import HttpError, Reply, Stall, Text, ToolCall, call, say, serving
 
 PROMPT = "❯ "
 
@@ -145,3 +145,35 @@ def test_what_the_model_says_cannot_drive_the_terminal(panpan: Panpan, terminals
     assert "\x1b" not in shown
     assert "\x07" not in shown
     assert "\x9b" not in shown
+
+
+def test_what_was_typed_before_a_question_does_not_answer_it(panpan: Panpan, terminals: list[Terminal]) -> None:
+    reply = Reply((Text("Slowly, slowly, slowly."), ToolCall("Bash", {"command": "touch ahead"})), delta_delay_s=0.3)
+    with serving([reply, say("Fine.")]) as server:
+        panpan.use(server)
+        terminal = Terminal(panpan)
+        terminals.append(terminal)
+        terminal.type("go")
+        terminal.expect("Slowly")
+        terminal.type("y")
+        terminal.expect("what to do instead: ")
+        terminal.type("n")
+        terminal.expect("Fine.")
+
+    assert not (panpan.workspace / "ahead").exists()
+
+
+def test_a_second_turn_can_be_interrupted_like_the_first(panpan: Panpan, terminals: list[Terminal]) -> None:
+    stalled = Reply((Text("Thinking about it"),), faults=(Stall(-1),))
+    with serving([stalled, stalled, say("Here.")]) as server:
+        panpan.use(server)
+        terminal = Terminal(panpan)
+        terminals.append(terminal)
+        for _ in range(2):
+            terminal.type("go")
+            terminal.expect("Thinking about it")
+            terminal.child.sendintr()
+            terminal.expect("[Interrupted]")
+            terminal.expect(PROMPT)
+        terminal.type("hello?")
+        terminal.expect("Here.")

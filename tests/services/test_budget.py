@@ -40,6 +40,23 @@ async def test_what_a_compaction_removes_stays_spent() -> None:
         await hook.before_request(round_of(reply("summary", cost_usd=0.4)))
 
 
+async def test_what_was_counted_is_not_counted_again_when_newer_replies_are_gone() -> None:
+    hook = Budget(1.0)
+    first = reply("a", cost_usd=0.3)
+    await hook.before_request(round_of(first, reply("b", cost_usd=0.3)))
+
+    assert await hook.before_request(round_of(first, reply("c", cost_usd=0.3))) == ()
+
+
+async def test_a_reply_without_a_known_price_stops_every_later_request() -> None:
+    hook = Budget(1.0)
+    replies = [reply("a", usage=USED, model="new-model"), reply("b", cost_usd=0.1)]
+
+    for _ in range(2):
+        with pytest.raises(BudgetError, match="price of a reply of new-model is not known"):
+            await hook.before_request(round_of(*replies))
+
+
 async def test_a_reply_without_a_known_price_cannot_be_counted() -> None:
     with pytest.raises(BudgetError, match="price of a reply of new-model is not known"):
         await Budget(1.0).before_request(round_of(reply("a", usage=USED, model="new-model")))

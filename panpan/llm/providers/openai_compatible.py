@@ -18,7 +18,7 @@ from panpan.llm.providers.openai_request import OpenAIEncoder, join_body
 from panpan.llm.providers.vendor_profiles import VendorProfile, profile_for
 from panpan.llm.reply import ReplyBuilder
 from panpan.llm.sdk_clients import SdkClient, open_openai
-from panpan.llm.transport import Transport, WholeReply, WireRead, drain, next_read
+from panpan.llm.transport import DEFAULT_IDLE_TIMEOUT_S, Transport, WholeReply, WireRead, drain, next_read
 from panpan.llm.wire_errors import read_error_body
 from panpan.llm.wire_event import read_event
 from panpan.llm.wire_history import WireHistory
@@ -70,7 +70,7 @@ class OpenAICompatibleProvider:
             open_client=open_client
             or partial(open_openai, api_key=api_key, base_url=base_url, headers=dict(headers or {})),
             secrets=(api_key, *(headers or {}).values()),
-            idle_timeout_s=idle_timeout_s or profile.idle_timeout_s,
+            idle_timeout_s=idle_timeout_s or profile.idle_timeout_s or DEFAULT_IDLE_TIMEOUT_S,
         )
         encoder = OpenAIEncoder(profile)
         self._prefix = Prefix(

@@ -36,7 +36,8 @@ class VendorProfile:
     """Longest id of a call, where other ids than plain ones are refused; None: any id is sent as it came."""
     unsupported_keywords: frozenset[str] = frozenset()
     """Keywords of JSON schema that the server stumbles over; left out of the tools."""
-    idle_timeout_s: float = 120.0
+    idle_timeout_s: float | None = None
+    """Longest wait for the next bytes of a reply, in seconds, where nothing else is said; None: that of all servers."""
 
 
 GENERIC = VendorProfile("generic")

@@ -6,12 +6,12 @@ that a link is no way round it.
 """
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
+from panpan.errors import ToolError
+from panpan.tools.search.globs import compile_gitignore, gitignore_escaped
 
 _ANY_CHILD = "\x01/\x01"
 """A path that no pattern names, to ask whether everything below a folder is meant."""
@@ -35,7 +35,7 @@ class PathPattern:
         patterns = [pattern]
         if base is not None and (resolved := _resolved_prefix(base, pattern)) is not None:
             self._base, patterns = Path("/"), [_as_absolute(base, pattern), resolved]
-        self._spec = _compiled(patterns)
+        self._regexes = [_compiled(pattern) for pattern in patterns]
 
     def covers(self, path: Path, root: Path) -> bool:
         """Return whether an allowance for this pattern opens `path`, which is canonical, and all that is below it."""
@@ -43,8 +43,8 @@ class PathPattern:
         if relative is None:
             return False
         if path.is_dir():
-            return self._spec.match_file(_joined(relative, _ANY_CHILD))
-        return self._spec.match_file(relative)
+            return self._matches(_joined(relative, _ANY_CHILD))
+        return self._matches(relative)
 
     def restricts(self, paths: Iterable[Path], root: Path) -> bool:
         """Return whether a restriction of this pattern holds for any of `paths`, spellings of one path."""
@@ -54,6 +54,9 @@ class PathPattern:
         """Return whether a restriction of this pattern holds for `path`, which is known to be no folder."""
         return self._restricts(path, root, is_folder=False)
 
+    def _matches(self, relative: str) -> bool:
+        return any(regex.fullmatch(relative) for regex in self._regexes)
+
     def _restricts(self, path: Path, root: Path, *, is_folder: bool) -> bool:
         # A pattern without a slash names files wherever they lie, and so outside the project, too.
         bases = [self._base or root, *([Path("/")] if self._is_floating else [])]
@@ -62,18 +65,9 @@ class PathPattern:
             if relative is None:
                 continue
             forms = [relative, _joined(relative, ""), _joined(relative, _ANY_CHILD)] if is_folder else [relative]
-            if any(self._spec.match_file(form) for form in forms):
+            if any(self._matches(form) for form in forms):
                 return True
         return False
-
-
-def escaped(path: str) -> str:
-    """Return the pattern that matches `path` and nothing else."""
-    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern  # heavy: only where it is needed
-
-    pattern = GitIgnoreSpecPattern.escape(path)
-    stripped = pattern.rstrip(" ")
-    return stripped + "\\ " * (len(pattern) - len(stripped))
 
 
 def _split_base(text: str) -> tuple[Path | None, str]:
@@ -95,17 +89,11 @@ def _split_base(text: str) -> tuple[Path | None, str]:
     return None, text.removeprefix(".") if text.startswith("./") else text
 
 
-def _compiled(patterns: list[str]) -> "GitIgnoreSpec":
-    from pathspec import GitIgnoreSpec  # heavy: only where a rule names paths
-
-    everything = ["/**" if pattern == "/" else pattern for pattern in patterns]
+def _compiled(pattern: str) -> re.Pattern[str]:
     try:
-        spec = GitIgnoreSpec.from_lines(everything)
-    except ValueError as exc:
-        raise ValueError("is not a gitignore pattern") from exc
-    if not spec.patterns or not all(pattern.include for pattern in spec.patterns):
-        raise ValueError("is not a gitignore pattern that matches something")
-    return spec
+        return compile_gitignore("/**" if pattern == "/" else pattern)
+    except ToolError as exc:
+        raise ValueError(f"is not a gitignore pattern: {exc}") from exc
 
 
 def _resolved_prefix(base: Path, pattern: str) -> str | None:
@@ -121,11 +109,11 @@ def _resolved_prefix(base: Path, pattern: str) -> str | None:
     if resolved == prefix:
         return None
     rest = parts[len(literal) :]
-    return "/".join([escaped(str(resolved)), *rest]) + ("/" if pattern.endswith("/") else "")
+    return "/".join([gitignore_escaped(str(resolved)), *rest]) + ("/" if pattern.endswith("/") else "")
 
 
 def _as_absolute(base: Path, pattern: str) -> str:
-    return pattern if base == Path("/") else escaped(str(base)) + pattern
+    return pattern if base == Path("/") else gitignore_escaped(str(base)) + pattern
 
 
 def _relative(path: Path, base: Path) -> str | None:

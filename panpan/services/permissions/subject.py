@@ -79,7 +79,7 @@ def subject_of(call: ToolCall) -> Subject:
 
 def _located(use: PathUse, paths: PathResolver) -> LocatedUse:
     location = paths.locate(use.path)
-    written = Path(os.path.normpath(paths.cwd / Path(use.path).expanduser()))
+    written = Path(os.path.normpath(paths.absolute(use.path)))
     spellings = (location.path,) if written == location.path else (location.path, written)
     return LocatedUse(use, location, spellings)
 

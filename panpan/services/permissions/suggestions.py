@@ -4,7 +4,7 @@ from panpan.errors import ConfigError
 from panpan.services.permissions.command_pattern import exact_pattern
 from panpan.services.permissions.domain_pattern import plain_host
 from panpan.services.permissions.matching import allowing_rules, covering_rule
-from panpan.services.permissions.path_pattern import escaped
+from panpan.tools.search.globs import gitignore_escaped
 from panpan.services.permissions.rules import EDIT_TOOLS, READ_TOOLS, parse_rule
 from panpan.services.permissions.subject import LocatedUse, Subject
 
@@ -40,9 +40,9 @@ def _path_rule(subject: Subject) -> str | None:
     path = uses[0].path
     ending = "/**" if path.is_dir() else ""
     if path != subject.root and path.is_relative_to(subject.root):
-        pattern = "/" + escaped(path.relative_to(subject.root).as_posix())
+        pattern = "/" + gitignore_escaped(path.relative_to(subject.root).as_posix())
     else:
-        pattern = "/" + escaped(str(path))
+        pattern = "/" + gitignore_escaped(str(path))
     return f"{'Edit' if uses[0].is_write else 'Read'}({pattern}{ending})"
 
 

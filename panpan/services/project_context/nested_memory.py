@@ -3,7 +3,7 @@
 Each comes once a session, as a reminder whose cause names it; that is how a resumed session knows what was told.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from panpan.services.project_context.memory_files import files_of, folders_betwe
 from panpan.services.project_context.memory_loader import MemoryLoader, MemorySection
 from panpan.services.project_context.memory_size import fitted
 from panpan.system.canonical import is_below
+from panpan.tools.search.globs import compile_gitignore
 from panpan.types.messages import SystemReminder
 from panpan.types.tool import Output
 
@@ -90,11 +91,9 @@ class NestedMemory(Hook):
             self._looked_in.add(folder)
             for file in files_of(folder):
                 sections += self._loader.load(file, within=self._project_root)
-            for section in self._rules(folder):
-                if section.patterns:
-                    conditional.append(_Conditional(section, folder))
-                else:
-                    sections.append(section)
+            rules = self._rules(folder)
+            sections += [section for section in rules if not section.patterns]
+            conditional += self._conditional_of(rules, folder)
         for rule in [rule for rule in conditional if rule.is_for(path)]:
             conditional.remove(rule)
             sections += [rule.section, *self._loader.imports_of(rule.section, within=self._project_root)]
@@ -108,12 +107,20 @@ class NestedMemory(Hook):
         """Return the rules for certain files that have not been told; those from above are read at the first call."""
         if self._conditional is None:
             self._conditional = [
-                _Conditional(section, folder)
+                rule
                 for folder in folders_between(self._project_root, self._root)
-                for section in self._rules(folder)
-                if section.patterns
+                for rule in self._conditional_of(self._rules(folder), folder)
             ]
         return self._conditional
+
+    def _conditional_of(self, rules: Iterable[MemorySection], folder: Path) -> Iterator["_Conditional"]:
+        """Yield those rules of `folder` that are for certain files; one whose patterns cannot be read is left out."""
+        for section in rules:
+            if section.patterns:
+                try:
+                    yield _Conditional(section, folder)
+                except ToolError as exc:
+                    self._warn(f"the rules of {section.path} do not count: their paths are not patterns: {exc}")
 
     def _rules(self, folder: Path) -> list[MemorySection]:
         return [
@@ -122,20 +129,25 @@ class NestedMemory(Hook):
 
 
 class _Conditional:
-    """Rules for the files below `folder` that their patterns name."""
+    """Rules for the files below `folder` that their patterns name.
+
+    Raises:
+        ToolError: A pattern cannot be read.
+    """
 
     def __init__(self, section: MemorySection, folder: Path) -> None:
-        from pathspec import GitIgnoreSpec  # heavy: only where there are such rules
-
         self.section = section
         self._folder = folder
-        self._spec = GitIgnoreSpec.from_lines(
-            pattern if pattern.startswith("**/") else f"/{pattern.removeprefix('./').lstrip('/')}"
+        self._regexes = [
+            compile_gitignore(pattern if pattern.startswith("**/") else f"/{pattern.removeprefix('./').lstrip('/')}")
             for pattern in section.patterns
-        )
+        ]
 
     def is_for(self, path: Path) -> bool:
-        return is_below(path, self._folder) and self._spec.match_file(path.relative_to(self._folder).as_posix())
+        if not is_below(path, self._folder):
+            return False
+        relative = path.relative_to(self._folder).as_posix()
+        return any(regex.fullmatch(relative) for regex in self._regexes)
 
 
 def _text(section: MemorySection, path: Path) -> str:

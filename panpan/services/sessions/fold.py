@@ -37,7 +37,8 @@ def folded(records: Iterable[Mapping[str, Any]]) -> FoldedSession:
         session.last_uuid = record["uuid"]
         session.is_from_newer_version |= _version(record) > FORMAT_VERSION
         if record.get("subtype") == "session_start":
-            session.system = str(record.get("system", ""))
+            system = record.get("system")
+            session.system = system if isinstance(system, str) else None
             session.tools = tuple(_tool_definitions(record.get("tools")))
     session.messages = list(repaired(message for record in path if (message := message_of(record)) is not None))
     return session
@@ -62,6 +63,8 @@ def _version(record: Mapping[str, Any]) -> int:
 
 
 def _tool_definitions(tools: Any) -> Iterable[ToolDefinition]:
+    """Yield the tools that can be told to a model; what is damaged is left out."""
     for tool in tools if isinstance(tools, list) else ():
-        if isinstance(tool, dict) and {"name", "description", "input_schema"} <= tool.keys():
-            yield ToolDefinition(tool["name"], tool["description"], tool["input_schema"])
+        match tool:
+            case {"name": str(name), "description": str(description), "input_schema": dict(schema)}:
+                yield ToolDefinition(name, description, schema)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from panpan.errors import SessionError
+from panpan.errors import SessionError, SessionLogError
 from panpan.services.sessions.records import FORMAT_VERSION, encoded, timestamp
 from panpan.system.private import make_private_folder, open_private_file
 
@@ -58,7 +58,7 @@ class SessionLog:
         """Write a record that follows the one before.
 
         Raises:
-            SessionError: It could not be written; it is written before the next one.
+            SessionLogError: It could not be written; it is written before the next one.
         """
         line = encoded({"parentUuid": self.parent_uuid, **self._base, "timestamp": timestamp(), **record})
         self.parent_uuid = record["uuid"]
@@ -69,7 +69,7 @@ class SessionLog:
         """Write what could not be written before.
 
         Raises:
-            SessionError: It still cannot be written.
+            SessionLogError: It still cannot be written.
         """
         while self._waiting:
             self._write(self._waiting[0])
@@ -79,18 +79,29 @@ class SessionLog:
         """Make what was written durable; blocks for some milliseconds.
 
         Raises:
-            SessionError: The disk reports an error.
+            SessionLogError: The disk reports an error.
         """
         try:
             os.fsync(self._fd)
         except OSError as error:
-            raise SessionError(f"the session log {self.path} may not be on disk: {error.strerror}") from error
+            raise SessionLogError(f"the session log {self.path} may not be on disk: {error.strerror}") from error
 
     def close(self) -> None:
-        """Give the file back; the lock goes with it. A session in which nothing was said leaves no file."""
-        if os.fstat(self._fd).st_size == 0:
-            self.path.unlink(missing_ok=True)
-        os.close(self._fd)
+        """Write what waits, and give the file back; the lock goes with it.
+
+        A session in which nothing was said leaves no file.
+
+        Raises:
+            SessionLogError: What waits still cannot be written, and is lost.
+        """
+        try:
+            self.flush()
+        except SessionLogError as error:
+            raise SessionLogError(f"{len(self._waiting)} records of the session are lost: {error}") from error
+        finally:
+            if os.fstat(self._fd).st_size == 0:
+                self.path.unlink(missing_ok=True)
+            os.close(self._fd)
 
     def _write(self, line: bytes) -> None:
         data = b"\n" + line if self._is_torn else line
@@ -101,7 +112,7 @@ class SessionLog:
                 written += os.write(self._fd, data[written:])
         except OSError as error:
             self._is_torn = self._is_torn if written else _ends_in_mid_line(self._fd)
-            raise SessionError(
+            raise SessionLogError(
                 f"the session log {self.path} cannot be written: {error.strerror}; "
                 "what was said since is kept in memory and written as soon as it can be"
             ) from error

@@ -103,7 +103,7 @@ def message_of(record: Mapping[str, Any]) -> Message | None:
                 return SystemReminder(uuid=record["uuid"], text=record["content"], cause=record.get("cause", ""))
             case _:
                 return None
-    except (KeyError, TypeError, IndexError, AttributeError, ValidationError):
+    except (KeyError, TypeError, IndexError, AttributeError, ArithmeticError, ValidationError):
         return None
 
 

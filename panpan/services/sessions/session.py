@@ -4,6 +4,7 @@ The session owns the tasks for its whole life and a turn is one of them; `submit
 recorded before it is passed on, so that what a face has shown is on disk.
 """
 
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -28,14 +29,18 @@ from panpan.core.query import Turn, query
 from panpan.core.single_exception import unwrap_single_exception
 from panpan.core.tool_executor import CLEANUP_S, ToolExecutor
 from panpan.core.turn_totals import TurnTotals
+from panpan.errors import SessionLogError
+from panpan.services.sessions.event_log import log_event
 from panpan.services.sessions.log import SessionLog
+from panpan.services.sessions.partial_reply import PartialReply
 from panpan.services.sessions.records import record_of
 from panpan.tools.tool import Tool, ToolContext
-from panpan.types.content import TextBlock
-from panpan.types.events import BlockStarted, Event, ReplyStarted, TextDelta, TurnEnded
+from panpan.types.events import Event, TurnEnded
 from panpan.types.llm import ModelClient
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
 from panpan.types.permission import Asker, PermissionMode
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,6 @@ class SessionInfo:
     permission_mode: PermissionMode
     tools: Sequence[str]
     """Names of the tools that the model may call."""
-    is_resumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +89,6 @@ class Session(AsyncContextManagerMixin):
         self.parts = parts
         self.info = parts.info
         self.conversation = parts.conversation
-        self.totals = TurnTotals()
-        """What the newest turn has used."""
         self._turn_scope: CancelScope | None = None
 
     @asynccontextmanager
@@ -134,21 +136,28 @@ class Session(AsyncContextManagerMixin):
         if failure:
             raise failure[0]
 
-    def interrupt(self) -> None:
-        """End the running turn, if there is one; safe to call from a key binding or a signal handler's callback."""
-        if self._turn_scope is not None:
-            self._turn_scope.cancel("the user interrupted the turn")
+    def interrupt(self) -> bool:
+        """End the running turn; safe to call from a key binding.
+
+        Returns:
+            Whether there was a turn that had not been told to end before.
+        """
+        scope = self._turn_scope
+        if scope is None or scope.cancel_called:
+            return False
+        scope.cancel("the user interrupted the turn")
+        return True
 
     async def _run_turn(
         self, prompt: UserMessage, send: MemoryObjectSendStream[Event], scope: CancelScope, failure: list[Exception]
     ) -> None:
         """Drive one turn to its end, whatever end that is, and leave a conversation that is valid and recorded."""
-        self.totals = totals = TurnTotals()
+        totals = TurnTotals()
         partial = PartialReply()
         started_at = perf_counter()
         parts = self.parts
         executor = ToolExecutor(parts.tools, parts.tool_context, parts.hooks, ask=parts.ask)
-        is_whole = False
+        is_whole, is_logged = False, log.isEnabledFor(logging.DEBUG)
         with send:
             try:
                 with scope:
@@ -159,6 +168,8 @@ class Session(AsyncContextManagerMixin):
                         async for event in events:
                             self._record_if_message(event)  # first the record, then the screen
                             partial.follow(event)
+                            if is_logged:
+                                log_event(event)
                             if isinstance(event, AssistantMessage):
                                 totals.add(event)
                             await send.send(event)
@@ -168,31 +179,44 @@ class Session(AsyncContextManagerMixin):
             finally:  # also when the whole session is cancelled
                 is_interrupted = not is_whole and not failure
                 await self._finish_turn(executor, partial, is_interrupted, failure)
+                if failure:
+                    log.debug("turn failed", extra={"error": repr(failure[0])})
             if not failure:
                 with suppress(BrokenResourceError):  # the face may have left
                     await send.send(_turn_ended(totals, perf_counter() - started_at, is_interrupted))
 
     async def _finish_turn(
-        self, executor: ToolExecutor, partial: "PartialReply", is_interrupted: bool, failure: list[Exception]
+        self, executor: ToolExecutor, partial: PartialReply, is_interrupted: bool, failure: list[Exception]
     ) -> None:
         """Answer what is open, tell the hooks, and make the log durable; bounded, and not stopped by a cancel."""
         with move_on_after(CLEANUP_S, shield=True):
             try:
-                if is_interrupted and (reply := partial.message(self.info.model)) is not None:
-                    self._keep(reply)
-                self._keep(
-                    *(
-                        executor.results.get(tool_use_id) or error_result(tool_use_id, INTERRUPTED)
-                        for tool_use_id in list(self.conversation.open_tool_uses)
-                    )
-                )
-                for hook in self.parts.hooks:
+                self._answer_what_is_open(executor, partial, is_interrupted)
+                self.parts.log.flush()
+            except Exception as error:
+                failure.append(error)
+            for hook in self.parts.hooks:
+                try:
                     if is_interrupted:
                         await hook.interrupted(self.conversation)
                     await hook.turn_ended(self.conversation)
+                except Exception as error:  # the other hooks hear of the end all the same
+                    failure.append(error)
+            try:
                 await to_thread.run_sync(self.parts.log.sync)
-            except Exception as error:
+            except SessionLogError as error:
                 failure.append(error)
+
+    def _answer_what_is_open(self, executor: ToolExecutor, partial: PartialReply, is_interrupted: bool) -> None:
+        """Keep the text of a reply that was cut short, and give every open call its result."""
+        if is_interrupted and (reply := partial.message(self.info.model)) is not None:
+            self._keep(reply)
+        self._keep(
+            *(
+                executor.results.get(tool_use_id) or error_result(tool_use_id, INTERRUPTED)
+                for tool_use_id in list(self.conversation.open_tool_uses)
+            )
+        )
 
     def _open_log(self) -> None:
         if self.parts.log.parent_uuid is None and self.parts.start_record is not None:
@@ -220,29 +244,3 @@ def _turn_ended(totals: TurnTotals, duration_s: float, is_interrupted: bool) -> 
         api_duration_s=totals.api_duration_s,
         is_interrupted=is_interrupted,
     )
-
-
-class PartialReply:
-    """The text of a reply that is still arriving, kept so that an interrupt loses nothing the user has read."""
-
-    def __init__(self) -> None:
-        self._texts: list[str] = []
-
-    def follow(self, event: Event) -> None:
-        """Note what an event adds to the reply, or that it begins or is whole."""
-        match event:
-            case TextDelta(text=text):
-                self._texts.append(text)
-            case BlockStarted(kind="text") if self._texts:
-                self._texts.append("\n")
-            case ReplyStarted() | AssistantMessage():
-                self._texts.clear()
-            case _:
-                pass
-
-    def message(self, model: str) -> AssistantMessage | None:
-        """Return the text so far as a reply that was interrupted, or None where there is none."""
-        text = "".join(self._texts)
-        if not text.strip():
-            return None
-        return AssistantMessage(content=(TextBlock(text=text),), model=model, stop_reason="interrupted")

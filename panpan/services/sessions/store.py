@@ -16,7 +16,7 @@ def newest_session(folder: Path) -> Path:
     Raises:
         SessionError: There is none.
     """
-    logs = [(path.stat().st_mtime_ns, path) for path in folder.glob("*.jsonl") if path.stat().st_size]
+    logs = [(written_at, path) for path in folder.glob("*.jsonl") if (written_at := _written_at(path)) is not None]
     if not logs:
         raise SessionError("there is no session to continue in this folder; start one without -c")
     return max(logs)[1]
@@ -41,6 +41,15 @@ def find_session(projects: Path, folder: Path, wanted: str) -> Path:
         if found:
             return found[0]
     raise SessionError(f"there is no session {wanted!r}")
+
+
+def _written_at(path: Path) -> int | None:
+    """Return when the log was last written, in nanoseconds; None where it is empty or not there any more."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns if status.st_size else None
 
 
 def _beginning_with(folder: Path, wanted: str, *, below: str = "") -> list[Path]:

@@ -14,7 +14,11 @@ MAX_ALTERNATIVES = 200
 
 MAX_PATTERN_CHARS = 1000
 
+MAX_GITIGNORE_CHARS = 10_000
+"""More than `MAX_PATTERN_CHARS`, since such a pattern may be an escaped path."""
+
 _ANY_FOLDERS = "(?:[^/]+/)*?"
+_GITIGNORE_SPECIAL = re.compile(r"[\\*?\[\]!#]")
 
 
 def compile_glob(pattern: str, *, is_anchored: bool | None = None) -> re.Pattern[str]:
@@ -31,6 +35,35 @@ def compile_glob(pattern: str, *, is_anchored: bool | None = None) -> re.Pattern
         is_anchored = "/" in pattern.rstrip("/")
     alternatives = (_path_regex(alternative, is_anchored) for alternative in expand_braces(pattern))
     return re.compile("|".join(dict.fromkeys(alternatives)), re.DOTALL)
+
+
+def compile_gitignore(pattern: str) -> re.Pattern[str]:
+    """Return a regular expression whose `fullmatch` on a relative path says whether a line of .gitignore excludes it.
+
+    It also matches whatever lies below what the pattern names. A folder has a slash at its end, or is taken for a file.
+    Braces stand for themselves, and a line that takes back (`!`) or comments (`#`) is for the caller.
+
+    Raises:
+        ToolError: The line names nothing, is too long, or has a class or escape that is not closed.
+    """
+    if len(pattern) > MAX_GITIGNORE_CHARS:
+        raise ToolError(f"the pattern is longer than {MAX_GITIGNORE_CHARS} characters; use a simpler one")
+    while pattern.endswith(" ") and not pattern.endswith("\\ "):
+        pattern = pattern[:-1]
+    name = pattern.removesuffix("/")
+    if not name.strip("/"):
+        raise ToolError("the pattern names nothing")
+    if (len(name) - len(name.rstrip("\\"))) % 2:
+        raise ToolError(f"the pattern {pattern} ends with a backslash that escapes nothing; write \\\\ for the character")
+    below = "/.*" if pattern.endswith("/") else "(?:/.*)?"
+    return re.compile(_path_regex(name, is_anchored="/" in name) + below, re.DOTALL)
+
+
+def gitignore_escaped(path: str) -> str:
+    """Return the pattern for `compile_gitignore` that stands for `path` alone, and what lies below it."""
+    pattern = _GITIGNORE_SPECIAL.sub(r"\\\g<0>", path)
+    stripped = pattern.rstrip(" ")
+    return stripped + "\\ " * (len(pattern) - len(stripped))
 
 
 def expand_braces(pattern: str) -> list[str]:

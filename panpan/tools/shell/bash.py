@@ -35,7 +35,7 @@ class BashInput(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    command: str = Field(min_length=1)
+    command: str = Field(min_length=1, max_length=MAX_COMMAND_BYTES)
     timeout: int = Field(default=120_000, ge=1, le=MAX_TIMEOUT_MS, description="Milliseconds")
     description: str | None = Field(default=None, description="What it does, in a few words")
 

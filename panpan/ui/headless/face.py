@@ -9,7 +9,7 @@ from panpan.types.messages import AssistantMessage
 from panpan.ui.headless.outcome import Outcome
 
 
-class TurnRecord:
+class TurnSummary:
     """What the result object of a turn is made from."""
 
     def __init__(self) -> None:
@@ -32,8 +32,7 @@ class TurnRecord:
 class HeadlessFace(ABC):
     """One output format."""
 
-    @abstractmethod
-    async def begin(self) -> None:
+    async def begin(self) -> None:  # noqa: B027  (most formats have nothing to say yet)
         """The session is open."""
 
     @abstractmethod
@@ -41,5 +40,5 @@ class HeadlessFace(ABC):
         """One event of the running turn."""
 
     @abstractmethod
-    async def end(self, record: TurnRecord, outcome: Outcome, duration_s: float) -> None:
+    async def end(self, summary: TurnSummary, outcome: Outcome, duration_s: float) -> None:
         """The turn is over."""

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from panpan.errors import PanpanError
 from panpan.services.sessions.session import SessionInfo
 from panpan.types.events import (
     BlockFinished,
@@ -19,8 +20,8 @@ from panpan.types.events import (
 from panpan.types.ids import new_id
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
 from panpan.ui.headless import wire
-from panpan.ui.headless.face import HeadlessFace, TurnRecord
-from panpan.ui.headless.outcome import Outcome
+from panpan.ui.headless.face import HeadlessFace, TurnSummary
+from panpan.ui.headless.outcome import Outcome, outcome_of_error
 from panpan.ui.stdout import StdoutWriter
 
 
@@ -31,23 +32,20 @@ class JsonFace(HeadlessFace):
         self._out = out
         self._session_id = session_id
 
-    async def begin(self) -> None:
-        pass
-
     async def show(self, event: Event) -> None:
         pass
 
-    async def end(self, record: TurnRecord, outcome: Outcome, duration_s: float) -> None:
-        reply = record.last_reply
+    async def end(self, summary: TurnSummary, outcome: Outcome, duration_s: float) -> None:
+        reply = summary.last_reply
         await self._print(
             wire.result_line(
                 self._session_id,
                 subtype=outcome.subtype,
                 result=reply.text if reply is not None else "",
                 stop_reason=reply.stop_reason if reply is not None else None,
-                totals=record.totals,
+                totals=summary.totals,
                 duration_s=duration_s,
-                denials=record.denials,
+                denials=summary.denials,
                 errors=[outcome.error] if outcome.error else (),
             )
         )
@@ -96,3 +94,8 @@ class StreamJsonFace(JsonFace):
                     await self._print(line)
             case _:
                 pass
+
+
+async def show_failed_start(out: StdoutWriter, error: PanpanError) -> None:
+    """Print the result object of a run whose session could not be opened."""
+    await JsonFace(out, new_id()).end(TurnSummary(), outcome_of_error(error), 0.0)

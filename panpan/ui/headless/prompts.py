@@ -50,9 +50,10 @@ def _message_of(line: bytes, number: int) -> UserMessage:
         if value["type"] != "user":
             raise ConfigError(f"line {number} of the input has type {value['type']!r}; only 'user' is understood")
         content = value["message"]["content"]
-        if isinstance(content, str):
-            return UserMessage(content=(TextBlock(text=content),))
-        return UserMessage(content=_content.validate_python(tuple(content)))
+        blocks = (TextBlock(text=content),) if isinstance(content, str) else _content.validate_python(tuple(content))
+        if all(isinstance(block, TextBlock) and not block.text.strip() for block in blocks):
+            raise ConfigError(f"line {number} of the input is a user message that says nothing")
+        return UserMessage(content=blocks)
     except (ValueError, KeyError, TypeError, ValidationError, RecursionError) as error:
         raise ConfigError(
             f"line {number} of the input is not a user message such as "

@@ -1,6 +1,6 @@
 """One headless run: open the session, send it the prompts, show what happens, and say with which code to end."""
 
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing
 from time import perf_counter
 from typing import Protocol
@@ -8,14 +8,17 @@ from typing import Protocol
 import anyio
 
 from panpan.core.single_exception import unwrap_single_exception
-from panpan.errors import PanpanError
+from panpan.errors import ConfigError, PanpanError
 from panpan.services.reply_limits import note_on_end
 from panpan.services.sessions.session import Session
 from panpan.types.events import TurnEnded
-from panpan.types.messages import AssistantMessage, UserMessage
-from panpan.ui.headless.face import HeadlessFace, TurnRecord
+from panpan.types.messages import UserMessage
+from panpan.ui.headless.face import HeadlessFace, TurnSummary
 from panpan.ui.headless.outcome import INTERRUPTED, Outcome, outcome_of_error
 from panpan.ui.signals import Received, watch_signals
+
+LAST_WORD_S = 1.0
+"""What a reader gets to take the result of a run that was told to end."""
 
 
 class MakeFace(Protocol):
@@ -30,77 +33,105 @@ async def run_headless(
     opening: AbstractAsyncContextManager[Session],
     prompts: AsyncGenerator[UserMessage, None],
     make_face: MakeFace,
+    *,
     say: Callable[[str], None],
+    show_failed_start: Callable[[PanpanError], Awaitable[None]],
 ) -> int:
-    """Run every prompt as a turn, and return the exit code.
+    """Run every prompt as a turn, and return the exit code: that of the first turn that did not end well.
 
     Args:
         opening: The session, not entered yet.
         prompts: One or more prompts; asked for the next when a turn is over.
         make_face: Makes the face.
         say: Prints one line for the user on standard error.
+        show_failed_start: Shows the error of a session that could not be opened, where there is no face yet.
 
     Raises:
-        PanpanError: The session could not be opened, or a prompt could not be read.
+        PanpanError: The session could not be opened, or the output not be written.
         BrokenPipeError: Nobody reads the output any more.
     """
     received = Received()
-    exit_code = 0
-    with unwrap_single_exception():
-        async with anyio.create_task_group() as task_group, opening as session, aclosing(prompts):
-            running = _Running(session)
-            stop = task_group.cancel_scope.cancel
-            task_group.start_soon(lambda: watch_signals(received, interrupt=running.interrupt, stop=stop))
-            face = make_face(session)
-            await face.begin()
-            async for prompt in prompts:
-                outcome = await running.turn(prompt, face)
-                for line in _lines_to_say(outcome, running.last_reply):
-                    say(line)
-                exit_code = outcome.exit_code
-                if outcome is INTERRUPTED:
-                    break
-            stop("every prompt is done")
-    return received.exit_code if received.exit_code is not None else exit_code
+    run = _Run(say)
+    try:
+        with unwrap_single_exception():
+            async with anyio.create_task_group() as task_group, opening as session, aclosing(prompts):
+                stop = task_group.cancel_scope.cancel
+                task_group.start_soon(lambda: watch_signals(received, interrupt=session.interrupt, stop=stop))
+                run.face = make_face(session)
+                await run.face.begin()
+                await run.turns(session, prompts)
+                stop("every prompt is done")
+    except PanpanError as error:
+        if run.face is None:
+            await show_failed_start(error)
+        raise
+    if received.exit_code is not None:
+        await run.cut_short()
+        return received.exit_code
+    return run.exit_code
 
 
-def _lines_to_say(outcome: Outcome, last_reply: AssistantMessage | None) -> Iterator[str]:
-    if outcome.error and outcome is not INTERRUPTED:
-        yield outcome.error
-    if not outcome.error and last_reply is not None and (note := note_on_end(last_reply)):
-        yield note
+class _Run:
+    """The turns of a run, and how they ended."""
 
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self.face: HeadlessFace | None = None
+        self.exit_code = 0
+        self._say = say
+        self._summary = TurnSummary()
+        self._has_result = False
+        """Whether the newest turn was shown to its end."""
 
-class _Running:
-    """The turn that runs, if one does."""
+    async def turns(self, session: Session, prompts: AsyncGenerator[UserMessage, None]) -> None:
+        """Run the prompts one after the other, until the last, or until the user interrupts one."""
+        while True:
+            try:
+                prompt = await anext(prompts, None)
+            except ConfigError as error:  # a prompt that cannot be read ends the run, with a result of its own
+                self._begin()
+                await self._end(outcome_of_error(error), 0.0)
+                return
+            if prompt is None or await self._turn(session, prompt) is INTERRUPTED:
+                return
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._is_running = False
-        self.last_reply: AssistantMessage | None = None
+    async def cut_short(self) -> None:
+        """Show the result of what a signal has ended, if a reader still takes it."""
+        if self.face is not None and not self._has_result:
+            with anyio.move_on_after(LAST_WORD_S):
+                await self._end(INTERRUPTED, 0.0)
 
-    def interrupt(self) -> bool:
-        """End the turn; False where none runs."""
-        self._session.interrupt()
-        return self._is_running
-
-    async def turn(self, prompt: UserMessage, face: HeadlessFace) -> Outcome:
+    async def _turn(self, session: Session, prompt: UserMessage) -> Outcome:
         """Run one turn to its end, whatever end that is, and show it."""
-        record = TurnRecord()
+        assert self.face is not None
+        self._begin()
         outcome = Outcome()
         started_at = perf_counter()
-        self._is_running = True
         try:
-            async with aclosing(self._session.submit(prompt)) as events:
+            async with aclosing(session.submit(prompt)) as events:
                 async for event in events:
-                    record.follow(event)
-                    await face.show(event)
+                    self._summary.follow(event)
+                    await self.face.show(event)
                     if isinstance(event, TurnEnded) and event.is_interrupted:
                         outcome = INTERRUPTED
         except PanpanError as error:
             outcome = outcome_of_error(error)
-        finally:
-            self._is_running = False
-        self.last_reply = record.last_reply
-        await face.end(record, outcome, perf_counter() - started_at)
+        except Exception as error:  # a bug; the result is shown, and the report is written above
+            await self._end(Outcome("error_during_execution", 1, f"unexpected {type(error).__name__}"), 0.0, says=False)
+            raise
+        await self._end(outcome, perf_counter() - started_at)
         return outcome
+
+    def _begin(self) -> None:
+        self._summary = TurnSummary()
+        self._has_result = False
+
+    async def _end(self, outcome: Outcome, duration_s: float, *, says: bool = True) -> None:
+        """Show how a turn ended, and say what the user should know of it."""
+        assert self.face is not None
+        self._has_result = True
+        await self.face.end(self._summary, outcome, duration_s)
+        self.exit_code = self.exit_code or outcome.exit_code
+        reply = self._summary.last_reply
+        note = note_on_end(reply) if reply is not None and not outcome.error else None
+        if says and outcome is not INTERRUPTED and (line := outcome.error or note):
+            self._say(line)

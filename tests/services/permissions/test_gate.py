@@ -107,6 +107,11 @@ async def test_bypassing_opens_paths_outside(calls: Calls, outside: Path) -> Non
     assert decision.approved_paths == {outside / "a.txt"}
 
 
+async def test_the_home_of_a_user_that_does_not_exist_is_a_name_like_any_other(calls: Calls) -> None:
+    assert isinstance(await gate().before_tool(calls.read("~nosuchuser/x")), Allow)
+    assert isinstance(await gate(deny=("Read(/~nosuchuser/**)",)).before_tool(calls.read("~nosuchuser/x")), Deny)
+
+
 async def test_a_path_that_cannot_be_used_is_denied(calls: Calls) -> None:
     assert isinstance(await gate("bypassPermissions").before_tool(calls.read("a\0b")), Deny)
 

@@ -107,6 +107,21 @@ async def test_rules_for_certain_files_come_with_the_first_of_them(project: Proj
     assert await reader.read("z.py") == []
 
 
+async def test_rules_for_files_that_no_pattern_can_name_are_left_out_with_a_warning(project: ProjectFolder) -> None:
+    project.write(".claude/rules/a.md", "---\npaths: ['src/[z-a].py']\n---\nbroken rule")
+    project.write(".claude/rules/b.md", "---\npaths: '*.py'\n---\ngood rule")
+    project.write("a/.claude/rules/c.md", "---\npaths: '[z-a]'\n---\ndeeper broken rule")
+    reader = Reader(project)
+
+    found = await reader.read("z.py", "a/y.py")
+
+    assert [one.cause.rpartition("/")[2] for one in found] == ["b.md", "CLAUDE.md", "more.md"]
+    assert [warning.partition(" do not count")[0] for warning in reader.warnings] == [
+        f"the rules of {project.root}/.claude/rules/a.md",
+        f"the rules of {project.root}/a/.claude/rules/c.md",
+    ]
+
+
 async def test_imports_of_deeper_files_stay_inside_the_project(project: ProjectFolder) -> None:
     project.write("~/secret.md", "a secret")
     project.write("c/CLAUDE.md", "c rule @~/secret.md")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.errors import ConfigError, SessionError
+from panpan.errors import ConfigError, SessionError, SessionLogError
 from panpan.services.sessions.fold import folded
 from panpan.services.sessions.log import SessionLog, read_records
 from panpan.services.sessions.records import message_of, record_of, start_record
@@ -220,7 +220,7 @@ def test_a_second_process_is_told_that_the_session_is_in_use(tmp_path: Path) -> 
 FULL_DISK = """
 import resource, sys
 from pathlib import Path
-from panpan.errors import ConfigError, SessionError
+from panpan.errors import ConfigError, SessionError, SessionLogError
 from panpan.services.sessions.log import SessionLog
 path = Path(sys.argv[1])
 log = SessionLog(path, session_id="s1", cwd=path.parent)
@@ -230,7 +230,7 @@ failures = 0
 for number in range(10):
     try:
         log.append({"type": "note", "uuid": str(number), "text": "x" * 100})
-    except SessionError as error:
+    except SessionLogError as error:
         assert "cannot be written" in str(error)
         failures += 1
 assert failures > 3, failures
@@ -249,6 +249,19 @@ def test_records_that_did_not_fit_are_written_in_order_when_there_is_space_again
     records = list(read_records(path))
     assert [record["uuid"] for record in records] == [*map(str, range(10)), "last"]
     assert [record["parentUuid"] for record in records] == [None, *map(str, range(10))]
+
+
+def test_what_waits_is_written_when_the_log_is_closed_and_else_said_to_be_lost(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "s1.jsonl")
+    fd = log._fd
+    log._fd = os.open(tmp_path / "s1.jsonl", os.O_RDONLY)  # every write fails
+    for _ in range(2):
+        with pytest.raises(SessionLogError, match="cannot be written"):
+            log.append(record_of(say("x")))
+    os.close(fd)
+
+    with pytest.raises(SessionLogError, match="2 records of the session are lost"):
+        log.close()
 
 
 def test_a_log_that_cannot_be_opened_is_a_clear_error(tmp_path: Path) -> None:

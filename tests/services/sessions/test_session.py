@@ -11,7 +11,7 @@ import pytest
 
 from panpan.core.conversation import INTERRUPTED, Conversation
 from panpan.core.hooks import Hook
-from panpan.errors import ProviderError, SessionError
+from panpan.errors import ProviderError, SessionLogError
 from panpan.services.sessions.session import Session
 from panpan.types.events import Event, ReplyStarted, TextDelta, ToolFinished, ToolProgress, TurnEnded
 from panpan.types.messages import AssistantMessage, ToolResultMessage, UserMessage
@@ -250,7 +250,7 @@ async def test_a_log_that_cannot_be_written_fails_the_turn_and_loses_nothing(tmp
     async with session_in(tmp_path, llm, looking()) as session:
         log = session.parts.log
         fd, log._fd = log._fd, os.open(log_path(tmp_path), 0)  # read-only: every write fails
-        with pytest.raises(SessionError, match="cannot be written"):
+        with pytest.raises(SessionLogError, match="cannot be written"):
             await collect(session, "one")
         assert not session.conversation.open_tool_uses
         os.close(log._fd)

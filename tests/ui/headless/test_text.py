@@ -12,7 +12,7 @@ from panpan.types.content import TextBlock, ToolResultBlock
 from panpan.types.display import DiffDisplay, FileDiff
 from panpan.types.events import BlockStarted, Event, ReplyStarted, RetryScheduled, TextDelta, ToolStarted
 from panpan.types.messages import ToolResultMessage
-from panpan.ui.headless.face import TurnRecord
+from panpan.ui.headless.face import TurnSummary
 from panpan.ui.headless.outcome import Outcome
 from panpan.ui.headless.text import TextFace
 from panpan.ui.stdout import StdoutWriter
@@ -43,7 +43,7 @@ async def printed(events: Sequence[Event], *, is_terminal: bool = False) -> str:
     face = TextFace(out, None)
     for event in events:
         await face.show(event)
-    await face.end(TurnRecord(), Outcome(), 0.0)
+    await face.end(TurnSummary(), Outcome(), 0.0)
     return out.text
 
 

@@ -1,4 +1,4 @@
-from panpan.services.round_limits import RoundLimit
+from panpan.services.round_limit import RoundLimit
 from tests.services.hook_fixtures import round_of
 
 

@@ -159,13 +159,13 @@ def _hooks(place: _Place, loaded: Loaded, warn: Callable[[str], None]) -> Sequen
     )
     for warning in gate.warnings:
         warn(warning)
-    memory = NestedMemory(place.cwd, Path.home(), warn)
+    memory = NestedMemory(place.cwd, user_home(), warn)
     budget = [Budget(settings.max_budget_usd)] if settings.max_budget_usd is not None else []
     return (
         gate,
         RepeatedCalls(),
         SessionStart(
-            ContextPlaces(place.cwd, locations.home, Path.home(), settings.additional_directories), memory, warn
+            ContextPlaces(place.cwd, locations.home, user_home(), settings.additional_directories), memory, warn
         ),
         memory,
         InterruptNotice(),

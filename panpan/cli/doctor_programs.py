@@ -12,7 +12,8 @@ from pathlib import Path
 from panpan.cli.doctor_checks import Check
 from panpan.errors import ToolError
 from panpan.system.canonical import canonical_path, is_below
-from panpan.system.process import capture, child_environment
+from panpan.system.environment import child_environment
+from panpan.system.process import capture
 
 _TIMEOUT_S = 5.0
 

@@ -1,7 +1,8 @@
-"""The JSON that requests are made of: compact, UTF-8, and always valid."""
+"""JSON on the wire: requests are compact, UTF-8 and always valid; answers may hold anything anywhere."""
 
 import json
 import re
+from collections.abc import Sequence
 from hashlib import blake2s
 from typing import Any
 
@@ -34,6 +35,29 @@ def wire_id(tool_use_id: str, *, max_chars: int) -> str:
         return tool_use_id
     digest = blake2s(tool_use_id.encode("utf-8", "replace"), digest_size=6).hexdigest()
     return f"{_NOT_IN_NAMES.sub('_', tool_use_id)[: max_chars - 13]}-{digest}"
+
+
+def joined_body(head: bytes, messages: Sequence[bytes]) -> bytes:
+    """Return a whole body.
+
+    Args:
+        head: The body up to where the messages begin, with the bracket that opens them.
+        messages: Each as JSON, or several with commas between; at least one.
+    """
+    pieces = list(messages)
+    pieces[0] = head + pieces[0]
+    pieces[-1] += b"]}"
+    return b",".join(pieces)
+
+
+def text_in(value: object) -> str:
+    """Return a value of a server's JSON that should be text; empty where it is something else."""
+    return value if isinstance(value, str) else ""
+
+
+def list_in(value: object) -> list[Any]:
+    """Return a value of a server's JSON that should be a list; empty where it is something else."""
+    return value if isinstance(value, list) else []
 
 
 def has_text(text: str) -> bool:

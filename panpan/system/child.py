@@ -4,6 +4,7 @@ The rule: the pipes are ours and non-blocking. When the process has ended, all t
 once, so that the end of the output never has to be guessed from a silence.
 """
 
+import errno
 import os
 import shutil
 import signal
@@ -92,10 +93,10 @@ class Child:
         """
         _require_startable(argv, cwd)
         tree = ProcessTree()
-        stdout = OutputPipe()
-        stderr = OutputPipe() if has_stderr else None
-        pipes = [pipe for pipe in (stdout, stderr) if pipe is not None]
+        pipes: list[OutputPipe] = []
         try:
+            stdout = _opened(pipes)
+            stderr = _opened(pipes) if has_stderr else None
             with CancelScope(shield=True):  # a cancelled start would leave a process that nobody knows
                 process = await anyio.open_process(
                     list(argv),
@@ -152,6 +153,13 @@ class Child:
             self.stderr.close()
 
 
+def _opened(pipes: list[OutputPipe]) -> OutputPipe:
+    """Return a new pipe, added to those that have to be closed."""
+    pipe = OutputPipe()
+    pipes.append(pipe)
+    return pipe
+
+
 def _require_startable(argv: Sequence[str], cwd: Path) -> None:
     if not argv or not argv[0]:
         raise ToolError("there is no program to start")
@@ -164,5 +172,7 @@ def _not_started(program: str, env: Mapping[str, str], exc: OSError | ValueError
     is_missing = "/" not in program and shutil.which(program, path=env.get("PATH")) is None
     if isinstance(exc, FileNotFoundError) or (isinstance(exc, PermissionError) and is_missing):
         return ToolError(f"cannot start {program}: there is no such program")
+    if isinstance(exc, OSError) and exc.errno in (errno.EMFILE, errno.ENFILE):
+        return ToolError(f"cannot start {program}: too many files are open; run fewer calls at once, or raise `ulimit -n`")
     reason = exc.strerror if isinstance(exc, OSError) else str(exc)
     return ToolError(f"cannot start {program}: {reason}")

@@ -1,4 +1,4 @@
-"""Advisory locks between processes: one writer for a session log, one at a time for a shared store.
+"""Advisory locks between processes: one at a time for a shared file, such as the settings that panpan writes.
 
 The rule: the lock file is made for the purpose and never removed or renamed, since a lock belongs to the file and not
 to its name. The lock goes with the process, however that ends.

@@ -13,6 +13,7 @@ from typing import Literal
 
 from panpan.errors import ToolError
 from panpan.system.canonical import MAX_PATH_BYTES, Walk, canonical_path, is_below, walk
+from panpan.system.home import user_home
 from panpan.system.protected import plain_names, protections
 
 
@@ -66,7 +67,7 @@ class PathResolver:
         self._roots = (self.root, *(canonical_path(extra) for extra in extra_roots))
         self._readable_roots = tuple(canonical_path(readable) for readable in readable_roots)
         self._protected_roots = tuple(canonical_path(protected) for protected in protected_roots)
-        self._home = canonical_path(home or Path("~").expanduser())
+        self._home = canonical_path(home or user_home())
         self._approved: frozenset[Path] = frozenset()
         self._cwd = _WorkingDirectory(self.root)
         self._linked = _LinkedPlaces(self.root, self._home)

@@ -16,9 +16,6 @@ from anyio.lowlevel import checkpoint
 
 from panpan.system.child import EXIT_POLL_S, Child, OutputPipe
 from panpan.system.environment import child_environment
-from panpan.system.process_tree import ProcessTree
-
-__all__ = ["Captured", "ProcessEnded", "ProcessTree", "capture", "child_environment", "run_process"]
 
 _CAPTURE_GRACE_S = 0.5
 

@@ -7,7 +7,12 @@ from typing import TextIO
 
 import anyio
 
+from panpan.errors import ConfigError
+
 CHUNK = 1 << 16
+
+MAX_BYTES = 200_000_000
+"""Of a prompt that is piped in; an input without an end (`yes |`) stops here."""
 
 
 class StdinReader:
@@ -18,6 +23,7 @@ class StdinReader:
     """
 
     def __init__(self, stream: TextIO) -> None:
+        self._stream = stream  # kept, since a stream that is forgotten closes its descriptor
         self._fd = stream.fileno()
         self._poll = select.poll()
         self._poll.register(self._fd, select.POLLIN)
@@ -25,12 +31,21 @@ class StdinReader:
         self._has_ended = False
         self._is_terminal = stream.isatty()
 
-    async def rest(self) -> bytes:
-        """Return everything until the end of the input, however long."""
-        chunks = [self._buffer]
+    async def rest(self, *, max_bytes: int = MAX_BYTES) -> bytes:
+        """Return everything until the end of the input.
+
+        Raises:
+            ConfigError: It is longer than any model could read.
+        """
+        chunks, size = [self._buffer], len(self._buffer)
         self._buffer = b""
         while chunk := await self._chunk():
             chunks.append(chunk)
+            size += len(chunk)
+            if size > max_bytes:
+                raise ConfigError(
+                    f"more than {max_bytes:,} bytes are piped in; put them into a file and name it in the prompt"
+                )
         return b"".join(chunks)
 
     async def line(self) -> bytes | None:

@@ -11,7 +11,8 @@ import pytest
 from anyio import CancelScope
 
 from panpan.errors import ToolError
-from panpan.system.process import Captured, ProcessEnded, capture, child_environment, run_process
+from panpan.system.environment import child_environment
+from panpan.system.process import Captured, ProcessEnded, capture, run_process
 from panpan.system.process_tree import ProcessTree
 from tests.system.backends import on_both_backends, run_on, until
 

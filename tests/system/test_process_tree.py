@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from panpan.system.process import child_environment, run_process
+from panpan.system.environment import child_environment
+from panpan.system.process import run_process
 from panpan.system.process_table import RunningProcess, parse_ps, running_processes, send_signal
 from panpan.system.process_tree import MARKS_VARIABLE, ProcessTree
 from tests.system.backends import on_both_backends, run_on, until

@@ -19,6 +19,7 @@ from panpan.llm.transport import DEFAULT_IDLE_TIMEOUT_S, Transport, WholeReply, 
 from panpan.llm.wire_errors import read_error_body
 from panpan.llm.wire_event import read_event
 from panpan.llm.wire_history import WireHistory
+from panpan.llm.wire_json import list_in, text_in
 from panpan.types.events import StreamEvent
 from panpan.types.llm import ModelOptions, ModelRequest
 from panpan.types.messages import StopReason, Usage
@@ -149,7 +150,7 @@ class AnthropicReply:
                 provider=self._transport.provider,
             )
         self._message_start({"message": document})
-        for index, block in enumerate(_list(document.get("content"))):
+        for index, block in enumerate(list_in(document.get("content"))):
             self._block_start({"index": index, "content_block": block})
             self._block_stop()
         self._message_delta({"delta": document, "usage": document.get("usage")})
@@ -163,9 +164,9 @@ class AnthropicReply:
         if document.get("index") != self._open_index:
             provider = self._transport.provider
             raise StreamError(f"{provider} sent a piece of a block that is not open", provider=provider)
-        kind = _text(delta.get("type"))
+        kind = text_in(delta.get("type"))
         if kind == "signature_delta":
-            block.signature += _text(delta.get("signature"))
+            block.signature += text_in(delta.get("signature"))
         elif kind in _PIECES:  # else citations, and what will come
             block_kind, field = _PIECES[kind]
             piece = delta.get(field)
@@ -196,7 +197,7 @@ class AnthropicReply:
         if not isinstance(message, dict):
             return
         self._add_usage(message.get("usage"))
-        self.builder.start(message_id=_text(message.get("id")), model=_text(message.get("model")))
+        self.builder.start(message_id=text_in(message.get("id")), model=text_in(message.get("model")))
 
     def _block_start(self, document: dict[str, Any]) -> None:
         self._block_stop()
@@ -209,11 +210,11 @@ class AnthropicReply:
                 self._begin(self.builder.open_block("text"), block.get("text"))
             case "thinking":
                 opened = self._begin(self.builder.open_block("thinking"), block.get("thinking"))
-                opened.signature = _text(block.get("signature"))
+                opened.signature = text_in(block.get("signature"))
             case "redacted_thinking":
                 self._begin(self.builder.open_block("redacted_thinking"), block.get("data"))
             case "tool_use":
-                tool_use_id, name = _text(block.get("id")), _text(block.get("name"))
+                tool_use_id, name = text_in(block.get("id")), text_in(block.get("name"))
                 opened = self.builder.open_block("tool_use", tool_use_id=tool_use_id, tool_name=name)
                 self._given = block.get("input") or None  # mostly {}, and then deltas; some servers give all of it here
                 self._begin(opened, None)
@@ -253,11 +254,3 @@ class AnthropicReply:
         self._block_stop()
         self.builder.finish(self._stop_reason)
         self.is_whole = True
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from panpan.llm.wire_history import UserSide, WireGroup
-from panpan.llm.wire_json import has_text, to_json, wire_id, wire_tool_name
+from panpan.llm.wire_json import has_text, joined_body, to_json, wire_id, wire_tool_name
 from panpan.types.content import (
     Base64Source,
     DocumentBlock,
@@ -66,9 +66,7 @@ def join_body(head: bytes, groups: Sequence[WireGroup]) -> bytes:
             marks += 1
             if marks == 2:
                 break
-    pieces[0] = head + pieces[0]
-    pieces[-1] += b"]}"
-    return b",".join(pieces)
+    return joined_body(head, pieces)
 
 
 def encode_user_side(messages: Sequence[UserSide]) -> bytes | None:

@@ -13,6 +13,7 @@ from typing import Any, TypeGuard
 from panpan.errors import StreamError
 from panpan.llm.reply import OpenBlock, ReplyBuilder
 from panpan.llm.tool_arguments import ArgumentsError, read_arguments, written
+from panpan.llm.wire_json import text_in
 
 
 @dataclass(slots=True)
@@ -69,7 +70,7 @@ class CallAssembler:
         function = delta.get("function")
         if not isinstance(function, dict):
             function = {}
-        wire_id, name = _text(delta.get("id")), _text(function.get("name"))
+        wire_id, name = text_in(delta.get("id")), text_in(function.get("name"))
         call = self._find(delta.get("index"), wire_id, name)
         if call is None:
             call = self._begin(delta.get("index"), wire_id, name)
@@ -151,10 +152,6 @@ def _begins_another(call: _Call, wire_id: str, name: str) -> bool:
 
 def _is_number(index: object) -> TypeGuard[int]:
     return isinstance(index, int) and not isinstance(index, bool)
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _arguments(value: object) -> str:

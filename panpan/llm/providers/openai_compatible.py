@@ -14,7 +14,7 @@ from typing import Any, Literal
 from panpan.errors import ProviderError, RetryableError, StreamError
 from panpan.llm.prefix import Prefix
 from panpan.llm.providers.openai_calls import CallAssembler
-from panpan.llm.providers.openai_request import OpenAIEncoder, join_body
+from panpan.llm.providers.openai_request import OpenAIEncoder
 from panpan.llm.providers.vendor_profiles import VendorProfile, profile_for
 from panpan.llm.reply import ReplyBuilder
 from panpan.llm.sdk_clients import SdkClient, open_openai
@@ -22,6 +22,7 @@ from panpan.llm.transport import DEFAULT_IDLE_TIMEOUT_S, Transport, WholeReply, 
 from panpan.llm.wire_errors import read_error_body
 from panpan.llm.wire_event import read_event
 from panpan.llm.wire_history import WireHistory
+from panpan.llm.wire_json import joined_body, list_in, text_in
 from panpan.types.events import StreamEvent
 from panpan.types.llm import ModelOptions, ModelRequest
 from panpan.types.messages import StopReason, Usage
@@ -83,7 +84,8 @@ class OpenAICompatibleProvider:
         if not groups:
             raise ProviderError("there is no message to send", provider=self.name)
         reply = OpenAIReply(ReplyBuilder(model=options.model, taken_ids=request.tool_use_ids), self._transport)
-        async with aclosing(self._transport.stream("/chat/completions", join_body(head, groups))) as reads:
+        body = joined_body(head, [group.data for group in groups])
+        async with aclosing(self._transport.stream("/chat/completions", body)) as reads:
             while (read := await next_read(reads, has_ended=reply.has_ended)) is not None:
                 reply.read(read)
                 if reply.is_over:
@@ -154,7 +156,7 @@ class OpenAIReply:
 
     def _document(self, document: dict[str, Any]) -> None:
         """Read a reply that came whole, as from a proxy that does not stream."""
-        if not _list(document.get("choices")):
+        if not list_in(document.get("choices")):
             raise ProviderError(
                 f"{self._transport.provider} answered with a document that is no chat completion; check the base URL",
                 provider=self._transport.provider,
@@ -168,7 +170,7 @@ class OpenAIReply:
         choice = _first(chunk.get("choices"))
         usage = chunk.get("usage")
         if not self.builder.is_started and (choice is not None or usage):
-            self.builder.start(message_id=_text(chunk.get("id")), model=_text(chunk.get("model")))
+            self.builder.start(message_id=text_in(chunk.get("id")), model=text_in(chunk.get("model")))
         if choice is not None:
             delta = choice.get("delta") or choice.get("message")
             if isinstance(delta, dict):
@@ -193,7 +195,7 @@ class OpenAIReply:
             self._add("text", refusal)
         tool_calls = delta.get("tool_calls")
         if tool_calls:
-            for call in _list(tool_calls):
+            for call in list_in(tool_calls):
                 if isinstance(call, dict):
                     self._calls.add(call)
         elif isinstance(delta.get("function_call"), dict):  # the older form, for one call
@@ -208,7 +210,7 @@ class OpenAIReply:
             self.builder.add(kind, piece)
 
     def _end(self, reason: object) -> None:
-        reason = _text(reason)
+        reason = text_in(reason)
         if reason in _FAILURES:
             provider = self._transport.provider
             raise RetryableError(f"{provider} broke off the reply ({reason})", provider=provider)
@@ -237,7 +239,7 @@ def _count(value: object) -> int:
 
 def _first(choices: object) -> dict[str, Any] | None:
     """Return the one choice that was asked for."""
-    for choice in _list(choices):
+    for choice in list_in(choices):
         if isinstance(choice, dict) and not choice.get("index"):
             return choice
     return None
@@ -245,12 +247,4 @@ def _first(choices: object) -> dict[str, Any] | None:
 
 def _text_of_parts(parts: object) -> str:
     """Return the text of content that comes as a list of parts."""
-    return "".join(_text(part.get("text")) for part in _list(parts) if isinstance(part, dict))
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
+    return "".join(text_in(part.get("text")) for part in list_in(parts) if isinstance(part, dict))

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from panpan.llm.providers.vendor_profiles import VendorProfile
-from panpan.llm.wire_history import UserSide, WireGroup
+from panpan.llm.wire_history import UserSide
 from panpan.llm.wire_json import has_text, to_json, wire_id, wire_tool_name
 from panpan.types.content import DocumentBlock, ImageBlock, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.llm import ModelOptions, ToolDefinition
@@ -126,14 +126,6 @@ class OpenAIEncoder:
     def _id(self, tool_use_id: str) -> str:
         max_chars = self._profile.max_id_chars
         return tool_use_id if max_chars is None else wire_id(tool_use_id, max_chars=max_chars)
-
-
-def join_body(head: bytes, groups: Sequence[WireGroup]) -> bytes:
-    """Return the whole body; there must be a group."""
-    pieces = [group.data for group in groups]
-    pieces[0] = head + pieces[0]
-    pieces[-1] += b"]}"
-    return b",".join(pieces)
 
 
 def adapted_schema(schema: Any, unsupported_keywords: frozenset[str]) -> Any:

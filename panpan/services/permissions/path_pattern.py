@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from panpan.errors import ToolError
+from panpan.system.home import user_home
 from panpan.tools.search.globs import compile_gitignore, gitignore_escaped
 
 _ANY_CHILD = "\x01/\x01"
@@ -81,7 +82,7 @@ def _split_base(text: str) -> tuple[Path | None, str]:
     if text.startswith("//"):
         return Path("/"), "/" + text[2:].lstrip("/")
     if text == "~" or text.startswith("~/"):
-        return Path.home().resolve(), "/" + text[2:].lstrip("/")
+        return user_home().resolve(), "/" + text[2:].lstrip("/")
     if text.startswith("~"):
         raise ValueError("names the home of another user: write the absolute path with // in front")
     if text == ".":

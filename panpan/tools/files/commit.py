@@ -14,8 +14,8 @@ import anyio.to_thread
 from panpan.errors import ToolError
 from panpan.system.atomic_write import FileChangedError, write_atomic
 from panpan.system.read_file import read_regular_file
-from panpan.tools.files.file_lock import locked
 from panpan.tools.files.known_file import Target
+from panpan.tools.files.write_lock import locked
 from panpan.tools.seen_files import SeenFiles, digest_of
 
 

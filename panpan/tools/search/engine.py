@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from panpan.errors import ToolError
+from panpan.system.environment import child_environment
 from panpan.system.paths import PathResolver
-from panpan.system.process import Captured, capture, child_environment
+from panpan.system.process import Captured, capture
 from panpan.tools.search.request import SearchRequest
 from panpan.tools.shell.safe_path import without_workspace
 

@@ -60,7 +60,7 @@ class BashTool(Tool[BashInput]):
 
     async def run(self, args: BashInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         _require_runnable(args.command)
-        cwd, notes = start_directory(ctx.paths)
+        cwd = start_directory(ctx.paths, may_change=ctx.runs_alone)
         collector = ctx.outputs.collector(f"bash-{ctx.tool_use_id}", max_chars=MAX_RESULT_CHARS)
         folder, pacer = LineFolder(), ProgressPacer()
         ended = ProcessEnded(exit_code=0, timed_out=False)
@@ -83,7 +83,7 @@ class BashTool(Tool[BashInput]):
                         await anyio.sleep(pause_s)
                     if progress := pacer.take(anyio.current_time()):
                         yield Progress(progress)
-            notes += follow(report, ctx.paths)
+            notes = follow(report, ctx.paths)
         if progress := pacer.take_rest():
             yield Progress(progress)
         collector.feed(folder.finish())

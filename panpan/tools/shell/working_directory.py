@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from panpan.errors import ToolError
+from panpan.system.canonical import canonical_path
 from panpan.system.paths import PathResolver
 
 _REPORT = "{ set +x; command pwd -P >|%s; } 2>/dev/null"
@@ -87,11 +88,26 @@ def shell_arguments(command: str, report: Path | None, *, shell: str) -> list[st
     return [shell, "-c", _SCRIPT % (shlex.quote(say), say), shell.rpartition("/")[2], command]
 
 
-def start_directory(paths: PathResolver) -> tuple[Path, list[str]]:
-    """Return where to run the next command, and what to say of it; the root where the working directory is gone."""
-    if paths.cwd.is_dir():
-        return paths.cwd, []
-    return paths.root, [f"the working directory {paths.cwd} is gone, so this ran in {paths.root}"]
+def start_directory(paths: PathResolver, *, may_change: bool) -> Path:
+    """Return where to run the next command.
+
+    Where the working directory is gone, nothing runs: what was decided about the command's paths holds only there.
+
+    Args:
+        paths: Knows the working directory.
+        may_change: Whether it may become the root where it is gone. Not while other calls run, which were decided, too.
+
+    Raises:
+        ToolError: The working directory is gone or leads elsewhere now.
+    """
+    cwd = paths.cwd
+    if cwd.is_dir() and canonical_path(cwd) == cwd:
+        return cwd
+    gone = f"the working directory {cwd} is gone, so nothing was run"
+    if not may_change:
+        raise ToolError(f"{gone}; call Bash once, with no other call beside it, to return to {paths.root}")
+    paths.change_directory(paths.root)
+    raise ToolError(f"{gone}; it is now {paths.root}, call again")
 
 
 def follow(report: DirectoryReport, paths: PathResolver) -> list[str]:

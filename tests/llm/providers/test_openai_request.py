@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.llm.providers.openai_request import OpenAIEncoder, adapted_schema, join_body
+from panpan.llm.providers.openai_request import OpenAIEncoder, adapted_schema
 from panpan.llm.providers.vendor_profiles import (
     DEEPSEEK,
     GENERIC,
@@ -24,6 +24,7 @@ from panpan.llm.providers.vendor_profiles import (
     profile_for,
 )
 from panpan.llm.wire_history import WireHistory
+from panpan.llm.wire_json import joined_body
 from panpan.types.content import Base64Source, DocumentBlock, ImageBlock, ThinkingBlock, ToolUseBlock
 from panpan.types.llm import ModelOptions, ToolDefinition
 from panpan.types.messages import Message, SystemReminder, UserMessage
@@ -47,7 +48,8 @@ def body_bytes(
 ) -> bytes:
     encoder = OpenAIEncoder(profile)
     history = WireHistory(partial(encoder.encode_reply, model=options.model), encoder.encode_user_side)
-    return join_body(encoder.encode_head(options, system, tools, is_stream=True), history.groups(messages))
+    head = encoder.encode_head(options, system, tools, is_stream=True)
+    return joined_body(head, [group.data for group in history.groups(messages)])
 
 
 def body(*messages: Message, **fields: Any) -> Any:

@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -98,6 +100,16 @@ def test_links_in_the_literal_part_of_an_absolute_pattern_are_followed(tmp_path:
 def test_a_pattern_that_names_no_path_is_refused(pattern: str) -> None:
     with pytest.raises(ValueError, match=r"path|pattern|begins|'\.\.'"):
         PathPattern(pattern)
+
+
+def test_a_pattern_made_to_run_away_comes_to_an_end(tmp_path: Path) -> None:
+    # A child, so that a match that never ends fails the test and does not stop it.
+    script = (
+        "from pathlib import Path; from panpan.services.permissions.path_pattern import PathPattern;"
+        "print(PathPattern('/' + '*a' * 30 + 'b').restricts([Path('/r/' + 'a' * 120)], Path('/r')))"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60, check=True)
+    assert ran.stdout == b"False\n"
 
 
 NAMES = st.text(min_size=1, max_size=8).filter(

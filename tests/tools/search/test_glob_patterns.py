@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from panpan.errors import ToolError
-from panpan.tools.search.globs import compile_glob, expand_braces, has_magic, name_globs
+from panpan.tools.search.globs import compile_gitignore, compile_glob, expand_braces, has_magic, name_globs
 
 
 @pytest.mark.parametrize(
@@ -89,6 +89,34 @@ def test_a_pattern_made_to_run_away_comes_to_an_end() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60, check=True)
     assert ran.stdout.split() == [b"None", b"None"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching", "other"),
+    [
+        ("a", ["a", "a/", "x/a", "x/a/y"], ["ab", "x/ab"]),
+        ("a/", ["a/", "a/b", "x/a/b"], ["a", "ab/c"]),
+        ("/a", ["a", "a/b"], ["x/a"]),
+        ("a/b", ["a/b", "a/b/c"], ["x/a/b"]),
+        ("a/**", ["a/b", "a/b/c"], ["a", "x/a/b"]),
+        ("*.py ", ["a.py", "b/a.py"], ["a.py "]),
+        ("a\\ ", ["a "], ["a"]),
+        ("{a,b}", ["{a,b}"], ["a"]),
+    ],
+)
+def test_a_line_of_gitignore_matches_what_it_names_and_all_below(
+    pattern: str, matching: list[str], other: list[str]
+) -> None:
+    regex = compile_gitignore(pattern)
+
+    assert [path for path in matching if not regex.fullmatch(path)] == []
+    assert [path for path in other if regex.fullmatch(path)] == []
+
+
+@pytest.mark.parametrize("pattern", ["", "/", "  ", "a[", "a\\", "[z-a]", "a" * 10_001])
+def test_a_line_of_gitignore_that_names_nothing_is_refused(pattern: str) -> None:
+    with pytest.raises(ToolError, match="pattern"):
+        compile_gitignore(pattern)
 
 
 _PART = st.sampled_from(["a", "b", "ab", "*", "?", "[ab]", "[!a]", "**", "a*", "*b", "{a,b}", "a?b", "*a*"])

@@ -160,15 +160,35 @@ async def test_calls_side_by_side_never_change_the_directory(shell: Shell) -> No
     assert shell.ctx.paths.cwd == shell.root
 
 
-async def test_a_directory_that_is_gone_is_left_for_the_root(shell: Shell) -> None:
+async def test_nothing_runs_in_place_of_a_directory_that_is_gone(shell: Shell) -> None:
     (shell.root / "sub").mkdir()
     await shell.text("cd sub")
 
     assert await shell.text("rmdir ../sub") == "(no output)"
-    gone = f"[the working directory {shell.root}/sub is gone, so this ran in {shell.root}]"
-    assert await shell.text("pwd -P", runs_alone=False) == f"{shell.root}\n{gone}"
-    assert await shell.text("pwd -P") == f"{shell.root}\n{gone}\n[the working directory is now {shell.root}]"
+    gone = f"the working directory {shell.root}/sub is gone, so nothing was run"
+    for _ in range(2):
+        with pytest.raises(ToolError, match=f"{gone}; call Bash once"):
+            await shell.text("touch ran", runs_alone=False)
+    with pytest.raises(ToolError, match=f"{gone}; it is now {shell.root}, call again"):
+        await shell.text("touch ran")
+    assert not (shell.root / "ran").exists()
     assert await shell.text("pwd -P") == str(shell.root)
+
+
+async def test_nothing_runs_where_a_link_took_the_place_of_the_directory(shell: Shell, tmp_path: Path) -> None:
+    (shell.root / "sub").mkdir()
+    await shell.text("cd sub")
+    (shell.root / "sub").rmdir()
+    (shell.root / "sub").symlink_to(tmp_path)
+
+    with pytest.raises(ToolError, match="is gone, so nothing was run"):
+        await shell.text("touch ran")
+    assert not (tmp_path / "ran").exists()
+
+
+async def test_a_command_that_no_shell_could_take_is_refused_before_anything_looks_at_it() -> None:
+    with pytest.raises(ValidationError, match="at most 100000 characters"):
+        BashInput(command="a;" * 50_001)
 
 
 async def test_a_directory_with_an_odd_name_is_kept(shell: Shell) -> None:

@@ -2,7 +2,8 @@
 
 import os
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from panpan.errors import ConfigError
 from panpan.ui.stdin import StdinReader
 
 
-def fed(data: bytes, *, piece: int = 7) -> StdinReader:
+@contextmanager
+def fed(data: bytes, *, piece: int = 7) -> Iterator[StdinReader]:
     """A reader of a pipe into which `data` comes in small pieces."""
     read_fd, write_fd = os.pipe()
 
@@ -21,8 +23,11 @@ def fed(data: bytes, *, piece: int = 7) -> StdinReader:
                 os.write(write_fd, data[start : start + piece])
         os.close(write_fd)
 
-    threading.Thread(target=write).start()
-    return StdinReader(os.fdopen(read_fd))
+    thread = threading.Thread(target=write)
+    thread.start()
+    with os.fdopen(read_fd) as stream:
+        yield StdinReader(stream)
+    thread.join()
 
 
 async def lines_of(reader: StdinReader) -> list[bytes]:
@@ -35,16 +40,16 @@ async def lines_of(reader: StdinReader) -> list[bytes]:
 async def test_lines_come_whole_however_they_are_cut() -> None:
     text = "eins\nzwei ü\n\nlast without an end"
 
-    assert b"".join(await lines_of(fed(text.encode()))).decode() == text
-    assert await lines_of(fed(text.encode(), piece=1)) == [line.encode() for line in text.splitlines(keepends=True)]
+    for piece in (1, 7, 100):
+        with fed(text.encode(), piece=piece) as reader:
+            assert await lines_of(reader) == [line.encode() for line in text.splitlines(keepends=True)]
 
 
 async def test_the_rest_may_follow_lines() -> None:
-    reader = fed(b"first\nsecond\nthird")
-
-    assert await reader.line() == b"first\n"
-    assert await reader.rest() == b"second\nthird"
-    assert await reader.line() is None
+    with fed(b"first\nsecond\nthird") as reader:
+        assert await reader.line() == b"first\n"
+        assert await reader.rest() == b"second\nthird"
+        assert await reader.line() is None
 
 
 async def test_a_file_is_read_like_a_pipe(tmp_path: Path) -> None:
@@ -55,5 +60,5 @@ async def test_a_file_is_read_like_a_pipe(tmp_path: Path) -> None:
 
 
 async def test_an_input_without_an_end_is_refused() -> None:
-    with pytest.raises(ConfigError, match="1,000 bytes"):
-        await fed(b"y\n" * 600).rest(max_bytes=1000)
+    with fed(b"y\n" * 600) as reader, pytest.raises(ConfigError, match="1,000 bytes"):
+        await reader.rest(max_bytes=1000)

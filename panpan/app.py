@@ -44,6 +44,7 @@ from panpan.services.sessions.records import start_record
 from panpan.services.sessions.session import Session, SessionInfo, SessionParts
 from panpan.services.sessions.store import find_session, newest_session, session_path
 from panpan.system.environment import child_environment
+from panpan.system.home import user_home
 from panpan.system.output_store import OutputStore
 from panpan.system.paths import PathResolver
 from panpan.system.process_tree import ProcessTree
@@ -159,13 +160,17 @@ def _hooks(place: _Place, loaded: Loaded, warn: Callable[[str], None]) -> Sequen
     )
     for warning in gate.warnings:
         warn(warning)
-    memory = NestedMemory(place.cwd, user_home(), warn)
+    memory = NestedMemory(place.cwd, locations.project_root, user_home(), locations.home, warn)
     budget = [Budget(settings.max_budget_usd)] if settings.max_budget_usd is not None else []
     return (
         gate,
         RepeatedCalls(),
         SessionStart(
-            ContextPlaces(place.cwd, locations.home, user_home(), settings.additional_directories), memory, warn
+            ContextPlaces(
+                place.cwd, locations.project_root, locations.home, user_home(), settings.additional_directories
+            ),
+            memory,
+            warn,
         ),
         memory,
         InterruptNotice(),

@@ -36,9 +36,6 @@ fi
 if ! command -v git >/dev/null; then
     debian git || say "git is not installed: what needs it is skipped"
 fi
-if [ "$what" = dev ] && ! command -v tmux >/dev/null; then
-    debian tmux || say "tmux is not installed: the tests that need a terminal are skipped"
-fi
 
 stamp=.venv/.panpan-$what
 wanted=$(cat pyproject.toml constraints.txt scripts/setup.sh | cksum)

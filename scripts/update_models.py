@@ -37,117 +37,117 @@ PRICE_LISTS = {
 }
 """Vendors of panpan, and what genai-prices calls them."""
 
-MODELS: dict[str, list[tuple[str, int, int, str]]] = {
-    # name, context window where the price list has none (else 0), longest reply, way of thinking
-    # https://platform.claude.com/docs/en/models; thinking: .../docs/en/build-with-claude/thinking
+MODELS: dict[str, list[tuple[str, int, int]]] = {
+    # name, context window where the price list has none (else 0), longest reply
+    # https://platform.claude.com/docs/en/models
     "anthropic": [
-        ("claude-sonnet-5-5", 0, 128_000, "adaptive"),
-        ("claude-opus-5-5", 0, 128_000, "adaptive"),
-        ("claude-haiku-5-5", 0, 128_000, "adaptive"),
-        ("claude-fable-5-2", 0, 128_000, "adaptive"),
-        ("claude-fable-5-1", 0, 128_000, "adaptive"),
-        ("claude-mythos-5-2", 0, 128_000, "adaptive"),
-        ("claude-fable-5", 0, 128_000, "adaptive"),
-        ("claude-opus-5", 0, 128_000, "adaptive"),
-        ("claude-sonnet-5", 0, 128_000, "adaptive"),
-        ("claude-opus-4-8", 0, 128_000, "adaptive"),
-        ("claude-opus-4-7", 0, 128_000, "adaptive"),
-        ("claude-opus-4-6", 0, 128_000, "adaptive"),
-        ("claude-sonnet-4-6", 0, 64_000, "adaptive"),
-        ("claude-opus-4-5", 0, 64_000, "budget"),
-        ("claude-sonnet-4-5", 0, 64_000, "budget"),
-        ("claude-haiku-4-5", 0, 64_000, "budget"),
+        ("claude-sonnet-5-5", 0, 128_000),
+        ("claude-opus-5-5", 0, 128_000),
+        ("claude-haiku-5-5", 0, 128_000),
+        ("claude-fable-5-2", 0, 128_000),
+        ("claude-fable-5-1", 0, 128_000),
+        ("claude-mythos-5-2", 0, 128_000),
+        ("claude-fable-5", 0, 128_000),
+        ("claude-opus-5", 0, 128_000),
+        ("claude-sonnet-5", 0, 128_000),
+        ("claude-opus-4-8", 0, 128_000),
+        ("claude-opus-4-7", 0, 128_000),
+        ("claude-opus-4-6", 0, 128_000),
+        ("claude-sonnet-4-6", 0, 64_000),
+        ("claude-opus-4-5", 0, 64_000),
+        ("claude-sonnet-4-5", 0, 64_000),
+        ("claude-haiku-4-5", 0, 64_000),
     ],
     # https://developers.openai.com/api/docs/models
     "openai": [
-        ("gpt-6.2-astra", 1_050_000, 128_000, "effort"),
-        ("gpt-6.2-sol", 1_050_000, 128_000, "effort"),
-        ("gpt-6.1-sol", 0, 128_000, "effort"),
-        ("gpt-6.1-terra", 0, 128_000, "effort"),
-        ("gpt-6-astra", 0, 128_000, "effort"),
-        ("gpt-6-sol", 0, 128_000, "effort"),
-        ("gpt-6-luna", 0, 128_000, "effort"),
-        ("gpt-5.6-sol", 0, 128_000, "effort"),
-        ("gpt-5.6-terra", 0, 128_000, "effort"),
-        ("gpt-5.6-luna", 0, 128_000, "effort"),
-        ("gpt-5.5", 0, 128_000, "effort"),
-        ("gpt-5.4", 0, 128_000, "effort"),
-        ("gpt-5.4-mini", 0, 128_000, "effort"),
-        ("gpt-5.4-nano", 0, 128_000, "effort"),
-        ("gpt-5.2", 0, 128_000, "effort"),
-        ("gpt-5.1", 0, 128_000, "effort"),
-        ("gpt-5", 0, 128_000, "effort"),
-        ("gpt-5-mini", 0, 128_000, "effort"),
-        ("gpt-5-nano", 0, 128_000, "effort"),
-        ("gpt-4.1", 0, 32_768, "none"),
-        ("gpt-4.1-mini", 0, 32_768, "none"),
+        ("gpt-6.2-astra", 1_050_000, 128_000),
+        ("gpt-6.2-sol", 1_050_000, 128_000),
+        ("gpt-6.1-sol", 0, 128_000),
+        ("gpt-6.1-terra", 0, 128_000),
+        ("gpt-6-astra", 0, 128_000),
+        ("gpt-6-sol", 0, 128_000),
+        ("gpt-6-luna", 0, 128_000),
+        ("gpt-5.6-sol", 0, 128_000),
+        ("gpt-5.6-terra", 0, 128_000),
+        ("gpt-5.6-luna", 0, 128_000),
+        ("gpt-5.5", 0, 128_000),
+        ("gpt-5.4", 0, 128_000),
+        ("gpt-5.4-mini", 0, 128_000),
+        ("gpt-5.4-nano", 0, 128_000),
+        ("gpt-5.2", 0, 128_000),
+        ("gpt-5.1", 0, 128_000),
+        ("gpt-5", 0, 128_000),
+        ("gpt-5-mini", 0, 128_000),
+        ("gpt-5-nano", 0, 128_000),
+        ("gpt-4.1", 0, 32_768),
+        ("gpt-4.1-mini", 0, 32_768),
     ],
     # https://api-docs.deepseek.com/quick_start/pricing
     "deepseek": [
-        ("deepseek-v4-pro", 0, 384_000, "own"),
-        ("deepseek-v4-flash", 0, 384_000, "own"),
+        ("deepseek-v4-pro", 0, 384_000),
+        ("deepseek-v4-flash", 0, 384_000),
     ],
     # https://docs.z.ai/guides/overview/pricing
     "zai": [
-        ("glm-5.3", 0, 131_072, "own"),
-        ("glm-5.3-flash", 0, 131_072, "own"),
-        ("glm-5.2", 0, 131_072, "own"),
-        ("glm-4.7", 200_000, 131_072, "own"),
+        ("glm-5.3", 0, 131_072),
+        ("glm-5.3-flash", 0, 131_072),
+        ("glm-5.2", 0, 131_072),
+        ("glm-4.7", 200_000, 131_072),
     ],
     "zhipu": [
-        ("glm-5.3", 0, 131_072, "own"),
-        ("glm-5.3-flash", 0, 131_072, "own"),
-        ("glm-5.2", 0, 131_072, "own"),
-        ("glm-4.7", 0, 131_072, "own"),
+        ("glm-5.3", 0, 131_072),
+        ("glm-5.3-flash", 0, 131_072),
+        ("glm-5.2", 0, 131_072),
+        ("glm-4.7", 0, 131_072),
     ],
     # https://www.alibabacloud.com/help/en/model-studio/models
     "dashscope": [
-        ("qwen3.8-max", 991_000, 65_536, "own"),
-        ("qwen3.8-flash", 991_000, 65_536, "own"),
-        ("qwen3-coder-plus", 991_000, 65_536, "none"),
+        ("qwen3.8-max", 991_000, 65_536),
+        ("qwen3.8-flash", 991_000, 65_536),
+        ("qwen3-coder-plus", 991_000, 65_536),
     ],
     # https://platform.moonshot.ai/docs
     "moonshot": [
-        ("kimi-k3.1-pro", 0, 65_536, "own"),
-        ("kimi-k3", 0, 65_536, "own"),
-        ("kimi-k2.7-code", 0, 32_768, "own"),
-        ("kimi-k2.6", 0, 32_768, "own"),
+        ("kimi-k3.1-pro", 0, 65_536),
+        ("kimi-k3", 0, 65_536),
+        ("kimi-k2.7-code", 0, 32_768),
+        ("kimi-k2.6", 0, 32_768),
     ],
     # https://docs.mistral.ai/getting-started/models
     "mistral": [
-        ("mistral-large-4", 0, 32_768, "own"),
-        ("mistral-medium-3-5", 0, 32_768, "own"),
-        ("mistral-small-2603", 0, 32_768, "own"),
-        ("codestral-2508", 0, 32_768, "none"),
+        ("mistral-large-4", 0, 32_768),
+        ("mistral-medium-3-5", 0, 32_768),
+        ("mistral-small-2603", 0, 32_768),
+        ("codestral-2508", 0, 32_768),
     ],
     # https://ai.google.dev/gemini-api/docs/models
     "gemini": [
-        ("gemini-4-argon", 0, 65_536, "effort"),
-        ("gemini-3.8-flash", 0, 65_536, "effort"),
-        ("gemini-3.1-pro-preview", 1_048_576, 65_536, "effort"),
-        ("gemini-3.1-flash-lite", 0, 65_536, "effort"),
+        ("gemini-4-argon", 0, 65_536),
+        ("gemini-3.8-flash", 0, 65_536),
+        ("gemini-3.1-pro-preview", 1_048_576, 65_536),
+        ("gemini-3.1-flash-lite", 0, 65_536),
     ],
     # https://docs.x.ai/docs/models
     "xai": [
-        ("grok-4.7", 0, 32_768, "own"),
-        ("grok-code-fast-1", 0, 32_768, "own"),
+        ("grok-4.7", 0, 32_768),
+        ("grok-code-fast-1", 0, 32_768),
     ],
     # https://platform.minimax.io/docs
     "minimax": [
-        ("minimax-m3", 0, 32_768, "own"),
-        ("minimax-m3.1-flash", 0, 32_768, "own"),
+        ("minimax-m3", 0, 32_768),
+        ("minimax-m3.1-flash", 0, 32_768),
     ],
     # https://openrouter.ai/models
     "openrouter": [
-        ("anthropic/claude-sonnet-5.5", 0, 128_000, "own"),
-        ("anthropic/claude-opus-5.5", 0, 128_000, "own"),
-        ("openai/gpt-6.1-sol", 0, 128_000, "own"),
-        ("deepseek/deepseek-v4-pro", 1_000_000, 128_000, "own"),
+        ("anthropic/claude-sonnet-5.5", 0, 128_000),
+        ("anthropic/claude-opus-5.5", 0, 128_000),
+        ("openai/gpt-6.1-sol", 0, 128_000),
+        ("deepseek/deepseek-v4-pro", 1_000_000, 128_000),
     ],
     # https://console.groq.com/docs/models
     "groq": [
-        ("openai/gpt-oss-120b", 0, 65_536, "own"),
-        ("openai/gpt-oss-20b", 0, 65_536, "own"),
+        ("openai/gpt-oss-120b", 0, 65_536),
+        ("openai/gpt-oss-20b", 0, 65_536),
     ],
 }
 
@@ -168,14 +168,13 @@ def main() -> None:
 
 
 def _rows(vendor: str, day: date) -> Iterator[tuple[str, dict[str, Any]]]:
-    for name, context, output, thinking in MODELS[vendor]:
+    for name, context, output in MODELS[vendor]:
         listed = listed_model(vendor, name)
         yield (
             name,
             {
                 "context": context or (listed.context_window if listed else None),
                 "output": output,
-                "thinking": thinking,
                 "price": None if listed is None else _rates(highest_price(listed, day)),
             },
         )

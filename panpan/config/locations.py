@@ -14,12 +14,8 @@ from panpan.errors import ConfigError
 _READABLE_CHARS = 60
 """How much of a project's path its slug shows; with the digest far below the 255 bytes that a file name may have."""
 
-
 CRASH_FOLDER = "crashes"
-"""Below the home: reports of errors that panpan did not expect."""
-
-DEBUG_FOLDER = "debug"
-"""Below the home: logs of runs with `--debug`."""
+"""Below the home: reports of errors that panpan did not expect, maybe before it knew its other places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +77,7 @@ class Locations:
     @property
     def debug_folder(self) -> Path:
         """Logs of runs with `--debug`."""
-        return self.home / DEBUG_FOLDER
-
-    @property
-    def crash_folder(self) -> Path:
-        """Reports of errors that panpan did not expect."""
-        return self.home / CRASH_FOLDER
+        return self.home / "debug"
 
 
 def panpan_home(env: Mapping[str, str], cwd: Path) -> Path:

@@ -1,4 +1,4 @@
-"""What is known of models: context window, longest reply, price, and how they think.
+"""What is known of models: context window, longest reply, and price.
 
 The figures lie in `models.json`, written by `scripts/update_models.py`, and are read when they are first asked for. The
 rule: a figure that is not known is not guessed. An unknown model has no price and a small context window.
@@ -10,13 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from panpan.types.messages import Usage
-
-ThinkingStyle: TypeAlias = Literal["adaptive", "budget", "effort", "own", "none"]
-"""How a model thinks: as much as it finds right, up to a number of tokens, by a word for the effort, in its own way, or
-not at all."""
 
 UNKNOWN_CONTEXT_TOKENS = 32_768
 """Context window of a model that is not known: what local servers commonly have."""
@@ -92,7 +88,6 @@ class ModelFacts:
     """Tokens of a request and its reply together."""
     max_output_tokens: int
     """Longest reply, thinking included."""
-    thinking: ThinkingStyle
     price: Price | None
     """None where it is not known. Where it depends on the hour, the highest."""
     is_known: bool = True
@@ -110,8 +105,8 @@ def facts_about(model: str, vendor: str | None) -> ModelFacts:
     name = model.lower()
     row = models.get(name) or models.get(_DATE.sub("", name))
     if row is None:
-        return ModelFacts(model, UNKNOWN_CONTEXT_TOKENS, UNKNOWN_OUTPUT_TOKENS, "own", None, is_known=False)
-    return ModelFacts(model, row["context"], row["output"], row["thinking"], _price(row["price"]))
+        return ModelFacts(model, UNKNOWN_CONTEXT_TOKENS, UNKNOWN_OUTPUT_TOKENS, None, is_known=False)
+    return ModelFacts(model, row["context"], row["output"], _price(row["price"]))
 
 
 def known_models(vendor: str) -> tuple[str, ...]:
@@ -125,11 +120,6 @@ def vendor_of(model: str) -> str | None:
     return next((vendor for vendor, models in _table().items() if name in models), None)
 
 
-def price_date() -> str:
-    """Return the day for which the prices hold, such as 2026-11-21."""
-    return str(_document()["as_of"])
-
-
 def _above(rates: Rates) -> int:
     return rates.above_tokens
 
@@ -138,12 +128,7 @@ def _price(rows: list[list[float]] | None) -> Price | None:
     return None if rows is None else Price(tuple(Rates(int(above), *rest) for above, *rest in rows))
 
 
-def _table() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
-    models: Mapping[str, Mapping[str, Mapping[str, Any]]] = _document()["models"]
-    return models
-
-
 @cache
-def _document() -> Mapping[str, Any]:
-    document: Mapping[str, Any] = json.loads(_DATA_FILE.read_bytes())
-    return document
+def _table() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+    models: Mapping[str, Mapping[str, Mapping[str, Any]]] = json.loads(_DATA_FILE.read_bytes())["models"]
+    return models

@@ -70,11 +70,6 @@ class Loaded:
             origins |= _origins_of_list(dotted(path), list(origin_by_item.values()))
         return origins
 
-    @property
-    def files(self) -> Sequence[Path]:
-        """The settings files that were read."""
-        return [source.file for source in self.sources if source.file is not None]
-
 
 def _origins_of_list(key: str, origins: Sequence[Origin]) -> dict[str, Origin]:
     if not origins:
@@ -135,7 +130,7 @@ def _read_flags(overrides: Mapping[str, object], cwd: Path) -> Source:
             continue
         path = tuple(key.split("."))
         if path == ("additional_directories",) and isinstance(value, Iterable):
-            value = [str(cwd / Path(str(folder)).expanduser()) for folder in value]
+            value = [str(folder) if str(folder).startswith("~") else str(cwd / str(folder)) for folder in value]
         put(values, path, value)
         places[path] = FLAGS.get(key, "--" + key.replace("_", "-"))
     source = Source("flag", "the command line", values, places)

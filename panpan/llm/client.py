@@ -59,11 +59,6 @@ class LLMClient:
         """Name of the model, as the provider knows it."""
         return self.options.model
 
-    @property
-    def provider_name(self) -> str:
-        """Name of the provider."""
-        return self._provider.name
-
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield the events of one reply, which ends with an `AssistantMessage`.
 

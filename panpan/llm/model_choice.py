@@ -84,7 +84,7 @@ class Destination:
     def facts(self) -> ModelFacts:
         """What is known of the model there."""
         if self.kind == "cassette":
-            return ModelFacts(self.model, CASSETTE_CONTEXT_TOKENS, UNKNOWN_OUTPUT_TOKENS, "own", FREE)
+            return ModelFacts(self.model, CASSETTE_CONTEXT_TOKENS, UNKNOWN_OUTPUT_TOKENS, FREE)
         facts = facts_about(self.model, self.vendor.name if self.vendor else None)
         maker = vendor_of(self.model)
         if facts.is_known or self.vendor is not None or maker is None:
@@ -296,7 +296,11 @@ def _cassette(text: str) -> Destination:
     path = text.removeprefix(CASSETTE_PREFIX)
     if not path:
         raise ConfigError("cassette: names no file; use --model cassette:PATH")
-    return Destination("cassette", "cassette", text, str(Path(path).expanduser()), "it is a tape")
+    try:
+        file = Path(path).expanduser()
+    except RuntimeError as exc:
+        raise ConfigError(f"{text} names a home folder that does not exist; write the whole path") from exc
+    return Destination("cassette", "cassette", text, str(file), "it is a tape")
 
 
 def _models_of(vendor: Vendor) -> tuple[str, ...]:

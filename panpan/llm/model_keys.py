@@ -48,7 +48,7 @@ def key_for(destination: Destination, wishes: Sequence[Wish], chooser: Chooser, 
     vendor = destination.vendor
     if vendor is None or vendor.is_local or destination.is_on_this_machine or not destination.is_own_address:
         return Key()
-    others = _whose(destination, wishes, chooser)
+    others = _whose(wishes)
     raise ConfigError(f"no key for {vendor.name}; set {vendor.key_variables[0]}{others}")
 
 
@@ -111,7 +111,7 @@ def _belongs(destination: Destination, wishes: Sequence[Wish], giver: int, choos
     return (there.provider, there.base_url) == (destination.provider, destination.base_url)
 
 
-def _whose(destination: Destination, wishes: Sequence[Wish], chooser: Chooser) -> str:
+def _whose(wishes: Sequence[Wish]) -> str:
     giver = _giver(wishes)
     if giver is None:
         return " or PANPAN_API_KEY, or choose another model with --model"

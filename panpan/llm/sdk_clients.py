@@ -52,7 +52,7 @@ def open_anthropic(*, api_key: str, base_url: str | None, headers: Mapping[str, 
         open_telemetry=False,
         default_headers={**_headers_of_other_vendors(api_key, base_url), **headers},
     )
-    return SdkClient(client, sdk.error_type)
+    return _bounded(client, sdk.error_type)
 
 
 def open_openai(*, api_key: str, base_url: str | None, headers: Mapping[str, str]) -> SdkClient:
@@ -71,7 +71,15 @@ def open_openai(*, api_key: str, base_url: str | None, headers: Mapping[str, str
     )
     if not _is_host_of(base_url, "openai.com"):
         client.organization = client.project = None  # ids of an OpenAI account, taken from the environment
-    return SdkClient(client, sdk.error_type)
+    return _bounded(client, sdk.error_type)
+
+
+def _bounded(client: Any, error_type: type[Exception]) -> SdkClient:
+    """Return the client; what it reads of an error is bounded."""
+    from panpan.llm.error_body import bound_error_bodies  # imports the network library, as the SDK has by now
+
+    bound_error_bodies(client._client)
+    return SdkClient(client, error_type)
 
 
 def _check(api_key: str) -> None:

@@ -5,7 +5,6 @@ Identical means the same tool with the same arguments, with no other call betwee
 
 import json
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from hashlib import blake2b
 
 from panpan.core.conversation import Conversation
@@ -14,21 +13,17 @@ from panpan.errors import AnswerNeededError
 from panpan.types.permission import Ask, Decision
 from panpan.types.tool import Output
 
+_MOST_IN_A_ROW = 3
+"""Identical calls in a row that run unasked."""
+
 _MOST_REFUSALS = 3
 """How often the same call may be refused before the turn ends."""
 
 
 class RepeatedCalls(Hook):
-    """Asks before a call that has come too often in a row.
+    """Asks before a call that has come too often in a row."""
 
-    Args:
-        most: Identical calls in a row that run unasked; at least 1.
-        exempt: Names of tools that are called again and again on purpose, such as one that waits.
-    """
-
-    def __init__(self, *, most: int = 3, exempt: AbstractSet[str] = frozenset()) -> None:
-        self._most = most
-        self._exempt = exempt
+    def __init__(self) -> None:
         self._newest = b""
         self._count = 0
         self._asked: set[str] = set()
@@ -52,14 +47,12 @@ class RepeatedCalls(Hook):
         return ()
 
     async def before_tool(self, call: ToolCall) -> Decision | None:
-        if call.tool.name in self._exempt:
-            return None
         key = _key(call)
         if key != self._newest:
             self._newest, self._count = key, 0
             self._asked.clear()
         self._count += 1
-        if self._count <= self._most:
+        if self._count <= _MOST_IN_A_ROW:
             return None
         self._asked.add(call.tool_use_id)
         return Ask(

@@ -173,6 +173,8 @@ def _not_started(program: str, env: Mapping[str, str], exc: OSError | ValueError
     if isinstance(exc, FileNotFoundError) or (isinstance(exc, PermissionError) and is_missing):
         return ToolError(f"cannot start {program}: there is no such program")
     if isinstance(exc, OSError) and exc.errno in (errno.EMFILE, errno.ENFILE):
-        return ToolError(f"cannot start {program}: too many files are open; run fewer calls at once, or raise `ulimit -n`")
+        return ToolError(
+            f"cannot start {program}: too many files are open; run fewer calls at once, or raise `ulimit -n`"
+        )
     reason = exc.strerror if isinstance(exc, OSError) else str(exc)
     return ToolError(f"cannot start {program}: {reason}")

@@ -64,7 +64,6 @@ class OutputCollector:
     """
 
     def __init__(self, path: Path, *, max_chars: int, max_file_bytes: int = MAX_FILE_BYTES) -> None:
-        self.total_bytes = 0
         self.total_chars = 0
         self._max_chars = max_chars
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
@@ -82,7 +81,6 @@ class OutputCollector:
 
     def feed(self, data: bytes) -> str:
         """Take the next bytes and return the text that they completed."""
-        self.total_bytes += len(data)
         self._file.add(data)
         return self._take(self._decoder.decode(data))
 

@@ -5,7 +5,7 @@ it is. Inside means inside on the canonical path, by components, whatever links 
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Literal
 from panpan.errors import ToolError
 from panpan.system.canonical import MAX_PATH_BYTES, Walk, canonical_path, is_below, walk
 from panpan.system.home import user_home
-from panpan.system.protected import plain_names, protections
+from panpan.system.protected import ProtectedGroup, holds_secrets, plain_names, protections
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,16 @@ class Location:
     """Whether it lies in the root or an extra root."""
     is_readable: bool
     """Whether it lies inside, or below a readable root."""
-    is_protected: bool
-    """Whether only a person may open it for writing, in every mode."""
+    protection: str | None
+    """Why only a person may open it for writing, in every mode; ends the sentence "it …". None where that is not so."""
+
+    is_secret: bool = False
+    """Whether only a person may open it for reading as well."""
+
+    @property
+    def is_protected(self) -> bool:
+        """Whether only a person may open it for writing, in every mode."""
+        return self.protection is not None
 
 
 @dataclass(slots=True)
@@ -114,16 +122,19 @@ class PathResolver:
         path = walked.end
         is_inside = any(is_below(path, root) for root in self._roots)
         is_readable = is_inside or any(is_below(path, root) for root in self._readable_roots)
-        return Location(path, is_inside, is_readable, self._is_protected(walked))
+        return Location(path, is_inside, is_readable, self._protection(walked), self._is_secret(walked))
 
     def resolve(self, text: str, *, access: Literal["read", "write"]) -> Path:
         """Return the canonical path for `text`, if it may be used so.
 
         Raises:
-            ToolError: The path is unusable, outside and not approved, or protected, to be written and not approved.
+            ToolError: The path is unusable, or it is not approved and lies outside, is protected and to be written, or
+                is secret.
         """
         location = self.locate(text)
         if access == "read":
+            if location.is_secret and not self._is_approved(location):
+                raise ToolError(f"{text} may hold secrets and the user has not approved reading it; ask the user")
             if not (location.is_readable or self._is_approved(location)):
                 raise ToolError(
                     f"{text} is outside the workspace {self.root}; use a path inside it, or ask the user to open it"
@@ -136,6 +147,12 @@ class PathResolver:
                     f"{text} is protected and the user has not approved writing it; ask the user to change it"
                 )
         return location.path
+
+    def may_show(self, path: Path) -> bool:
+        """Return whether a search may show what is in the canonical `path`: it is no secret, or approved."""
+        if not (holds_secrets(path) or self._is_in_panpan_home(path)):
+            return True
+        return self._is_approved(self.locate(str(path)))
 
     def approving(self, paths: frozenset[Path]) -> "PathResolver":
         """Return a view that also accepts these canonical paths and what is below them.
@@ -173,19 +190,39 @@ class PathResolver:
             return bool(covering)
         return any(approved == location.path or self.locate(str(approved)).is_protected for approved in covering)
 
-    def _is_protected(self, walked: Walk) -> bool:
-        """Return whether the end of a walk, or a link on the way, is a protected place."""
-        if any(self._has_protected_name(place) for place in (walked.end, *walked.links)):
-            return True
-        return any(is_below(walked.end, root) for root in (*self._protected_roots, *self._linked.places()))
+    def _protection(self, walked: Walk) -> str | None:
+        """Return why the end of a walk, or a link on the way, is a protected place; None where it is none."""
+        for place in (walked.end, *walked.links):
+            if (reason := self._protection_by_name(place)) is not None:
+                return reason
+        if any(is_below(walked.end, root) for root in self._protected_roots):
+            return "holds panpan's own settings and permissions"
+        places = self._linked.places().items()
+        return next((group.reason for place, group in places if is_below(walked.end, place)), None)
 
-    def _has_protected_name(self, path: Path) -> bool:
+    def _is_secret(self, walked: Walk) -> bool:
+        end = walked.end
+        if any(holds_secrets(place) for place in (end, *walked.links)) or self._is_in_panpan_home(end):
+            return True
+        return any(group.is_secret and is_below(end, place) for place, group in self._linked.places().items())
+
+    def _is_in_panpan_home(self, path: Path) -> bool:
+        """Return whether a place lies in a root that is protected as a whole, and not in a folder of it to be read."""
+        if not any(is_below(path, root) for root in self._protected_roots):
+            return False
+        return not any(is_below(path, root) for root in self._readable_roots)
+
+    def _protection_by_name(self, path: Path) -> str | None:
         # A workspace below, say, `.claude/worktrees` is not protected as a whole: what lies above it does not count,
         # unless nobody can mean to work there.
         roots = [root for root in self._roots if is_below(path, root)]
-        return any(
-            group.is_never_workspace or not any(is_below(root, place) for root in roots)
-            for group, place in protections(path)
+        return next(
+            (
+                group.reason
+                for group, place in protections(path)
+                if group.is_never_workspace or not any(is_below(root, place) for root in roots)
+            ),
+            None,
         )
 
 
@@ -196,31 +233,33 @@ class _LinkedPlaces:
         self._root = root
         self._home = home
         self._stamp: tuple[int, ...] = ()
-        self._places: frozenset[Path] = frozenset()
+        self._places: Mapping[Path, ProtectedGroup] = {}
 
-    def places(self) -> frozenset[Path]:
-        """Return the canonical targets; looked up again when the workspace or the home has changed."""
+    def places(self) -> Mapping[Path, ProtectedGroup]:
+        """Return the canonical targets, each with the group that protects it.
+
+        They are looked up again when the workspace or the home has changed.
+        """
         stamp = (_changed_at(self._root), _changed_at(self._home))
         if stamp != self._stamp:
-            self._places = frozenset(self._look_up())
+            self._places = self._look_up()
             self._stamp = stamp
         return self._places
 
-    def _look_up(self) -> set[Path]:
-        found = set()
+    def _look_up(self) -> dict[Path, ProtectedGroup]:
+        found: dict[Path, ProtectedGroup] = {}
         for folder in (self._root, self._home):
-            for name in plain_names():
+            for name, group in plain_names():
                 place = folder / name
-                if place.is_symlink():
-                    found.add(place)
-        targets = set()
-        for place in found:
-            try:
-                targets.add(walk(str(place)).end)
-            except ToolError:
-                continue  # leads nowhere, so there is nothing to protect but the name
-        # A link to the workspace itself would close all of it.
-        return {target for target in targets if not is_below(self._root, target)}
+                if not place.is_symlink():
+                    continue
+                try:
+                    target = walk(str(place)).end
+                except ToolError:
+                    continue  # leads nowhere, so there is nothing to protect but the name
+                if not is_below(self._root, target):  # a link to the workspace itself would close all of it
+                    found.setdefault(target, group)
+        return found
 
 
 def _changed_at(folder: Path) -> int:

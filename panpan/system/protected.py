@@ -16,11 +16,13 @@ class ProtectedGroup:
     """Names that are protected for one reason."""
 
     reason: str
-    """Ends the sentence "it is protected, because it …"."""
+    """Ends the sentence "it is protected, since it …"."""
     names: tuple[str, ...]
     """One or more components, each with shell wildcards; a leading `/` ties the name to the root of the file system."""
     is_never_workspace: bool = False
     """Whether it stays protected when the workspace itself lies in it."""
+    is_secret: bool = False
+    """Whether it is closed to reading, too."""
 
 
 PROTECTED_GROUPS = (
@@ -43,6 +45,7 @@ PROTECTED_GROUPS = (
             "/etc/ssh",
         ),
         is_never_workspace=True,
+        is_secret=True,
     ),
     ProtectedGroup(
         "steers a coding agent, its permissions or the servers it starts",
@@ -120,12 +123,23 @@ def protections(path: Path) -> Iterator[tuple[ProtectedGroup, Path]]:
                 yield pattern.group, Path(*parts[: start + len(pattern.parts)])
 
 
-def plain_names() -> Iterator[str]:
-    """Yield the names that hold no wildcard and may stand anywhere, relative to some folder."""
+def holds_secrets(path: Path) -> bool:
+    """Return whether the absolute `path` is, or lies in, a place for credentials."""
+    return any(group.is_secret for group, _ in protections(path))
+
+
+def may_name_secrets(name: str) -> bool:
+    """Return whether a file or folder of this name may be a place for credentials; quick, and no for most."""
+    folded = _fold(name)
+    return folded in _SECRET_LAST_NAMES or any(fnmatchcase(folded, wild) for wild in _WILD_SECRET_NAMES)
+
+
+def plain_names() -> Iterator[tuple[str, ProtectedGroup]]:
+    """Yield the names that hold no wildcard and may stand anywhere, relative to some folder, each with its group."""
     for group in PROTECTED_GROUPS:
         for name in group.names:
             if not name.startswith("/") and "*" not in name:
-                yield name
+                yield name, group
 
 
 def _fold(name: str) -> str:
@@ -156,3 +170,5 @@ def _by_first(patterns: Sequence[_Pattern], wild: Sequence[_Pattern]) -> dict[st
 _PATTERNS = tuple(_compiled())
 _WILD_PATTERNS = tuple(pattern for pattern in _PATTERNS if "*" in pattern.parts[0])
 _PATTERNS_BY_FIRST = _by_first(_PATTERNS, _WILD_PATTERNS)
+_SECRET_LAST_NAMES = frozenset(pattern.parts[-1] for pattern in _PATTERNS if pattern.group.is_secret)
+_WILD_SECRET_NAMES = tuple(name for name in _SECRET_LAST_NAMES if "*" in name)

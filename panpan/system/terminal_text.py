@@ -1,7 +1,7 @@
 """Making text of models, tools and files harmless for the terminal.
 
 The rule: such text passes `clean_for_terminal` before it is shown, and `spelled_out` where a person has to judge it, as
-in a permission prompt.
+in a permission prompt. Names in text of lines pass `printable`, so that none of them forges a line.
 """
 
 import re
@@ -41,6 +41,13 @@ def clean_for_terminal(text: str) -> str:
     text = _LINE_END.sub("\n", text)
     text = _LONE_SURROGATE.sub("\ufffd", text)
     return _DECEPTIVE.sub(_by_number, text)
+
+
+def printable(text: str) -> str:
+    """Return `text` on one line, with what cannot be seen or encoded as an escape: a line feed as backslash and n."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
 
 
 def spelled_out(text: str) -> str:

@@ -99,9 +99,3 @@ AssistantContent: TypeAlias = Annotated[
     TextBlock | ThinkingBlock | RedactedThinkingBlock | ToolUseBlock, Field(discriminator="type")
 ]
 """What a reply of the model may hold."""
-
-ContentBlock: TypeAlias = Annotated[
-    TextBlock | ThinkingBlock | RedactedThinkingBlock | ToolUseBlock | ToolResultBlock | ImageBlock | DocumentBlock,
-    Field(discriminator="type"),
-]
-"""Every kind of content block."""

@@ -72,7 +72,6 @@ def test_everything_kept_is_below_the_home_and_nothing_is_made(tmp_path: Path) -
         locations.user_settings,
         locations.local_settings,
         locations.debug_folder,
-        locations.crash_folder,
     ]
     assert all(path.is_relative_to(tmp_path.resolve() / "home") for path in kept)
     assert not (tmp_path / "home").exists()

@@ -12,12 +12,13 @@ from panpan.config.models import (
     Price,
     facts_about,
     known_models,
-    price_date,
     vendor_of,
 )
 from panpan.config.vendors import ALIASES, VENDORS, vendor_named
 from panpan.types.messages import Usage
-from scripts.update_models import MODELS, listed_model
+from scripts.update_models import MODELS, TARGET, listed_model
+
+DOCUMENT = json.loads(TARGET.read_bytes())
 
 ALL = [(vendor, name) for vendor, rows in MODELS.items() for name, *_ in rows]
 
@@ -34,7 +35,7 @@ def test_every_price_is_that_of_the_price_list(vendor: str, name: str) -> None:
         assert price is None
         return
     assert price is not None
-    day = date.fromisoformat(price_date())
+    day = date.fromisoformat(DOCUMENT["as_of"])
     by_hour = [listed.get_prices(datetime.combine(day, time(hour), UTC)) for hour in range(24)]
     distinct = [one for number, one in enumerate(by_hour) if one not in by_hour[:number]]
     for length in LENGTHS:
@@ -103,11 +104,11 @@ def test_names_of_gpt_models_are_those_of_the_sdk() -> None:
     assert set(known_models("openai")) <= set(get_args(ChatModel))
 
 
-def test_a_way_of_thinking_is_the_one_the_provider_asks_for() -> None:
+def test_only_older_models_of_claude_think_up_to_a_number_of_tokens() -> None:
     from panpan.llm.providers.anthropic_request import takes_thinking_budget
 
-    for name in known_models("anthropic"):
-        assert takes_thinking_budget(name) == (facts_about(name, "anthropic").thinking == "budget"), name
+    older = {"claude-opus-4-5", "claude-sonnet-4-5", "claude-haiku-4-5"}
+    assert {name for name in known_models("anthropic") if takes_thinking_budget(name)} == older
 
 
 @pytest.mark.parametrize("name", ["claude-haiku-4-5-20251001", "claude-haiku-4-5@20251001", "CLAUDE-HAIKU-4-5-latest"])
@@ -147,9 +148,9 @@ def test_the_figures_are_read_only_when_they_are_asked_for() -> None:
     program = (
         "import sys, builtins, io, pathlib\n"
         "import panpan.config.models as models\n"
-        "assert models._document.cache_info().currsize == 0\n"
+        "assert models._table.cache_info().currsize == 0\n"
         "models.facts_about('x', 'openai')\n"
-        "assert models._document.cache_info().currsize == 1\n"
+        "assert models._table.cache_info().currsize == 1\n"
         "print([name for name in sys.modules if name.partition('.')[0] in ('genai_prices', 'anthropic', 'openai')])\n"
     )
 
@@ -167,8 +168,5 @@ def test_vendors_have_addresses_without_a_slash_at_the_end_and_patterns_that_com
 
 
 def test_the_file_is_plain_json_with_one_model_a_line() -> None:
-    from panpan.config import models
-
-    text = models._DATA_FILE.read_text()
-    assert json.loads(text)["as_of"] == price_date()
-    assert max(len(line) for line in text.splitlines()) < 250
+    assert list(DOCUMENT) == ["as_of", "source", "price", "models"]
+    assert max(len(line) for line in TARGET.read_text().splitlines()) < 250

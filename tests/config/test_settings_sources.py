@@ -16,7 +16,7 @@ def test_without_any_source_the_defaults_hold(place: Place) -> None:
     assert loaded.settings.model is None
     assert loaded.settings.permission.mode == "default"
     assert not loaded.warnings
-    assert not loaded.files
+    assert not any(source.values for source in loaded.sources)
     assert {str(origin) for origin in loaded.origins.values()} == {"default"}
 
 

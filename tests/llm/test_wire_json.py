@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.llm.wire_event import read_event
-from panpan.llm.wire_json import to_json, wire_id, wire_tool_name
+from panpan.llm.wire_json import joined_body, list_in, text_in, to_json, wire_id, wire_tool_name
 from tests.llm.wire import ODD_TEXT
 
 
@@ -33,3 +33,18 @@ def test_plain_ids_are_left_alone_and_others_stay_different() -> None:
 def test_broken_characters_do_not_cost_an_event() -> None:
     assert read_event(b'{"a": "caf\xe9"}', provider="p") == {"a": "caf\ufffd"}
     assert read_event(b'{"a": "\\ud83c"}', provider="p") == {"a": "\ufffd"}
+
+
+@given(st.lists(st.integers(), min_size=1, max_size=4))
+def test_a_body_is_its_head_and_then_all_messages(messages: list[int]) -> None:
+    body = joined_body(b'{"a":1,"messages":[', [to_json(message) for message in messages])
+
+    assert json.loads(body) == {"a": 1, "messages": messages}
+
+
+@given(ODD_TEXT, st.lists(st.integers()), st.none() | st.integers() | st.dictionaries(st.text(), st.text()))
+def test_what_a_server_sends_in_the_place_of_text_or_a_list_counts_as_empty(
+    text: str, items: list[int], other: object
+) -> None:
+    assert (text_in(text), text_in(items), text_in(other)) == (text, "", "")
+    assert (list_in(items), list_in(text), list_in(other)) == (items, [], [])

@@ -1,4 +1,5 @@
 import os
+import resource
 import signal
 import sys
 import tracemalloc
@@ -422,3 +423,23 @@ async def test_the_environment_is_exactly_what_was_given_and_the_marks() -> None
 
     names = {line.partition(b"=")[0] for line in captured.stdout.splitlines()}
     assert names - {b"PWD", b"SHLVL", b"_"} == {b"PATH", b"ONE", b"PANPAN_PROCESS_MARKS"}
+
+
+@on_both_backends
+@pytest.mark.parametrize("free", [0, 1, 2, 3, 4])
+def test_too_many_open_files_are_a_tool_error_and_leave_none_open(backend: str, free: int) -> None:
+    async def main() -> None:
+        before = open_descriptors()
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, before)) + 1 + free, hard))
+        filler = [os.open("/dev/null", os.O_RDONLY) for _ in range(max(map(int, before)) + 1 - len(before))]
+        try:
+            with pytest.raises(ToolError, match="too many files are open; run fewer calls at once"):
+                await capture(["true"], cwd=Path("/"), env=ENV, timeout_s=5)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            for fd in filler:
+                os.close(fd)
+        assert open_descriptors() == before
+
+    run_on(backend, main)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.system.paths import PathResolver
-from panpan.system.protected import PROTECTED_GROUPS, plain_names, protections
+from panpan.system.protected import PROTECTED_GROUPS, holds_secrets, may_name_secrets, plain_names, protections
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_link_with_a_protected_name_protects_its_target(paths: PathResolver, r
 
     assert paths.locate(".git/config").is_protected
     assert paths.locate("store/config").is_protected
-    assert paths.locate("dotfiles/bashrc").is_protected
+    assert paths.locate("dotfiles/bashrc").protection == "is run when a shell or a session starts"
     assert not paths.locate("dotfiles/README").is_protected
 
 
@@ -126,7 +126,7 @@ def test_a_name_that_straddles_the_root_is_protected(tmp_path: Path) -> None:
     assert not paths.locate("ISSUE_TEMPLATE.md").is_protected
 
 
-@given(name=st.sampled_from(sorted(plain_names())), data=st.data())
+@given(name=st.sampled_from(sorted(name for name, _ in plain_names())), data=st.data())
 def test_neither_case_nor_depth_opens_a_protected_name(name: str, data: st.DataObject) -> None:
     before = data.draw(st.lists(st.sampled_from(["a", "b.c", "src"]), max_size=3))
     after = data.draw(st.lists(st.sampled_from(["x", "y.z", "..."]), max_size=3))
@@ -140,3 +140,15 @@ def test_neither_case_nor_depth_opens_a_protected_name(name: str, data: st.DataO
 def test_every_group_says_why() -> None:
     assert all(group.reason and group.names for group in PROTECTED_GROUPS)
     assert len({group.reason for group in PROTECTED_GROUPS}) == len(PROTECTED_GROUPS)
+
+
+@given(
+    st.sampled_from([name for group in PROTECTED_GROUPS if group.is_secret for name in group.names]),
+    st.text("aB.", max_size=3),
+)
+def test_the_quick_look_at_a_name_misses_no_secret(name: str, ending: str) -> None:
+    path = Path("/", name.replace("*", ending)) if "*" in name else Path("/", name.upper())
+
+    assert may_name_secrets(path.name) or not holds_secrets(path)
+    assert not may_name_secrets("main.py")
+    assert not holds_secrets(Path("/w/.env.example"))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.system.terminal_text import clean_for_terminal, spelled_out
+from panpan.system.terminal_text import clean_for_terminal, printable, spelled_out
 
 ANYTHING = st.text(
     alphabet=st.one_of(
@@ -100,3 +100,13 @@ def test_spelled_out_text_is_clean_and_loses_nothing(text: str) -> None:
 
     assert clean_for_terminal(shown) == shown
     assert all(char in shown for char in text if char.isalnum() and char.isascii())
+
+
+def test_a_name_is_one_line_that_shows_what_cannot_be_seen() -> None:
+    assert printable("a\nb\x1b[0m\u202e\udcff é") == "a\\nb\\x1b[0m\\u202e\\udcff é"
+
+
+@given(ANYTHING)
+def test_what_is_printable_stays_as_it_is_and_nothing_else(text: str) -> None:
+    assert printable(text).isprintable()
+    assert printable(printable(text)) == printable(text)

@@ -15,7 +15,7 @@ from panpan.core.hooks import Hook, ToolCall
 from panpan.errors import ToolError
 from panpan.services.permissions.matching import allowing_rules, covering_rule, restriction
 from panpan.services.permissions.rules import Rule, RuleSource, parse_rule
-from panpan.services.permissions.searches import withheld_file
+from panpan.services.permissions.searches import secret_file, withheld_file
 from panpan.services.permissions.subject import LocatedUse, Subject, subject_of
 from panpan.services.permissions.suggestions import narrowest_rule
 from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionMode
@@ -71,7 +71,7 @@ class PermissionGate(Hook):
             subject = subject_of(call)
         except ToolError as exc:
             return Deny(str(exc))
-        decision = self._restricted(subject) or await self._withheld(call, subject) or self._opened(call, subject)
+        decision = self._restricted(subject) or await self._withheld(call, subject) or self._opened(subject)
         if isinstance(decision, Ask) and self.mode == "dontAsk":
             return Deny(f"the mode dontAsk denies what would be asked: {decision.reason}")
         return decision
@@ -94,10 +94,10 @@ class PermissionGate(Hook):
                 return Deny(f"{rule} denies it")
         if self.mode == "plan" and not subject.is_read_only:
             return Deny(PLAN_MODE_NOTICE)
-        protected = [use for use in subject.uses if use.is_write and use.location.is_protected]
+        protected = [use for use in subject.uses if _needs_a_person(use)]
         if protected:
             return Ask(
-                f"{_listed(protected)} is protected: it can run commands later, loosen permissions or hold secrets",
+                f"{_listed(protected)} is protected, since it {_reasons(protected)}",
                 is_protected=True,
                 approved_paths=_closed_paths(subject, protected),
             )
@@ -111,11 +111,13 @@ class PermissionGate(Hook):
 
     async def _withheld(self, call: ToolCall, subject: Subject) -> Decision | None:
         """Return a question where a search through a folder would show a file that may not be read."""
+        if reason := await secret_file(subject, call.context.paths):
+            return Ask(reason, is_protected=True, approved_paths=_closed_paths(subject))
         rules = [rule for rule in (*self._rules.deny, *self._rules.ask) if rule.specifier is not None]
         reason = await withheld_file(rules, subject, getattr(call.args, "glob", None))
         return Ask(reason, approved_paths=_closed_paths(subject)) if reason else None
 
-    def _opened(self, call: ToolCall, subject: Subject) -> Decision:
+    def _opened(self, subject: Subject) -> Decision:
         """Return what mode, place and allow rules say about a call that nothing restricts."""
         approved = _closed_paths(subject)
         if self.mode == "bypassPermissions":
@@ -168,6 +170,14 @@ def _closed_paths(subject: Subject, protected: Iterable[LocatedUse] = ()) -> fro
 def _listed(uses: Sequence[LocatedUse]) -> str:
     names = list(dict.fromkeys(str(use.path) for use in uses))
     return names[0] if len(names) == 1 else f"{names[0]} (and {len(names) - 1} more)"
+
+
+def _needs_a_person(use: LocatedUse) -> bool:
+    return use.location.is_secret or (use.is_write and use.location.is_protected)
+
+
+def _reasons(protected: Sequence[LocatedUse]) -> str:
+    return " and ".join(dict.fromkeys(use.location.protection for use in protected if use.location.protection))
 
 
 def _unclear(rule: Rule, verb: str) -> str:

@@ -1,4 +1,4 @@
-"""Searches through folders that hold a file which may not be read.
+"""Searches through folders that hold a file which may not be read: one that a rule names, or one for secrets.
 
 A rule such as `Read(.env)` names the file, and a search names the folder it lies in; without this the search would show
 what the rule withholds. The look around is bounded, and what it could not see counts as withheld.
@@ -6,6 +6,7 @@ what the rule withholds. The look around is bounded, and what it could not see c
 
 import os
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,8 +17,13 @@ from panpan.services.permissions.command_words import simple_commands
 from panpan.services.permissions.path_pattern import PathPattern
 from panpan.services.permissions.rules import Rule
 from panpan.services.permissions.subject import Subject
+from panpan.system.paths import PathResolver
+from panpan.system.protected import may_name_secrets
+from panpan.tools.shell.read_only import read_only_paths
 
 _MOST_FILES = 20_000
+_MOST_NAMES = 200_000
+"""Files among which one for secrets is looked for by its name, which takes a second or so."""
 _RECURSIVE = re.compile(r"\S+ (?:.* )?-(?:\w*[rR]|-\w*recursive)")
 _SEARCH_PROGRAMS = frozenset({"grep", "egrep", "fgrep", "rg", "diff"})
 _NOT_ONE_NAME = frozenset("!{},; \t\n")
@@ -44,17 +50,44 @@ async def withheld_file(rules: Sequence[Rule], subject: Subject, glob: str | Non
     return await anyio.to_thread.run_sync(partial(_look, readers, folders, subject.root, glob), abandon_on_cancel=True)
 
 
+async def secret_file(subject: Subject, paths: PathResolver) -> str | None:
+    """Return why a search in the shell would show a file for secrets, or None; Grep leaves such files out itself."""
+    folders = _searched_folders(subject) if subject.command is not None else []
+    if not folders:
+        return None
+    return await anyio.to_thread.run_sync(partial(_look_for_secrets, folders, paths), abandon_on_cancel=True)
+
+
+def _look_for_secrets(folders: Sequence[Path], paths: PathResolver) -> str | None:
+    count = 0
+    for parent, _, names in (found for folder in folders for found in os.walk(folder)):
+        count += len(names)
+        if count > _MOST_NAMES:
+            return "the folder is too large to tell whether it holds files for secrets; use Grep, which leaves them out"
+        suspects = [parent, *(f"{parent}/{name}" for name in names if may_name_secrets(name))]
+        for suspect in map(Path, suspects):
+            if not paths.may_show(suspect):
+                return f"{suspect} may hold secrets, and the search would read it; use Grep, which leaves it out"
+    return None
+
+
 def _searched_folders(subject: Subject) -> list[Path]:
     """Return the folders whose files the call would show; listing their names shows no file."""
     folders = [use.path for use in subject.uses if use.path.is_dir()]
     if subject.tool == "Grep":
         return folders
-    if subject.command is not None and subject.is_read_only:
-        commands = [words for words in simple_commands(subject.command) or () if words[0] in _SEARCH_PROGRAMS]
-        if not subject.uses and any(words[0] == "rg" or _RECURSIVE.match(" ".join(words)) for words in commands):
-            return [subject.cwd]
-        return folders if commands else []
-    return []
+    if subject.command is None or not subject.is_read_only:
+        return []
+    commands = [words for words in simple_commands(subject.command) or () if words[0] in _SEARCH_PROGRAMS]
+    if any(_searches_where_it_runs(words) for words in commands):
+        folders.append(subject.cwd)
+    return folders if commands else []
+
+
+def _searches_where_it_runs(words: tuple[str, ...]) -> bool:
+    """Return whether the command looks through the working directory because it names no path."""
+    is_recursive = words[0] == "rg" or _RECURSIVE.match(" ".join(words)) is not None
+    return is_recursive and not read_only_paths(shlex.join(words))
 
 
 def _look(rules: Sequence[Rule], folders: Sequence[Path], root: Path, glob: str | None) -> str | None:

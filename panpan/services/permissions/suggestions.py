@@ -4,9 +4,9 @@ from panpan.errors import ConfigError
 from panpan.services.permissions.command_pattern import exact_pattern
 from panpan.services.permissions.domain_pattern import plain_host
 from panpan.services.permissions.matching import allowing_rules, covering_rule
-from panpan.tools.search.globs import gitignore_escaped
 from panpan.services.permissions.rules import EDIT_TOOLS, READ_TOOLS, parse_rule
 from panpan.services.permissions.subject import LocatedUse, Subject
+from panpan.tools.search.globs import gitignore_escaped
 
 _LONGEST_RULE = 300
 """Characters; a longer one is a program rather than a rule, and nobody would read it before saying "always"."""

@@ -15,18 +15,12 @@ import anyio.to_thread
 
 from panpan.services.project_context.directory_view import directory_view
 from panpan.services.project_context.git_state import git_state
-from panpan.services.project_context.memory_files import (
-    files_of,
-    folders_between,
-    is_git_root,
-    project_root,
-    rules_of,
-    user_files,
-)
+from panpan.services.project_context.memory_files import files_of, folders_between, rules_of, user_files
 from panpan.services.project_context.memory_loader import MemoryLoader, MemorySection, is_trusted_owner
 from panpan.services.project_context.memory_size import fitted
-from panpan.services.project_context.visible_text import untagged, visible
+from panpan.services.project_context.our_tags import untagged
 from panpan.system.canonical import canonical_path
+from panpan.system.terminal_text import printable
 from panpan.types.messages import SystemReminder
 
 SESSION_START = "session:start"
@@ -49,6 +43,8 @@ class ContextPlaces:
     """Where to look; the paths are made canonical."""
 
     cwd: Path
+    project_root: Path
+    """The working directory or a folder above it."""
     panpan_home: Path
     home: Path
     extra_roots: Sequence[Path] = ()
@@ -62,8 +58,8 @@ async def take_project_context(places: ContextPlaces, *, today: date | None = No
         today: The date to tell; that of the clock if not given.
     """
     cwd = canonical_path(places.cwd)
-    root = project_root(cwd)
-    is_repository = is_git_root(root)
+    root = canonical_path(places.project_root)
+    is_repository = _is_repository(root)
     parts: dict[str, str] = {"environment": _environment(cwd, root, places.extra_roots, today or date.today())}
     memories: list[_Memory] = []
 
@@ -85,14 +81,18 @@ async def take_project_context(places: ContextPlaces, *, today: date | None = No
     return ProjectContext(SystemReminder(text=_text(parts), cause=SESSION_START), memory.warnings, memory.loaded)
 
 
+def _is_repository(root: Path) -> bool:
+    return os.path.lexists(root / ".git")
+
+
 def rules_text(sections: Sequence[MemorySection]) -> str:
     """Return memory files as the model reads them; later ones are nearer to the work."""
     return "\n".join(_rules_block(section) for section in sections)
 
 
 def _rules_block(section: MemorySection) -> str:
-    origin = f' imported-by="{visible(str(section.imported_by))}"' if section.imported_by else ""
-    return f'<rules file="{visible(str(section.path))}"{origin}>\n{untagged(section.text.strip())}\n</rules>'
+    origin = f' imported-by="{printable(str(section.imported_by))}"' if section.imported_by else ""
+    return f'<rules file="{printable(str(section.path))}"{origin}>\n{untagged(section.text.strip())}\n</rules>'
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,34 +104,36 @@ class _Memory:
 
 def _memory(cwd: Path, root: Path, places: ContextPlaces) -> _Memory:
     """Read the user's files, then those of the folders from the root of the project down to the working directory."""
-    loader = MemoryLoader(places.home)
+    loader = MemoryLoader(places.home, canonical_path(places.panpan_home))
     sections: list[MemorySection] = []
     for path in user_files(places.home, places.panpan_home):
         sections += loader.load(path, within=None)
     for closeness, folder in enumerate(folders_between(root, cwd), 1):
-        for path, load in _files_and_loaders(folder, loader):
+        for path, load in _files_and_loaders(folder, loader, root):
             if folder != cwd and not is_trusted_owner(path, cwd):
-                loader.warnings.append(f"{path} was not read: it lies above the working directory and is not yours")
+                loader.warn(f"{path} was not read: it lies above the working directory and is not yours")
                 continue
             sections += load(path, within=root, closeness=closeness)
     conditional = {section.path for section in sections if section.patterns}
     kept, cuts = fitted([section for section in sections if not section.patterns])
-    return _Memory(kept, (*loader.warnings, *cuts), frozenset(loader.loaded - conditional))
+    return _Memory(kept, (*loader.take_warnings(), *cuts), frozenset(loader.loaded - conditional))
 
 
-def _files_and_loaders(folder: Path, loader: MemoryLoader) -> list[tuple[Path, Callable[..., list[MemorySection]]]]:
+def _files_and_loaders(
+    folder: Path, loader: MemoryLoader, root: Path
+) -> list[tuple[Path, Callable[..., list[MemorySection]]]]:
     return [
         *((path, loader.load) for path in files_of(folder)),
-        *((path, loader.load_rules) for path in rules_of(folder)),
+        *((path, loader.load_rules) for path in rules_of(folder, within=root)),
     ]
 
 
 def _environment(cwd: Path, root: Path, extra_roots: Sequence[Path], today: date) -> str:
     system = os.uname()
-    lines = [f"Working directory: {visible(str(cwd))}"]
+    lines = [f"Working directory: {printable(str(cwd))}"]
     if root != cwd:
-        lines.append(f"Root of the project: {visible(str(root))}")
-    lines += [f"Further folder to work in: {visible(str(extra))}" for extra in extra_roots]
+        lines.append(f"Root of the project: {printable(str(root))}")
+    lines += [f"Further folder to work in: {printable(str(extra))}" for extra in extra_roots]
     lines += [f"Platform: {system.sysname} {system.release} ({system.machine})", f"Date: {today.isoformat()}"]
     return "\n".join(lines)
 

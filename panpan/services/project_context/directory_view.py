@@ -14,8 +14,8 @@ from pathlib import Path
 import anyio.to_thread
 
 from panpan.errors import ToolError
-from panpan.services.project_context.visible_text import visible
 from panpan.system.git import run_git
+from panpan.system.terminal_text import printable
 
 _MAX_DEPTH = 3
 _MAX_ENTRIES = 150
@@ -149,7 +149,7 @@ def _lines(folder: _Entry) -> Iterator[str]:
     indent = "  " * folder.depth
     for child in folder.children:
         mark = "@" if child.is_link else "/" if child.is_folder else ""
-        yield f"{indent}{visible(child.name)}{mark}"
+        yield f"{indent}{printable(child.name)}{mark}"
         yield from _lines(child)
     if folder.left_out or folder.has_uncounted:
         yield f"{indent}… {folder.left_out:,}{'+' if folder.has_uncounted else ''} more"

@@ -6,9 +6,9 @@ from pathlib import Path
 import anyio
 
 from panpan.errors import ToolError
-from panpan.services.project_context.visible_text import visible
 from panpan.system.git import run_git
 from panpan.system.process import Captured
+from panpan.system.terminal_text import printable
 
 _TIMEOUT_S = 2.0
 _MOST_CHANGES = 30
@@ -74,5 +74,5 @@ def _commits(captured: Captured) -> str:
 
 
 def _line(text: str) -> str:
-    line = visible(text)
+    line = printable(text)
     return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…"

@@ -7,6 +7,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from panpan.errors import ToolError
+from panpan.system.canonical import canonical_path, is_below
+
 _MOST_RULES = 100
 _LOCAL_NAMES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
 
@@ -22,10 +25,16 @@ def files_of(folder: Path) -> list[Path]:
     return agents + _existing([folder / name for name in _LOCAL_NAMES])
 
 
-def rules_of(folder: Path) -> list[Path]:
-    """Return the files below the `.claude/rules` of one folder, in the order of their names."""
+def rules_of(folder: Path, *, within: Path) -> list[Path]:
+    """Return the files below the `.claude/rules` of one folder, in the order of their names.
+
+    A folder of rules that leads out of `within` is not looked into; it stands for itself, for the loader to refuse.
+    """
+    top = folder / ".claude" / "rules"
+    if os.path.lexists(top) and not _leads_into(top, within):
+        return [top]
     found: list[Path] = []
-    for parent, folders, names in os.walk(folder / ".claude" / "rules"):
+    for parent, folders, names in os.walk(top):
         folders.sort()
         found += [Path(parent, name) for name in sorted(names) if name.endswith(".md")]
         if len(found) > _MOST_RULES:
@@ -33,20 +42,17 @@ def rules_of(folder: Path) -> list[Path]:
     return found[:_MOST_RULES]
 
 
-def project_root(cwd: Path) -> Path:
-    """Return the nearest folder from `cwd` upwards that git has its data in, or `cwd` where there is none."""
-    return next((folder for folder in (cwd, *cwd.parents) if is_git_root(folder)), cwd)
-
-
-def is_git_root(folder: Path) -> bool:
-    """Return whether git has its data in `folder`."""
-    return os.path.lexists(folder / ".git")
-
-
 def folders_between(top: Path, bottom: Path) -> list[Path]:
     """Return the folders from `top` down to `bottom`, both included; `bottom` lies in `top`."""
     folders = [bottom, *bottom.parents]
     return folders[: folders.index(top) + 1][::-1]
+
+
+def _leads_into(path: Path, within: Path) -> bool:
+    try:
+        return is_below(canonical_path(path), within)
+    except ToolError:  # a loop of links, say
+        return False
 
 
 def _existing(paths: Sequence[Path]) -> list[Path]:

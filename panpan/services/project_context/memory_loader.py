@@ -20,6 +20,8 @@ from panpan.system.read_file import read_regular_file
 MAX_HOPS = 4
 """Imports in a chain, as Claude Code counts them."""
 MAX_FILE_BYTES = 1_000_000
+MAX_WARNINGS = 10
+"""Warnings that are shown at a time; a file of a stranger could cause any number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +43,31 @@ class MemoryLoader:
 
     Args:
         home: What `~` stands for in imports.
+        panpan_home: Canonical folder that a project brings in nothing from, wherever it lies.
     """
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, panpan_home: Path) -> None:
         self.loaded: set[Path] = set()
         """Canonical paths of all files that were read."""
-        self.warnings: list[str] = []
-        """What was not read and why, one sentence each."""
         self._home = home
+        self._panpan_home = panpan_home
+        self._refused: set[Path] = set()
+        self._warnings: list[str] = []
+        self._more_warnings = 0
         self._digests: set[bytes] = set()
+
+    def warn(self, warning: str) -> None:
+        """Note what was not read and why, in one sentence."""
+        if len(self._warnings) < MAX_WARNINGS:
+            self._warnings.append(warning)
+        else:
+            self._more_warnings += 1
+
+    def take_warnings(self) -> list[str]:
+        """Return what was not read since the last time, and forget it."""
+        warnings, more = self._warnings, self._more_warnings
+        self._warnings, self._more_warnings = [], 0
+        return [*warnings, f"… and {more:,} more memory files were not read"] if more else warnings
 
     def load(self, path: Path, *, within: Path | None, closeness: int = 0) -> list[MemorySection]:
         """Return the text of `path`, then of what it imports; nothing for what was read before.
@@ -103,24 +121,32 @@ class MemoryLoader:
         shown = f"{path}, imported by {importer}," if importer else f"{path}"
         try:
             canonical = canonical_path(path)
-            if within is not None and not is_below(canonical, within):
-                self.warnings.append(f"{shown} was not read: it lies outside the project {within}")
+            if canonical in self.loaded or canonical in self._refused:
                 return None
-            if any(group.is_never_workspace for group, _ in protections(canonical)):
-                self.warnings.append(f"{shown} was not read: it may hold secrets")
-                return None
-            if canonical in self.loaded:
+            self._refused.add(canonical)
+            if reason := self._refusal(canonical, within):
+                self.warn(f"{shown} was not read: {reason}")
                 return None
             data = read_regular_file(canonical, max_bytes=MAX_FILE_BYTES)
         except ToolError as exc:
-            self.warnings.append(f"{shown} was not read: {exc}")
+            self.warn(f"{shown} was not read: {exc}")
             return None
+        self._refused.discard(canonical)
         self.loaded.add(canonical)
         return self._section(canonical, data, shown)
 
+    def _refusal(self, canonical: Path, within: Path | None) -> str | None:
+        """Return why a file may not be brought in, or None."""
+        if within is not None and not is_below(canonical, within):
+            return f"it lies outside the project {within}"
+        is_panpans = within is not None and is_below(canonical, self._panpan_home)
+        if is_panpans or any(group.is_never_workspace for group, _ in protections(canonical)):
+            return "it may hold secrets"
+        return None
+
     def _section(self, canonical: Path, data: bytes, shown: str) -> MemorySection | None:
         if b"\0" in data:
-            self.warnings.append(f"{shown} was not read: it is not text")
+            self.warn(f"{shown} was not read: it is not text")
             return None
         digest = blake2b(data, digest_size=16).digest()
         if digest in self._digests or not data.strip():

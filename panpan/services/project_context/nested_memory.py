@@ -14,7 +14,7 @@ from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.errors import ToolError
 from panpan.services.project_context.collect import rules_text
-from panpan.services.project_context.memory_files import files_of, folders_between, project_root, rules_of
+from panpan.services.project_context.memory_files import files_of, folders_between, rules_of
 from panpan.services.project_context.memory_loader import MemoryLoader, MemorySection
 from panpan.services.project_context.memory_size import fitted
 from panpan.system.canonical import is_below
@@ -30,15 +30,19 @@ class NestedMemory(Hook):
 
     Args:
         root: Canonical root of the workspace; the files down to it belong to the project context.
+        project_root: Canonical root of the project that the workspace is or lies in.
         home: What `~` stands for in imports.
+        panpan_home: Canonical folder that a project brings in nothing from.
         warn: Told what was not read and why, one sentence each.
     """
 
-    def __init__(self, root: Path, home: Path, warn: Callable[[str], None]) -> None:
+    def __init__(
+        self, root: Path, project_root: Path, home: Path, panpan_home: Path, warn: Callable[[str], None]
+    ) -> None:
         self._warn = warn
         self._root = root
-        self._project_root = project_root(root)
-        self._loader = MemoryLoader(home)
+        self._project_root = project_root
+        self._loader = MemoryLoader(home, panpan_home)
         self._lock = anyio.Lock()
         self._looked_in: set[Path] = set()
         self._conditional: list[_Conditional] | None = None
@@ -99,9 +103,8 @@ class NestedMemory(Hook):
             sections += [rule.section, *self._loader.imports_of(rule.section, within=self._project_root)]
         kept, cuts = fitted(sections)
         self._found += [SystemReminder(text=_text(section, path), cause=f"{_CAUSE}{section.path}") for section in kept]
-        for warning in (*self._loader.warnings, *cuts):
+        for warning in (*self._loader.take_warnings(), *cuts):
             self._warn(warning)
-        self._loader.warnings.clear()
 
     def _conditional_rules(self) -> list["_Conditional"]:
         """Return the rules for certain files that have not been told; those from above are read at the first call."""
@@ -124,7 +127,9 @@ class NestedMemory(Hook):
 
     def _rules(self, folder: Path) -> list[MemorySection]:
         return [
-            section for file in rules_of(folder) for section in self._loader.load_rules(file, within=self._project_root)
+            section
+            for file in rules_of(folder, within=self._project_root)
+            for section in self._loader.load_rules(file, within=self._project_root)
         ]
 
 

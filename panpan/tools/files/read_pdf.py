@@ -39,7 +39,7 @@ def read_pdf(data: bytes, pages: str | None, shown: str) -> str:
     parts: list[str] = []
     size = 0
     for number in range(first, last + 1):
-        text = _page_text(reader, number, shown)
+        text = _page_text(reader, number)
         room = MAX_PAGE_CHARS - size
         if len(text) > room and parts:
             last = number - 1
@@ -86,7 +86,7 @@ def _opened(data: bytes, shown: str) -> "PdfReader":
     return reader
 
 
-def _page_text(reader: "PdfReader", number: int, shown: str) -> str:
+def _page_text(reader: "PdfReader", number: int) -> str:
     try:
         text = reader.pages[number - 1].extract_text()
     except Exception as exc:  # as above; the other pages may be fine

@@ -104,8 +104,3 @@ def globs_of_type(name: str) -> tuple[str, ...]:
     """Return the globs that the file names of a type match; empty for a type that is not known."""
     lines = (line.partition(": ") for line in _TYPES.splitlines())
     return tuple(glob for known, _, globs in lines if known == name for glob in globs.split())
-
-
-def known_types() -> tuple[str, ...]:
-    """Return the names of all types."""
-    return tuple(dict.fromkeys(line.partition(": ")[0] for line in _TYPES.splitlines() if line))

@@ -14,12 +14,13 @@ from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
+from panpan.system.terminal_text import printable
 from panpan.tools.search.engine import Found, RipgrepFinder, find_ripgrep, search
 from panpan.tools.search.globs import compile_glob, has_magic, name_globs
 from panpan.tools.search.ignore_rules import surroundings_of
 from panpan.tools.search.records import parse_listing
 from panpan.tools.search.request import SearchRequest
-from panpan.tools.search.shown import PathPrefix, plain_name, with_notes
+from panpan.tools.search.shown import PathPrefix, with_notes
 from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield
@@ -54,7 +55,7 @@ class GlobTool(Tool[GlobInput]):
         return True
 
     def title(self, args: GlobInput) -> str:
-        return plain_name(args.pattern if not args.path else f"{args.pattern} in {args.path}")
+        return printable(args.pattern if not args.path else f"{args.pattern} in {args.path}")
 
     def path_uses(self, args: GlobInput) -> Sequence[PathUse]:
         return (PathUse(_Question.of(args).folder, "read"),)

@@ -54,7 +54,9 @@ def compile_gitignore(pattern: str) -> re.Pattern[str]:
     if not name.strip("/"):
         raise ToolError("the pattern names nothing")
     if (len(name) - len(name.rstrip("\\"))) % 2:
-        raise ToolError(f"the pattern {pattern} ends with a backslash that escapes nothing; write \\\\ for the character")
+        raise ToolError(
+            f"the pattern {pattern} ends with a backslash that escapes nothing; write \\\\ for the character"
+        )
     below = "/.*" if pattern.endswith("/") else "(?:/.*)?"
     return re.compile(_path_regex(name, is_anchored="/" in name) + below, re.DOTALL)
 

@@ -4,7 +4,7 @@ The rule: the same question gets the same answer, in the order of paths, whichev
 """
 
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -13,15 +13,20 @@ from anyio import to_thread
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
+from panpan.system.paths import PathResolver
+from panpan.system.protected import may_name_secrets
+from panpan.system.terminal_text import printable
 from panpan.tools.search.engine import Found, RipgrepFinder, find_ripgrep, search
 from panpan.tools.search.globs import compile_glob, name_globs
 from panpan.tools.search.ignore_rules import surroundings_of
 from panpan.tools.search.records import Record, numbered_line, parse_records
 from panpan.tools.search.request import Answer, SearchRequest
-from panpan.tools.search.shown import PathPrefix, cut_line, page_of, plain_name, with_notes
+from panpan.tools.search.shown import PathPrefix, cut_line, page_of, with_notes
 from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield
+
+_MOST_SECRETS_NAMED = 3
 
 _ANSWER_BY_MODE: dict[str, Answer] = {"content": "lines", "files_with_matches": "files", "count": "counts"}
 
@@ -64,7 +69,7 @@ class GrepTool(Tool[GrepInput]):
         return True
 
     def title(self, args: GrepInput) -> str:
-        return plain_name(args.pattern if not args.path else f"{args.pattern} in {args.path}")
+        return printable(args.pattern if not args.path else f"{args.pattern} in {args.path}")
 
     def path_uses(self, args: GrepInput) -> Sequence[PathUse]:
         return (PathUse(args.path or ".", "read"),)
@@ -74,7 +79,9 @@ class GrepTool(Tool[GrepInput]):
         request = await to_thread.run_sync(_request, args, root, abandon_on_cancel=True)
         prefix = PathPrefix.of(Path(request.folder), ctx.paths.cwd)
         found = await search(request, self._find(ctx.paths))
-        is_kept = None if request.file is not None else _file_filter(args.glob, prefix)
+        is_kept = None if request.file is not None else _file_filter(args.glob, prefix, root, ctx.paths)
+        if request.file is None:
+            found = replace(found, notes=(*found.notes, *await to_thread.run_sync(_secrets_note, root, ctx.paths)))
         answer = partial(_answer, args, request.answer, found, prefix, is_kept)
         yield await to_thread.run_sync(answer, abandon_on_cancel=True)
 
@@ -125,16 +132,33 @@ def _glob_parts(glob: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return included, tuple(part[1:] for part in parts if part.startswith("!"))
 
 
-def _file_filter(glob: str | None, prefix: PathPrefix) -> Callable[[str], bool] | None:
-    """Return what says whether a file counts: its path fits from the folder of the search or the working directory."""
+def _file_filter(glob: str | None, prefix: PathPrefix, root: Path, paths: PathResolver) -> Callable[[str], bool]:
+    """Return what says whether a file counts.
+
+    Its path fits from the folder of the search or the working directory, and it may be shown. No search program follows
+    links in a folder, so the path is canonical.
+    """
     regexes = [compile_glob(part) for part in _glob_parts(glob)[0]]
-    if not regexes:
-        return None
 
     def is_kept(relative: str) -> bool:
-        return any(regex.fullmatch(relative) or regex.fullmatch(prefix.prefix + relative) for regex in regexes)
+        fits = any(regex.fullmatch(relative) or regex.fullmatch(prefix.prefix + relative) for regex in regexes)
+        return (fits or not regexes) and paths.may_show(root / relative)
 
     return is_kept
+
+
+def _secrets_note(root: Path, paths: PathResolver) -> list[str]:
+    """Return what to say of files for secrets right in the folder.
+
+    It says the same whether they match or not; otherwise one could ask for what is in them, letter by letter.
+    """
+    try:
+        entries = sorted(entry for entry in root.iterdir() if may_name_secrets(entry.name))
+    except OSError:
+        return []
+    names = [entry.name for entry in entries if not paths.may_show(entry)]
+    shown = ", ".join(printable(name) for name in names[:_MOST_SECRETS_NAMED])
+    return [f"left out, since they may hold secrets: {shown}"] if names else []
 
 
 def _answer(

@@ -16,8 +16,9 @@ from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
+from panpan.system.terminal_text import printable
 from panpan.tools.search.globs import compile_glob
-from panpan.tools.search.shown import plain_name, with_notes
+from panpan.tools.search.shown import with_notes
 from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield
@@ -47,7 +48,7 @@ class LsTool(Tool[LsInput]):
         return True
 
     def title(self, args: LsInput) -> str:
-        return plain_name(args.path)
+        return printable(args.path)
 
     def path_uses(self, args: LsInput) -> Sequence[PathUse]:
         return (PathUse(args.path, "read"),)
@@ -78,11 +79,11 @@ def _listing(shown: str, folder: Path, ignored: list[Pattern[str]]) -> Output:
 
 
 def _entry_line(entry: "os.DirEntry[str]") -> str:
-    name = plain_name(entry.name)
+    name = printable(entry.name)
     try:
         status = entry.stat(follow_symlinks=False)
         if stat.S_ISLNK(status.st_mode):
-            return f"{name} -> {plain_name(str(Path(entry.path).readlink()))}"
+            return f"{name} -> {printable(str(Path(entry.path).readlink()))}"
     except OSError as exc:
         return f"{name} ({exc.strerror})"
     if stat.S_ISDIR(status.st_mode):

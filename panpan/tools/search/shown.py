@@ -8,18 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from panpan.system.terminal_text import printable
+
 MAX_RESULT_CHARS = 30_000
 MAX_LINE_CHARS = 500
-
-
-def plain_name(name: str) -> str:
-    """Return `name` with what cannot be printed written as an escape: a line feed, say, as backslash and n."""
-    if name.isprintable():
-        return name
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
-        for character in name
-    )
 
 
 def cut_line(text: str) -> str:
@@ -43,7 +35,7 @@ class PathPrefix:
 
     def shown(self, relative: str | bytes) -> str:
         """Return `relative` as the model can hand it to another tool."""
-        return plain_name(f"{self.prefix}{os.fsdecode(relative)}")
+        return printable(f"{self.prefix}{os.fsdecode(relative)}")
 
 
 @dataclass(frozen=True, slots=True)

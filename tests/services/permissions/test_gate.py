@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from panpan.errors import ConfigError
 from panpan.services.permissions.gate import PLAN_MODE_NOTICE, PermissionGate
 from panpan.services.permissions.rules import RuleSource
+from panpan.system.paths import PathResolver
 from panpan.types.permission import Allow, Ask, Decision, Deny
 from tests.services.permissions.gate_calls import Calls
 
@@ -72,12 +73,65 @@ async def test_protected_paths_ask_for_a_person_in_every_mode(calls: Calls, mode
 
     assert isinstance(decision, Ask)
     assert decision.is_protected
+    assert decision.reason == (
+        f"{calls.root}/.git/config is protected, since it holds git's own configuration and hooks, which run commands"
+    )
     assert decision.rule is None
     assert decision.approved_paths == {calls.root / ".git" / "config"}
 
 
+async def test_a_question_about_several_protected_files_says_all_the_reasons(calls: Calls) -> None:
+    decision = await gate().before_tool(calls.write(".env", ".ssh/config", ".bashrc", "a.py"))
+
+    assert isinstance(decision, Ask)
+    assert decision.reason == (
+        f"{calls.root}/.env (and 2 more) is protected, since it holds credentials and is run when a shell or a session "
+        "starts"
+    )
+
+
 async def test_a_mode_that_asks_nothing_denies_protected_paths(calls: Calls) -> None:
     assert isinstance(await gate("dontAsk").before_tool(calls.write(".bashrc")), Deny)
+
+
+@pytest.mark.parametrize("mode", ["default", "acceptEdits", "plan", "bypassPermissions"])
+@pytest.mark.parametrize("path", [".env", ".ssh/config", "link", "sub/.netrc", ".panpan/settings.toml"])
+async def test_reading_secrets_asks_a_person_in_every_mode(calls: Calls, path: str, mode: str) -> None:
+    calls.paths = PathResolver(calls.root, protected_roots=(calls.root / ".panpan",))
+    (calls.root / "link").symlink_to(".env")
+
+    decision = await gate(mode, allow=("Read", "Read(/**)")).before_tool(calls.read(path))
+
+    assert isinstance(decision, Ask)
+    assert decision.is_protected
+    assert decision.rule is None
+    assert decision.approved_paths == {calls.root / path.replace("link", ".env")}
+    assert calls.paths.approving(decision.approved_paths).resolve(path, access="read").name != "link"
+
+
+@pytest.mark.parametrize("path", [".env.example", ".git/config", ".github/workflows/x.yml", ".panpan/outputs/1/x.txt"])
+async def test_what_only_looks_like_a_secret_is_read_unasked(calls: Calls, path: str) -> None:
+    home = calls.root / ".panpan"
+    calls.paths = PathResolver(calls.root, protected_roots=(home,), readable_roots=(home / "outputs" / "1",))
+
+    assert isinstance(await gate().before_tool(calls.read(path)), Allow)
+
+
+@pytest.mark.parametrize("command", ["rg KEY", "grep -r KEY", "cat a.py && rg KEY"])
+async def test_a_search_in_the_shell_asks_where_it_would_show_secrets(calls: Calls, command: str) -> None:
+    named = ("a.py",) if "a.py" in command else ()
+    call = calls.of("Bash", "command", is_read_only=True, command=command, paths=named)
+    (calls.root / "a.py").touch()
+    assert isinstance(await gate().before_tool(call), Allow)
+    (calls.root / "sub" / ".ssh").mkdir(parents=True)
+    (calls.root / "sub" / ".ssh" / "config").touch()
+
+    decision = await gate("bypassPermissions").before_tool(call)
+
+    assert isinstance(decision, Ask)
+    assert decision.is_protected
+    assert "use Grep, which leaves it out" in decision.reason
+    assert isinstance(await gate().before_tool(calls.read(".", name="Grep")), Allow)
 
 
 @pytest.mark.parametrize("mode", ["default", "acceptEdits"])

@@ -4,6 +4,7 @@ import subprocess
 from datetime import date
 from pathlib import Path
 
+from panpan.config.locations import find_project_root
 from panpan.services.project_context.collect import ContextPlaces, ProjectContext, take_project_context
 
 
@@ -30,5 +31,5 @@ class ProjectFolder:
     async def context(self, cwd: str = ".") -> ProjectContext:
         folder = self.root / cwd
         folder.mkdir(parents=True, exist_ok=True)
-        places = ContextPlaces(folder, self.home / ".panpan", self.home)
+        places = ContextPlaces(folder, find_project_root(folder), self.home / ".panpan", self.home)
         return await take_project_context(places, today=date(2026, 11, 21))

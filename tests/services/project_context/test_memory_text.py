@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from panpan.services.project_context.code_marks import without_code
 from panpan.services.project_context.front_matter import split_front_matter
 from panpan.services.project_context.imports import mentioned_paths
-from panpan.services.project_context.visible_text import untagged, visible
+from panpan.services.project_context.our_tags import untagged
 
 
 def first_meanings(text: str) -> list[str]:
@@ -90,7 +90,3 @@ def test_text_made_to_take_long_does_not() -> None:
     text = "<" + " " * 200_000
 
     assert untagged(text) == text
-
-
-def test_file_names_show_what_cannot_be_seen() -> None:
-    assert visible("a\nb\x1b[0m\u202e\udcff é") == "a\\nb\\x1b[0m\\u202e\\udcff é"

@@ -22,7 +22,9 @@ class Reader:
     def __init__(self, project: ProjectFolder, conversation: Conversation | None = None) -> None:
         self.project = project
         self.warnings: list[str] = []
-        self.hook = NestedMemory(project.root, project.home, self.warnings.append)
+        self.hook = NestedMemory(
+            project.root, project.root, project.home, project.home / ".panpan", self.warnings.append
+        )
         self.conversation = conversation or Conversation(messages=[UserMessage.of("go")])
 
     async def read(self, *paths: str, is_error: bool = False) -> list[SystemReminder]:

@@ -1,9 +1,11 @@
 import os
+import shutil
 from pathlib import Path
 
 import anyio
 import pytest
 
+from panpan.services.project_context.memory_loader import MAX_WARNINGS
 from panpan.services.project_context.memory_size import MAX_MEMORY_BYTES
 from tests.services.project_context.project_folder import ProjectFolder
 
@@ -98,8 +100,8 @@ async def test_imports_of_a_project_stay_inside_it(project: ProjectFolder) -> No
 
     assert "a secret" not in context.reminder.text
     assert "my own import" in context.reminder.text
-    assert len(context.warnings) == 5
-    assert all("outside the project" in warning for warning in context.warnings)
+    assert len(context.warnings) == 1  # however many ways lead to one file
+    assert "outside the project" in context.warnings[0]
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
@@ -124,6 +126,47 @@ async def test_credentials_are_not_imported(project: ProjectFolder) -> None:
 
     assert "KEY=1" not in context.reminder.text
     assert ".env" in context.warnings[0]
+
+
+async def test_a_project_around_the_panpan_home_imports_nothing_of_it(project: ProjectFolder) -> None:
+    project.write("~/.panpan/settings.toml", "api_key = 'my-own-key'")
+    project.write("~/AGENTS.md", "@.panpan/settings.toml")
+    (project.home / ".git").mkdir()
+    shutil.rmtree(project.root / ".git")
+
+    context = await project.context()
+
+    assert "my-own-key" not in context.reminder.text
+    assert "settings.toml" in context.warnings[0]
+
+
+async def test_a_flood_of_refused_mentions_gives_few_warnings(project: ProjectFolder) -> None:
+    same = " ".join(f"@{'./' * count}../outside.md" for count in range(50))
+    project.write("~/outside.md", "x")
+    project.write("AGENTS.md", same + "".join(f" @../outside-{number}.md" for number in range(200)))
+    for number in range(200):
+        project.write(f"~/outside-{number}.md", "x")
+
+    warnings = (await project.context()).warnings
+
+    assert len(warnings) == MAX_WARNINGS + 1
+    assert len(set(warnings)) == len(warnings)
+    assert warnings[-1] == f"… and {201 - MAX_WARNINGS} more memory files were not read"
+
+
+async def test_a_folder_of_rules_that_leads_out_of_the_project_is_not_looked_into(project: ProjectFolder) -> None:
+    project.write("~/notes/private-name.md", "not a rule")
+    project.write("rules/inside.md", "inside rule")
+    (project.root / ".claude").mkdir()
+    (project.root / ".claude" / "rules").symlink_to(project.home / "notes")
+    (project.root / "a" / ".claude").mkdir(parents=True)
+    (project.root / "a" / ".claude" / "rules").symlink_to(project.root / "rules")
+
+    context = await project.context("a")
+
+    assert len(context.warnings) == 1
+    assert f"{project.root}/.claude/rules was not read: it lies outside the project" in context.warnings[0]
+    assert "inside rule" in context.reminder.text
 
 
 async def test_what_cannot_be_read_as_text_is_named(project: ProjectFolder) -> None:

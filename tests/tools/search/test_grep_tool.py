@@ -1,5 +1,6 @@
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -297,3 +298,33 @@ async def test_what_is_binary_is_mentioned_and_not_shown(workspace: Workspace) -
     assert await workspace.grep("needle", path="early.bin", output_mode="content") == [
         "early.bin: binary from here on, so not shown"
     ]
+
+
+@pytest.mark.parametrize("mode", ["content", "files_with_matches", "count"])
+async def test_secrets_are_left_out_and_the_result_says_so_whether_they_match_or_not(
+    workspace: Workspace, mode: str
+) -> None:
+    for name in (".env", ".env.example", "a.py", "sub/.ssh/config", "sub/.netrc"):
+        workspace.put(name, "needle\n")
+    said = "[left out, since they may hold secrets: .env]"
+
+    found = await workspace.grep("needle", output_mode=mode)
+
+    assert [line for line in found if ".env:" in line or ".ssh" in line or ".netrc" in line] == []
+    assert any(line.startswith(".env.example") for line in found)
+    assert any(line.startswith("a.py") for line in found)
+    assert found[-1] == said
+    assert (await workspace.grep("nothing here", output_mode=mode))[-1] == said
+
+
+async def test_secrets_are_searched_when_a_person_has_approved_it(workspace: Workspace) -> None:
+    env = workspace.put(".env", "needle\n")
+    config = workspace.put(".ssh/config", "needle\n")
+    for path in (".env", ".ssh"):
+        with pytest.raises(ToolError, match="may hold secrets"):
+            await workspace.grep("needle", path=path)
+
+    workspace.ctx = replace(workspace.ctx, paths=workspace.ctx.paths.approving(frozenset({env, config.parent})))
+
+    assert await workspace.grep("needle", path=".env") == [".env"]
+    assert await workspace.grep("needle", path=".ssh") == [".ssh/config"]

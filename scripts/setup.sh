@@ -18,7 +18,7 @@ debian() {
 
 find_python() {
     for name in python3.13 python3.12 python3.11 python3; do
-        if command -v "$name" >/dev/null && "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+        if command -v "$name" >/dev/null && "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
             echo "$name"
             return
         fi
@@ -41,7 +41,7 @@ stamp=.venv/.panpan-$what
 wanted=$(cat pyproject.toml constraints.txt scripts/setup.sh | cksum)
 if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then exit 0; fi
 
-say "making .venv with $("$python" --version)"
+say "making .venv with $("$python" --version) and installing packages, about a minute"
 [ -x .venv/bin/python ] || "$python" -m venv .venv
 .venv/bin/python -m pip install -q --disable-pip-version-check --upgrade 'pip>=25.1'
 if [ "$what" = dev ]; then

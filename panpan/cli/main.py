@@ -48,6 +48,17 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name == "help":
+            click.echo(ctx.get_help())
+            ctx.exit()
+        if name not in COMMANDS:
+            raise click.UsageError(f"there is no command {name!r}; a prompt goes right behind -p: panpan -p {name!r}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])

@@ -141,6 +141,7 @@ async def _run_headless(options: Options, out: StdoutWriter) -> int:
         prompts,
         lambda session: _face(options, session, out),
         say=say,
+        warn=warn,
         show_failed_start=failed_start,
     )
 

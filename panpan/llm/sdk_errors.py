@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from panpan.errors import ProviderError, RetryableError
+from panpan.llm.model_choice import is_loopback
 from panpan.llm.wire_errors import one_line, provider_error, read_error_body, retry_after_s
 from panpan.system.redact import Redactor
 
@@ -43,6 +44,10 @@ def request_error(exc: Exception, *, provider: str, redactor: Redactor, idle_tim
             return RetryableError(f"{provider} did not answer within {idle_timeout_s:g} seconds", provider=provider)
         case httpx2.UnsupportedProtocol() | httpx2.InvalidURL() | httpx2.LocalProtocolError():
             return ProviderError(f"the request to {provider} cannot be sent: {detail}", provider=provider)
+        case httpx2.ConnectError() if _is_here(exc):  # a program that does not run does not start by itself
+            return ProviderError(
+                f"could not connect to {place}: nothing answers there; is the server running?", provider=provider
+            )
         case httpx2.ConnectError():
             return RetryableError(f"could not connect to {place}: {detail}", provider=provider)
         case httpx2.TransportError():
@@ -86,6 +91,12 @@ def _is_untrusted(exc: BaseException | None) -> bool:
             return True
         exc = exc.__cause__ or exc.__context__
     return False
+
+
+def _is_here(exc: Exception) -> bool:
+    """Return whether the request went to this machine."""
+    url = getattr(getattr(exc, "request", None), "url", None)
+    return url is not None and is_loopback(str(url))
 
 
 def _address(exc: Exception) -> str:

@@ -16,6 +16,13 @@ from panpan.ui.signals import Received, watch_signals
 from panpan.ui.stdout import StdoutWriter
 
 PROMPT = "❯ "
+ASKING_FOR_HELP = {"help", "/help", "?"}
+HELP = """\
+Type what you want done; each line is a prompt of its own.
+  Ctrl+C     ends what runs; at the prompt it leaves
+  exit       leaves, as Ctrl+D does; panpan -c goes on where you were
+  questions  y is yes, a is always, n is no; anything else is a no with your words for the model
+"""
 LEAVING = {"exit", "quit", "q", "/exit", "/quit", "/q"}
 
 
@@ -33,9 +40,15 @@ async def run_line_loop(
             stop = task_group.cancel_scope.cancel
             task_group.start_soon(lambda: watch_signals(received, interrupt=session.interrupt, stop=stop))
             face = LineFace(out, has_colour=has_colour)
-            await out.write(f"panpan, {session.info.choice}; 'exit' or Ctrl+D leaves, Ctrl+C interrupts\n")
+            info = session.info
+            await out.write(
+                f"panpan in {info.cwd}, mode {info.permission_mode}: {info.choice}\n'help' tells the keys\n"
+            )
             while (prompt := await _ask_for_prompt(out, lines)) is not None:
                 if not prompt:
+                    continue
+                if prompt.lower() in ASKING_FOR_HELP:
+                    await out.write(HELP)
                     continue
                 await _show_turn(session, prompt, face, out)
                 if received.exit_code is not None:

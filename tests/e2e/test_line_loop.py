@@ -177,3 +177,15 @@ def test_a_second_turn_can_be_interrupted_like_the_first(panpan: Panpan, termina
             terminal.expect(PROMPT)
         terminal.type("hello?")
         terminal.expect("Here.")
+
+
+def test_help_is_told_without_asking_the_model(panpan: Panpan, terminals: list[Terminal]) -> None:
+    with serving([]) as server:
+        panpan.use(server)
+        terminal = Terminal(panpan)
+        terminals.append(terminal)
+        terminal.type("?")
+        terminal.expect("Ctrl+C")
+        terminal.expect(PROMPT)
+
+    assert server.requests == []

@@ -172,7 +172,7 @@ def test_every_error_ends_with_a_result_object_one_line_and_its_code(
         (["-c", "-r", "x"], "exclude each other"),
         (["--include-partial-messages", "-p", "x"], "goes with --output-format stream-json"),
         (["--mcp-config", "x"], "No such option"),
-        (["frobnicate"], "No such command"),
+        (["frobnicate"], "a prompt goes right behind -p: panpan -p 'frobnicate'"),
     ],
 )
 def test_wrong_usage_is_exit_two_and_says_what(panpan: Panpan, args: list[str], said: str) -> None:

@@ -149,12 +149,12 @@ async def test_a_refusal_that_does_not_come_whole_can_heal(make: Make, stream: b
 
 
 @BOTH
-async def test_a_server_that_is_not_there_is_a_retryable_error(make: Make, stream: bytes) -> None:
+async def test_a_server_of_this_machine_that_is_not_there_is_told_at_once(make: Make, stream: bytes) -> None:
     async with serving() as gone:
         pass
     provider = make(api_key=KEY, base_url=gone.url, name="vendor")
 
-    with pytest.raises(RetryableError, match="could not connect to vendor"):
+    with pytest.raises(ProviderError, match=r"could not connect to vendor.*is the server running"):
         await ask(provider)
     await provider.aclose()
 

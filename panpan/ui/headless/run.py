@@ -35,6 +35,7 @@ async def run_headless(
     make_face: MakeFace,
     *,
     say: Callable[[str], None],
+    warn: Callable[[str], None],
     show_failed_start: Callable[[PanpanError], Awaitable[None]],
 ) -> int:
     """Run every prompt as a turn, and return the exit code: that of the first turn that did not end well.
@@ -44,6 +45,7 @@ async def run_headless(
         prompts: One or more prompts; asked for the next when a turn is over.
         make_face: Makes the face.
         say: Prints one line for the user on standard error.
+        warn: Does the same with what he may have asked not to hear.
         show_failed_start: Shows the error of a session that could not be opened, where there is no face yet.
 
     Raises:
@@ -51,7 +53,7 @@ async def run_headless(
         BrokenPipeError: Nobody reads the output any more.
     """
     received = Received()
-    run = _Run(say)
+    run = _Run(say, warn)
     try:
         with unwrap_single_exception():
             async with anyio.create_task_group() as task_group, opening as session, aclosing(prompts):
@@ -74,10 +76,11 @@ async def run_headless(
 class _Run:
     """The turns of a run, and how they ended."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
+    def __init__(self, say: Callable[[str], None], warn: Callable[[str], None]) -> None:
         self.face: HeadlessFace | None = None
         self.exit_code = 0
         self._say = say
+        self._warn = warn
         self._summary = TurnSummary()
         self._has_result = False
         """Whether the newest turn was shown to its end."""
@@ -135,3 +138,9 @@ class _Run:
         note = note_on_end(reply) if reply is not None and not outcome.error else None
         if says and outcome is not INTERRUPTED and (line := outcome.error or note):
             self._say(line)
+        if denials := self._summary.denials:
+            names = ", ".join(dict.fromkeys(use.name for use in denials))
+            self._warn(
+                f"not allowed, and not run: {len(denials)} of the calls ({names}); nobody is asked here, "
+                "see --permission-mode, --allowedTools and --yes"
+            )

@@ -56,7 +56,7 @@ class NestedMemory(Hook):
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
         if not output.is_error and call.tool.tool_class in ("read", "write"):
-            for path in self._touched(call):
+            for path in filter(self._may_be_new, self._touched(call)):
                 async with self._lock:
                     await anyio.to_thread.run_sync(partial(self._look, path))
         return output
@@ -65,6 +65,11 @@ class NestedMemory(Hook):
         self._catch_up(round_.conversation)
         found, self._found = self._found, []
         return [reminder for reminder in found if reminder.cause not in self._told]
+
+    def _may_be_new(self, path: Path) -> bool:
+        """Return whether there may be something to tell for `path`; most files lie where everything is told already."""
+        folders = folders_between(self._root, path.parent)[1:]
+        return self._conditional is None or bool(self._conditional) or not self._looked_in.issuperset(folders)
 
     def _touched(self, call: ToolCall) -> list[Path]:
         """Return the files of the workspace that the call read or wrote."""

@@ -20,6 +20,7 @@ from panpan.types.content import ResultContent, TextBlock
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield
 
+SMALL_BYTES = 100_000
 MAX_BYTES = 50_000_000
 """Largest file that is read."""
 DEFAULT_LINES = 2_000
@@ -62,7 +63,10 @@ class ReadTool(Tool[ReadInput]):
     async def run(self, args: ReadInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         path, data, output = await anyio.to_thread.run_sync(_look, args, ctx, abandon_on_cancel=True)
         # Only now, since a call that was given up has shown the model nothing.
-        await anyio.to_thread.run_sync(ctx.seen_files.saw, path, data)
+        if len(data) > SMALL_BYTES:
+            await anyio.to_thread.run_sync(ctx.seen_files.saw, path, data)
+        else:  # a digest that takes less than the way to a thread
+            ctx.seen_files.saw(path, data)
         yield output
 
 

@@ -53,6 +53,8 @@ async def run_line_loop(
                 await _show_turn(session, prompt, face, out)
                 if received.exit_code is not None:
                     break
+            if session.conversation.messages:
+                await out.write(f"to go on from here: panpan -c, or panpan -r {info.id}\n")
             stop("the user left")
     return received.exit_code or 0
 

@@ -59,6 +59,7 @@ def test_prompts_are_answered_until_the_user_leaves(panpan: Panpan, terminals: l
         terminal.expect("Again.")
         terminal.expect(PROMPT)
         terminal.type("exit")
+        terminal.expect("to go on from here: panpan -c")
 
         assert terminal.end() == 0
     assert len(server.requests[1].messages) == 3

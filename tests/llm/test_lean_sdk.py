@@ -113,7 +113,7 @@ def test_a_server_that_is_not_there_becomes_our_error(sdk: tuple[str, str, str])
     except Exception as exc:
         print(type(exc).__name__, isinstance(exc.__cause__, load().error_type), sdk in sys.modules)
     """
-    assert run(OPEN + code, *sdk, "http://127.0.0.1:1") == "RetryableError True False"
+    assert run(OPEN + code, *sdk, "http://127.0.0.1:1") == "ProviderError True False"
 
 
 def test_each_special_error_of_anthropic_can_be_raised_and_caught_as_a_status_error() -> None:

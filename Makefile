@@ -1,15 +1,16 @@
-# make demo   see panpan fix a real bug, with no key and no network
+# make demo   see a small model work on real files, with no key; fetches it once, 1.1 GB. DEMO=tape plays a tape instead
 # make test   every check and every test
 # make lint   the checks alone
 # make bench  the figures of the README
+# make eval   how often the embedded model does small tasks right; takes half an hour
 # make build  the wheel
-.PHONY: demo test lint check bench build setup
+.PHONY: demo test lint check bench eval build setup
 
 BIN = .venv/bin
 
 demo:
 	@scripts/setup.sh run
-	@$(BIN)/panpan demo
+	@$(BIN)/panpan demo $(if $(filter tape,$(DEMO)),,--local)
 
 test: lint
 	@rm -f .coverage .coverage.*
@@ -25,6 +26,11 @@ lint:
 bench:
 	@scripts/setup.sh dev
 	$(BIN)/python -m benchmarks
+
+eval:
+	@scripts/setup.sh dev
+	$(BIN)/panpan local setup --yes
+	$(BIN)/python -m evals
 
 build:
 	@scripts/setup.sh dev

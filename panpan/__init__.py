@@ -8,7 +8,7 @@ Importing it does nothing and costs nothing: the names below are loaded when the
                 ...
 """
 
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # as type checkers know it; `typing` would cost some milliseconds
 
 if TYPE_CHECKING:
     from panpan.app import open_session
@@ -28,7 +28,7 @@ _PLACES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Load a public name from the module that has it."""
     if name not in _PLACES:
         raise AttributeError(f"module 'panpan' has no attribute {name!r}")

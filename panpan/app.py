@@ -6,10 +6,9 @@ hooks are asked.
 
 import logging
 import os
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,12 +23,14 @@ from panpan.core.conversation import Conversation
 from panpan.core.enabled_tools import enabled_tools
 from panpan.core.hooks import Hook
 from panpan.errors import ConfigError
+from panpan.llm.answer_notes import notes_on_answers
 from panpan.llm.factory import ResolvedModel, answer_wishes, create_client, resolve_from
 from panpan.services.budget import Budget, check_price_known
 from panpan.services.interrupt_notice import InterruptNotice
+from panpan.services.keys_in_results import KeysInResults, provider_keys
 from panpan.services.permissions.askers import NobodyToAsk, YesToAll
 from panpan.services.permissions.gate import PermissionGate
-from panpan.services.permissions.rules import RuleSource
+from panpan.services.permissions.rules import RuleSource, rules_of_no_tool
 from panpan.services.project_context.collect import ContextPlaces
 from panpan.services.project_context.nested_memory import NestedMemory
 from panpan.services.project_context.session_start import SessionStart
@@ -97,111 +98,119 @@ async def open_session(
         BudgetError: There is a budget and the model's price is not known.
     """
     logging.getLogger("panpan").addHandler(logging.NullHandler())  # or Python prints what nobody listens to
-    place = _place(Path(cwd), os.environ if env is None else env)
-    loaded = load_settings(place.cwd, place.env, overrides or {}, place.locations)
-    resolved = resolve_from(loaded, place.env)
-    settings = loaded.settings
-    check_price_known(settings.max_budget_usd, model=resolved.model, is_price_known=resolved.facts.price is not None)
+    setup = _setup(Path(cwd), os.environ if env is None else env, overrides or {}, warn)
     async with AsyncExitStack() as stack:  # closes what is open should the rest fail
-        client = create_client(resolved, answer_wishes(settings))
+        client = create_client(setup.model, answer_wishes(setup.settings))
         stack.push_async_callback(client.aclose)
-        before, log = _open_log(place, continues=continues, resume=resume)
+        before, log = _open_log(setup, continues=continues, resume=resume)
         stack.callback(log.close)
-        tools = enabled_tools(all_tools(), settings.tools.enabled, disallowed=settings.permission.deny)
-        warnings = [*loaded.warnings, *_rules_of_no_tool(loaded)]
-        tool_context = _tool_context(place, loaded, log)
-        conversation = _conversation(before, tools, system_prompt, append_system_prompt, warn)
+        conversation = _conversation(setup, before, system_prompt, append_system_prompt)
+        tool_context = _tool_context(setup, log)
         parts = SessionParts(
-            info=_info(log, place, resolved, settings, tools),
+            info=_info(setup, log),
             conversation=conversation,
             log=log,
             llm=client,
-            tools={tool.name: tool for tool in tools},
+            tools={tool.name: tool for tool in setup.tools},
             tool_context=tool_context,
-            hooks=_hooks(place, loaded, warn),
-            ask=_asker(ask, settings.permission.mode, says_yes=says_yes),
-            max_rounds=_max_rounds(loaded, ATTENDED_ROUNDS if is_attended else UNATTENDED_ROUNDS),
-            start_record=start_record(
-                new_id(), system=conversation.system, tools=conversation.tools, panpan_version=__version__
-            ),
+            hooks=_hooks(setup),
+            ask=_asker(ask, setup.settings.permission.mode, says_yes=says_yes),
+            max_rounds=_max_rounds(setup.loaded, ATTENDED_ROUNDS if is_attended else UNATTENDED_ROUNDS),
+            start_record=_start_record(conversation),
             on_close=(client.aclose, partial(_end_processes, tool_context.processes, warn)),
         )
         stack.pop_all()  # from here on the session closes them
-    for warning in warnings:
+    for warning in setup.warnings:
         warn(warning)
     async with Session(parts) as session:
         yield session
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a session works."""
+class _Setup:
+    """What is settled before anything is opened: where, with which settings, model and tools."""
 
     cwd: Path
+    """Canonical."""
     env: Mapping[str, str]
     locations: Locations
+    loaded: Loaded
+    model: ResolvedModel
+    tools: Sequence[Tool[Any]]
+    warn: Callable[[str], None]
+    warnings: Sequence[str]
+    """What the user should know of the settings, once the session is open."""
+
+    @property
+    def settings(self) -> Settings:
+        return self.loaded.settings
 
 
-def _place(cwd: Path, env: Mapping[str, str]) -> _Place:
+def _setup(cwd: Path, env: Mapping[str, str], overrides: Mapping[str, object], warn: Callable[[str], None]) -> _Setup:
+    """Read the settings and decide what follows from them; nothing is opened and nothing sent."""
+    cwd = _workspace(cwd)
+    locations = Locations.find(cwd, env)
+    loaded = load_settings(cwd, env, overrides, locations)
+    settings = loaded.settings
+    model = resolve_from(loaded, env)
+    check_price_known(settings.max_budget_usd, model=model.model, is_price_known=model.facts.price is not None)
+    every = all_tools()
+    given = [tool for tool in every if model.profile.definition_of(tool.definition) is not None]
+    tools = enabled_tools(given, settings.tools.enabled, disallowed=settings.permission.deny)
+    warnings = (
+        *([model.profile.banner] if model.profile.banner else []),
+        *loaded.warnings,
+        *notes_on_answers(model, answer_wishes(settings)),
+        *rules_of_no_tool(_rule_sources(loaded), [tool.name for tool in every]),
+    )
+    return _Setup(cwd, env, locations, loaded, model, tools, warn, warnings)
+
+
+def _workspace(cwd: Path) -> Path:
+    """Return the folder to work in, canonical."""
     try:
         canonical = cwd.expanduser().resolve(strict=True)
     except (OSError, RuntimeError) as error:
         raise ConfigError(f"the working directory {cwd} cannot be used: it does not exist") from error
     if not canonical.is_dir():
         raise ConfigError(f"the working directory {cwd} is not a folder")
-    return _Place(canonical, env, Locations.find(canonical, env))
+    return canonical
 
 
-def _hooks(place: _Place, loaded: Loaded, warn: Callable[[str], None]) -> Sequence[Hook]:
+def _hooks(setup: _Setup) -> Sequence[Hook]:
     """Return the services in the order in which they are asked."""
-    settings, locations = loaded.settings, place.locations
-    gate = PermissionGate(
-        _rule_sources(loaded), mode=settings.permission.mode, store=RuleFile(locations.local_settings)
-    )
+    settings, profile = setup.settings, setup.model.profile
+    store = RuleFile(setup.locations.local_settings)
+    gate = PermissionGate(_rule_sources(setup.loaded), mode=settings.permission.mode, store=store)
     for warning in gate.warnings:
-        warn(warning)
-    memory = NestedMemory(place.cwd, locations.project_root, user_home(), locations.home, warn)
+        setup.warn(warning)
     budget = [Budget(settings.max_budget_usd)] if settings.max_budget_usd is not None else []
     return (
         gate,
         RepeatedCalls(),
-        SessionStart(
-            ContextPlaces(
-                place.cwd, locations.project_root, locations.home, user_home(), settings.additional_directories
-            ),
-            memory,
-            warn,
-        ),
-        memory,
+        *(_project_context(setup) if profile.has_project_context else ()),
         InterruptNotice(),
         *budget,
         RoundLimit(),
         ReplyLimits(),
-        ResultSize(),  # last, so that what other hooks add to a result is bounded, too
+        KeysInResults(provider_keys(setup.env, settings)),
+        # last, so that what other hooks add to a result is bounded, too
+        ResultSize() if profile.max_result_chars is None else ResultSize(profile.max_result_chars),
     )
+
+
+def _project_context(setup: _Setup) -> Sequence[Hook]:
+    """Return what tells the model of the project: once at the start, then where it gets to deeper folders."""
+    cwd, locations, home = setup.cwd, setup.locations, user_home()
+    memory = NestedMemory(cwd, locations.project_root, home, locations.home, setup.warn)
+    places = ContextPlaces(cwd, locations.project_root, locations.home, home, setup.settings.additional_directories)
+    return (SessionStart(places, memory, setup.warn), memory)
 
 
 def _asker(ask: Asker | None, mode: PermissionMode, *, says_yes: bool) -> Asker:
     if mode == "dontAsk":
         return NobodyToAsk()
     return YesToAll(ask) if says_yes else ask or NobodyToAsk()
-
-
-def _rules_of_no_tool(loaded: Loaded) -> Iterator[str]:
-    """Yield a warning for each rule that closes a tool that does not exist: it would mean nothing, in silence.
-
-    Raises:
-        ConfigError: The name is close to that of a tool, and so a slip.
-    """
-    names = [tool.name for tool in all_tools()]
-    for source in loaded.sources:
-        for rule in (*source.rules("deny"), *source.rules("ask")):
-            name = rule.partition("(")[0].strip()
-            if name in names or "*" in name or name.startswith("mcp__"):
-                continue
-            if close := get_close_matches(name, names, n=1):
-                raise ConfigError(f"the rule {rule!r} of {source.place} names no tool; did you mean {close[0]}?")
-            yield f"the rule {rule!r} of {source.place} names a tool that this panpan does not have"
 
 
 def _max_rounds(loaded: Loaded, default: int) -> int:
@@ -226,89 +235,95 @@ def _rule_sources(loaded: Loaded) -> Sequence[RuleSource]:
 
 
 def _conversation(
-    before: FoldedSession | None,
-    tools: Sequence[Tool[Any]],
-    override: str | None,
-    append: str | None,
-    warn: Callable[[str], None],
+    setup: _Setup, before: FoldedSession | None, override: str | None, append: str | None
 ) -> Conversation:
     """Return the conversation so far; a resumed one keeps the prefix that it was begun with."""
-    prompt = prompts.system_prompt(override, append)
-    definitions = tuple(tool.definition for tool in tools)
+    profile = setup.model.profile
+    prompt = prompts.system_prompt(profile.system_prompt if override is None else override, append)
+    definitions = tuple(
+        definition for tool in setup.tools if (definition := profile.definition_of(tool.definition)) is not None
+    )
     if before is None:
         return Conversation(prompt, definitions)
     if before.is_from_newer_version:
-        warn("the session was written by a newer panpan; what this one does not know is left out")
+        setup.warn("the session was written by a newer panpan; what this one does not know is left out")
     if before.system is not None and before.system != prompt and (override or append):
-        warn("the session keeps the system prompt that it was begun with")
+        setup.warn("the session keeps the system prompt that it was begun with")
     return Conversation(
         prompt if before.system is None else before.system, before.tools or definitions, before.messages
     )
 
 
-def _open_log(place: _Place, *, continues: bool, resume: str | None) -> tuple[FoldedSession | None, SessionLog]:
+def _start_record(conversation: Conversation) -> dict[str, Any]:
+    return start_record(new_id(), system=conversation.system, tools=conversation.tools, panpan_version=__version__)
+
+
+def _open_log(setup: _Setup, *, continues: bool, resume: str | None) -> tuple[FoldedSession | None, SessionLog]:
     """Open the log of a new session, or of the one that is to go on."""
-    folder = place.locations.sessions_folder
+    folder = setup.locations.sessions_folder
     path = None
     if resume is not None:
-        path = find_session(place.locations.home / "projects", folder, resume)
+        path = find_session(setup.locations.home, folder, resume)
     elif continues:
         path = newest_session(folder)
     session_id = path.stem if path is not None else new_id()
     log = SessionLog(
         path or session_path(folder, session_id),
         session_id=session_id,
-        cwd=place.cwd,
-        git_branch=git_branch(place.locations.project_root),
+        cwd=setup.cwd,
+        git_branch=git_branch(setup.locations.project_root),
     )
     if path is None:
         return None, log
+    damaged: list[int] = []
     try:
-        before = folded(read_records(path))
+        records = list(read_records(path, note_damage=damaged.append))
+        before = folded(records)
     except BaseException:
         log.close()
         raise
+    if damaged:
+        one, more = f"line {damaged[0]} of the session's log", len(damaged) - 1
+        what = f"{one} and {more} further cannot be read and count" if more else f"{one} cannot be read and counts"
+        setup.warn(f"{what} for nothing: {path}")
+    begun_in = records[0].get("cwd") if records else None
+    if begun_in is not None and begun_in != str(setup.cwd):
+        setup.warn(f"the session was begun in {begun_in}; its tools work in {setup.cwd} now")
     log.parent_uuid = before.last_uuid
     return before, log
 
 
-def _info(
-    log: SessionLog,
-    place: _Place,
-    resolved: ResolvedModel,
-    settings: Settings,
-    tools: Sequence[Tool[Any]],
-) -> SessionInfo:
+def _info(setup: _Setup, log: SessionLog) -> SessionInfo:
     return SessionInfo(
         id=log.path.stem,
-        cwd=place.cwd,
-        model=resolved.model,
-        choice=resolved.reason,
-        key_source=resolved.key_place or "none",
-        permission_mode=settings.permission.mode,
-        tools=[tool.name for tool in tools],
+        cwd=setup.cwd,
+        model=setup.model.model,
+        choice=setup.model.reason,
+        key_source=setup.model.key_place or "none",
+        permission_mode=setup.settings.permission.mode,
+        tools=[tool.name for tool in setup.tools],
     )
 
 
-def _tool_context(place: _Place, loaded: Loaded, log: SessionLog) -> ToolContext:
-    settings = loaded.settings
+def _tool_context(setup: _Setup, log: SessionLog) -> ToolContext:
+    settings, locations = setup.settings, setup.locations
     for number, folder in enumerate(settings.additional_directories):
         if not folder.is_dir():
-            origin = loaded.origins[f"additional_directories[{number}]"]
+            origin = setup.loaded.origins[f"additional_directories[{number}]"]
             raise ConfigError(f"{folder} ({origin}) is not a folder, so that tools cannot work there")
     key_variables = {settings.api_key_env, *(provider.api_key_env for provider in settings.providers.values())}
-    outputs = place.locations.outputs_folder / log.path.stem
+    outputs = locations.outputs_folder / log.path.stem
     return ToolContext(
         tool_use_id="",
         paths=PathResolver(
-            place.cwd,
+            setup.cwd,
             extra_roots=settings.additional_directories,
             readable_roots=(outputs,),
-            protected_roots=(place.locations.home,),
+            protected_roots=(locations.home,),
         ),
         seen_files=SeenFiles(),
-        outputs=OutputStore(outputs),
-        environment=child_environment({name: value for name, value in place.env.items() if name not in key_variables}),
+        outputs=OutputStore(outputs, keys=provider_keys(setup.env, settings)),
+        environment=child_environment({name: value for name, value in setup.env.items() if name not in key_variables}),
     )
 
 

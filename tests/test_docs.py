@@ -164,6 +164,8 @@ def check_arguments(arguments: list[str]) -> None:
     """Parse them as the command line does; a usage error is raised."""
     command: click.Command = cli
     while isinstance(command, click.Group) and arguments and not arguments[0].startswith("-"):
+        if " " in arguments[0]:
+            break  # a prompt
         name, *arguments = arguments
         found = command.get_command(click.Context(command), name)
         assert found is not None, f"there is no command {name}"
@@ -183,6 +185,8 @@ def test_a_command_that_does_not_exist_would_be_found() -> None:
         check_arguments(["--modle", "x"])
     with pytest.raises(click.UsageError):
         check_arguments(["config", "show", "--origin"])
+    with pytest.raises(click.UsageError):
+        check_arguments(["fix the test", "--modle", "x"])
 
 
 # what is named exists

@@ -1,7 +1,8 @@
 """Rules about the code itself that no linter knows."""
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,20 @@ import pytest
 import panpan
 
 PACKAGE = Path(panpan.__file__).parent
-SCOPES = {"create_task_group", "CancelScope", "fail_after", "move_on_after", "fail_at", "move_on_at", "open_nursery"}
+SCOPES = {
+    "create_task_group",
+    "CancelScope",
+    "fail_after",
+    "move_on_after",
+    "fail_at",
+    "move_on_at",
+    "open_nursery",
+} | {
+    "ToolExecutor",  # these two hold a task group
+    "Session",
+}
+NAMED_LIKE_A_SCOPE = re.compile(r"(?:^|_)(?:executor|task_?group|scope|nursery)$")
+OF_THEIR_OWN = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
 def yields_in_scopes(tree: ast.AST) -> Iterator[int]:
@@ -20,7 +34,7 @@ def yields_in_scopes(tree: ast.AST) -> Iterator[int]:
     """
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and not _is_context_manager(function):
-            yield from _yields(function.body, is_inside=False)
+            yield from _yields(function.body, _names_of_scopes(function.body))
 
 
 def _is_context_manager(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -28,19 +42,58 @@ def _is_context_manager(function: ast.FunctionDef | ast.AsyncFunctionDef) -> boo
     return bool(names & {"asynccontextmanager", "contextmanager"}) or function.name == "__asynccontextmanager__"
 
 
-def _yields(nodes: list[ast.AST] | list[ast.stmt], *, is_inside: bool) -> Iterator[int]:
+def _own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Every node of a function's body, without those of functions and classes that are defined in it."""
     for node in nodes:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+        if not isinstance(node, OF_THEIR_OWN):
+            yield node
+            yield from _own_nodes(ast.iter_child_nodes(node))
+
+
+def _yields(nodes: Iterable[ast.AST], scopes: set[str], *, is_inside: bool = False) -> Iterator[int]:
+    for node in nodes:
+        if isinstance(node, OF_THEIR_OWN):
             continue
         if isinstance(node, ast.Yield | ast.YieldFrom) and is_inside:
             yield node.lineno
-        opens = isinstance(node, ast.With | ast.AsyncWith) and any(_is_scope(item) for item in node.items)
-        yield from _yields(list(ast.iter_child_nodes(node)), is_inside=is_inside or opens)
+        opens = isinstance(node, ast.With | ast.AsyncWith) and any(
+            _is_scope(item.context_expr, scopes) for item in node.items
+        )
+        yield from _yields(ast.iter_child_nodes(node), scopes, is_inside=is_inside or opens)
 
 
-def _is_scope(item: ast.withitem) -> bool:
-    call = item.context_expr
-    return isinstance(call, ast.Call) and ast.unparse(call.func).rsplit(".", 1)[-1] in SCOPES
+def _names_of_scopes(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the names and attributes, as they are written, that a function binds to a scope."""
+    own = list(_own_nodes(nodes))
+    names: set[str] = set()
+    while True:  # a name may be bound to a name that is bound to a scope
+        known = len(names)
+        for node in own:
+            match node:
+                case ast.Assign(targets=targets, value=value) if _is_scope(value, names):
+                    names |= {ast.unparse(target) for target in targets}
+                case ast.AnnAssign(target=target, value=ast.AST() as value) if _is_scope(value, names):
+                    names.add(ast.unparse(target))
+                case ast.NamedExpr(target=target, value=value) if _is_scope(value, names):
+                    names.add(ast.unparse(target))
+        if len(names) == known:
+            return names
+
+
+def _is_scope(expression: ast.AST, scopes: set[str]) -> bool:
+    """Whether it makes a scope, or names one: by what it was bound to, or by what such a thing is called here."""
+    match expression:
+        case ast.Call(func=function):
+            return ast.unparse(function).rsplit(".", 1)[-1] in SCOPES
+        case ast.NamedExpr(value=value) | ast.Await(value=value):
+            return _is_scope(value, scopes)
+        case ast.IfExp(body=body, orelse=other):
+            return _is_scope(body, scopes) or _is_scope(other, scopes)
+        case ast.Name() | ast.Attribute():
+            written = ast.unparse(expression)
+            return written in scopes or bool(NAMED_LIKE_A_SCOPE.search(written.rsplit(".", 1)[-1]))
+        case _:
+            return False
 
 
 def test_no_generator_yields_inside_a_task_group_or_cancel_scope() -> None:
@@ -61,6 +114,20 @@ def test_no_generator_yields_inside_a_task_group_or_cancel_scope() -> None:
         ("async def f():\n with move_on_after(1):\n  await g()\n yield 1", []),
         ("@asynccontextmanager\nasync def f():\n async with create_task_group():\n  yield 1", []),
         ("async def f():\n async with aclosing(g()) as h:\n  yield 1", []),
+        ("async def f():\n s = CancelScope()\n with s:\n  yield 1", [4]),
+        ("async def f():\n a = b = anyio.fail_after(1)\n c = b\n with c:\n  yield 1", [5]),
+        ("async def f():\n s: CancelScope = CancelScope()\n with open(p), s:\n  yield 1", [4]),
+        ("async def f(self):\n self._s = move_on_after(1)\n with self._s:\n  yield 1", [4]),
+        ("async def f():\n with (s := CancelScope()):\n  yield 1", [3]),
+        ("async def f():\n if (s := CancelScope()):\n  with s:\n   yield 1", [4]),
+        ("async def f():\n with CancelScope() if x else nullcontext():\n  yield 1", [3]),
+        ("async def f(executor):\n async with executor:\n  yield 1", [3]),
+        ("async def f(self):\n async with self._task_group as g, h:\n  yield 1", [3]),
+        ("async def f(turn):\n with turn.cancel_scope:\n  x = [(yield 1)]", [3]),
+        ("async def f():\n s = open(p)\n with s:\n  yield 1", []),
+        ("async def f(executor):\n async with executor:\n  async with aclosing(g()) as h:\n   await h", []),
+        ("async def f():\n def g():\n  s = CancelScope()\n with s:\n  yield 1", []),
+        ("async def f():\n with CancelScope():\n  async def g():\n   yield 1", []),
     ],
 )
 def test_the_rule_about_yields_finds_what_it_should(code: str, lines: list[int]) -> None:

@@ -4,7 +4,7 @@ What it prints is TOML, so that lines can be copied into a settings file; keys a
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,12 @@ import click
 from pydantic import SecretStr
 
 from panpan.cli.chosen_folder import chosen_folder
+from panpan.cli.options import RUN_OPTIONS, overrides_of
 from panpan.config.keys import KeyPath, dotted, flatten, quoted, shown
 from panpan.config.locations import Locations
 from panpan.config.settings import MERGED_LISTS
 from panpan.config.sources import Loaded, load_settings
+from panpan.errors import ConfigError
 
 _HIDDEN = "********"
 
@@ -30,13 +32,29 @@ def command() -> None:
 @click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder whose settings to show.")
 @click.pass_context
 def show(ctx: click.Context, show_origin: bool, cwd: Path | None) -> None:
-    """Print the settings in force, without secrets."""
+    """Print the settings in force, without secrets.
+
+    Options before `config`, as in `panpan --model smart config show`, count as they do in a run.
+    """
     locations = Locations.find(chosen_folder(ctx, cwd), os.environ)
-    loaded = load_settings(locations.project_root, os.environ, {}, locations)
+    options = ctx.meta.get(RUN_OPTIONS)
+    overrides = overrides_of(options) if options else {}
+    loaded = load_settings(locations.project_root, os.environ, overrides, locations)
+    click.echo(chosen_model_line(loaded, os.environ))
     for line in settings_lines(loaded, show_origin=show_origin):
         click.echo(line)
     for warning in loaded.warnings:
         click.echo(f"panpan: warning: {warning}", err=True)
+
+
+def chosen_model_line(loaded: Loaded, env: Mapping[str, str]) -> str:
+    """Return a comment that says which model these settings lead to and why; nothing is sent to find out."""
+    from panpan.llm.factory import resolve_from
+
+    try:
+        return f"# panpan would ask {shown(resolve_from(loaded, env).reason)}"
+    except ConfigError as error:
+        return f"# panpan has no model to ask: {shown(error)}"
 
 
 def settings_lines(loaded: Loaded, *, show_origin: bool) -> Iterator[str]:

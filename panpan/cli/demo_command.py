@@ -1,88 +1,71 @@
-"""`panpan demo`: a bug is found and fixed in a real small project, with no key and no network.
+"""`panpan demo`: the loop, the permissions, the tools and the files are real, and no key is needed.
 
-The model's words come from a tape; the loop, the permissions, the tools and the files are the real ones. Whether the
-bug is gone is checked here, by running the project's tests, and not taken from the tape.
+With the tape, whose words were written by hand, a bug is found and fixed. With `--local` the embedded model does a task
+that is within its reach, and nothing it says is written beforehand.
 """
 
-import os
 import shutil
-import subprocess
-import sys
 import tempfile
-from contextlib import aclosing
-from importlib.resources import as_file, files
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import anyio
 import click
 
 if TYPE_CHECKING:
-    from panpan.ui.stdout import StdoutWriter
+    from panpan.cli.demo_scene import Scene
 
-PROMPT = "A test of this project fails. Find the bug, fix it, and show that it is fixed."
-TEST_COMMAND = "python3 -m unittest"
+KEEPS = "it stays"
+REMOVES = "removed at the end; --keep leaves it"
+
+TAPE_PROMPT = "A test of this project fails. Find the bug, fix it, and show that it is fixed."
+TAPE_INTRODUCTION = """\
+This is a demo. The model's words come from a tape, written by hand; nothing is sent to anyone.
+The loop, the tools and the files are real: a copy of a small project with a real bug, in
+  {{project}}  ({fate})
+"""
 
 
 @click.command("demo")
-@click.option("--fast", is_flag=True, help="Do not type: print each reply at once.")
-def command(fast: bool) -> int:
-    """See panpan fix a bug, with no key and no network."""
-    from panpan.ui.stdout import StdoutWriter
+@click.option("--local", "is_local", is_flag=True, help="Let the embedded model work; fetches it first, 1.1 GB, once.")
+@click.option("--fast", is_flag=True, help="With the tape: print each reply at once.")
+@click.option("--keep", is_flag=True, help="Leave the copy of the project, to look at what was changed.")
+def command(is_local: bool, fast: bool, keep: bool) -> int:
+    """See panpan work on real files, with no key: from a tape, or with a small model on this machine."""
+    if is_local:
+        from panpan.cli.demo_local import show_local
 
-    out = StdoutWriter(sys.stdout)
+        exit_code = show_local(lambda: _scratch(keep), fate=KEEPS if keep else REMOVES)
+        if exit_code is not None:
+            return exit_code
+    from panpan.cli.demo_scene import show
+
+    with _scratch(keep) as scratch:
+        exit_code = show(_tape(scratch, is_fast=fast, fate=KEEPS if keep else REMOVES), scratch)
+    if exit_code == 0:
+        click.echo("With a key, the same works on your own code:  export ANTHROPIC_API_KEY=…  and  panpan")
+    return exit_code
+
+
+@contextmanager
+def _scratch(keep: bool) -> Iterator[Path]:
     scratch = Path(tempfile.mkdtemp(prefix="panpan-demo-"))
-    project = scratch / "warmup"
-    with as_file(files("panpan.demo")) as demo:
-        shutil.copytree(demo / "project", project, ignore=shutil.ignore_patterns("__pycache__"))
-        tape = scratch / "tape.toml"
-        text = (demo / "tape.toml").read_text(encoding="utf-8")
-    tape.write_text(_without_pacing(text) if fast else text, encoding="utf-8")
-    click.echo(
-        "This is a demo. The model's words come from a tape, written by hand; nothing is sent to anyone.\n"
-        "The loop, the tools and the files are real: a copy of a small project with a real bug, in\n"
-        f"  {project}\n"
-    )
-    click.echo(click.style(f"❯ {PROMPT}", bold=True))
-    anyio.run(_play, project, tape, scratch / "home", out)
-    return _check(project)
+    try:
+        yield scratch
+    finally:
+        if not keep:
+            shutil.rmtree(scratch, ignore_errors=True)
 
 
-async def _play(project: Path, tape: Path, home: Path, out: "StdoutWriter") -> None:
-    from panpan.app import open_session
-    from panpan.ui.line_face import LineFace
+def _tape(scratch: Path, *, is_fast: bool, fate: str) -> "Scene":
+    from panpan.cli.demo_scene import Scene
 
-    face = LineFace(out, has_colour=out.is_terminal and "NO_COLOR" not in os.environ)
-    opening = open_session(
-        project,
-        overrides={
-            "model": f"cassette:{tape}",
-            "permission.mode": "acceptEdits",
-            "permission.allow": (f"Bash({TEST_COMMAND})",),
-        },
-        env=_environment(home),
-    )
-    async with opening as session, aclosing(session.submit(PROMPT)) as events:
-        async for event in events:
-            await face.show(event)
-
-
-def _environment(home: Path) -> dict[str, str]:
-    """Return an environment in which nothing of the user's settings counts, and `python3` is what runs panpan."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    return {**os.environ, "PANPAN_HOME": str(home), "PATH": path}
-
-
-def _check(project: Path) -> int:
-    """Run the tests once more, without the model, and say what came out."""
-    tests = subprocess.run([sys.executable, "-m", "unittest"], cwd=project, capture_output=True, text=True, check=False)
-    verdict = tests.stderr.strip().splitlines()[-1:] or ["no output"]
-    click.echo(f"\nChecked apart from the model: {TEST_COMMAND} says {verdict[0]!r}.")
-    if tests.returncode != 0:
-        click.echo("The bug is still there.", err=True)
-        return 1
-    click.echo("With a key, the same works on your own code:  export ANTHROPIC_API_KEY=…  and  panpan")
-    return 0
+    text = files("panpan.demo").joinpath("tape.toml").read_text(encoding="utf-8")
+    tape = scratch / "tape.toml"
+    tape.write_text(_without_pacing(text) if is_fast else text, encoding="utf-8")
+    return Scene(TAPE_INTRODUCTION.format(fate=fate), TAPE_PROMPT, f"cassette:{tape}")
 
 
 def _without_pacing(tape: str) -> str:

@@ -1,7 +1,7 @@
 """What `panpan doctor` looks at: each check finds out one thing and says why it matters.
 
-Nothing of the project is run, no key is shown, and nothing is changed. A check that cannot find out says so; only what
-keeps panpan from working is `broken`.
+Nothing of the project is run, no key is shown, and nothing is changed. A check that cannot find out says so. What keeps
+panpan from working is `broken`, what costs a feature is `missing`, and what most users never miss is `optional`.
 """
 
 import os
@@ -20,9 +20,13 @@ from panpan.config.sources import Loaded, load_settings
 from panpan.config.vendors import VENDORS
 from panpan.errors import ConfigError
 
-Status: TypeAlias = Literal["ok", "note", "missing", "broken"]
+Status: TypeAlias = Literal["ok", "note", "optional", "missing", "broken"]
 
 OLDEST_PYTHON = (3, 11)
+
+MODEL = "model"
+LOCAL_MODEL = "local model"
+"""Names of the checks that the verdict looks at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +128,11 @@ def check_model(loaded: Loaded, env: Mapping[str, str]) -> list[Check]:
     try:
         model = resolve_from(loaded, env)
     except NoModelError as exc:
-        return [Check("model", "missing", "none is chosen", str(exc))]
+        return [Check(MODEL, "missing", "none is chosen", str(exc))]
     except ConfigError as exc:
-        return [Check("model", "missing", "the one that is chosen cannot be asked", str(exc))]
+        return [Check(MODEL, "broken", "the one that is chosen cannot be asked", str(exc))]
     key = f"found in {model.key_place}" if model.key_place else "none is sent; fine for a server that asks for none"
-    return [Check("model", "ok", model.reason), Check("key", "ok", key)]
+    return [Check(MODEL, "ok", model.reason), Check("key", "ok", key)]
 
 
 def check_other_keys(loaded: Loaded, env: Mapping[str, str]) -> list[Check]:
@@ -137,9 +141,7 @@ def check_other_keys(loaded: Loaded, env: Mapping[str, str]) -> list[Check]:
     variables += [provider.api_key_env or "" for provider in loaded.settings.providers.values()]
     present = [variable for variable in dict.fromkeys(variables) if env.get(variable, "").strip()]
     if not present:
-        return [
-            Check("keys", "missing", "no variable holds a key", "set one, such as ANTHROPIC_API_KEY or OPENAI_API_KEY")
-        ]
+        return [Check("keys", "optional", "no variable holds a key")]
     return [Check("keys", "ok", f"set: {', '.join(present)}")]
 
 
@@ -149,8 +151,8 @@ async def check_servers() -> list[Check]:
 
     found = await find_local_servers()
     if not found:
-        return [Check("local model", "missing", "no model server runs here", "only matters if you want local models")]
-    return [Check("local model", "ok", f"{server.title} at {server.base_url}; use {server.flag}") for server in found]
+        return [Check(LOCAL_MODEL, "optional", "no model server runs here", "only matters if you want local models")]
+    return [Check(LOCAL_MODEL, "ok", f"{server.title} at {server.base_url}; use {server.flag}") for server in found]
 
 
 def check_proxy(env: Mapping[str, str]) -> list[Check]:

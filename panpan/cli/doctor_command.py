@@ -1,6 +1,7 @@
 """`panpan doctor`: what is there of all that panpan uses, and what to do about what is not.
 
-It ends with 0 unless something is broken without which panpan cannot work; what is only missing costs a feature.
+The last lines say whether panpan can work here. It ends with 1 where it cannot: something is broken, or there is no
+model to ask. What is only missing costs a feature.
 """
 
 import json
@@ -15,6 +16,8 @@ import click
 
 from panpan.cli.chosen_folder import chosen_folder
 from panpan.cli.doctor_checks import (
+    LOCAL_MODEL,
+    MODEL,
     Check,
     check_home,
     check_model,
@@ -31,7 +34,7 @@ from panpan.cli.doctor_programs import Programs
 from panpan.config.keys import shown
 from panpan.config.locations import Locations
 
-_COLOURS = {"ok": "green", "note": "yellow", "missing": "yellow", "broken": "red"}
+_COLOURS = {"ok": "green", "note": "yellow", "optional": None, "missing": "yellow", "broken": "red"}
 
 
 @click.command("doctor")
@@ -42,13 +45,31 @@ def command(ctx: click.Context, as_json: bool, cwd: Path | None) -> int:
     """Show what panpan finds on this machine."""
     locations = Locations.find(chosen_folder(ctx, cwd), os.environ)
     checks = anyio.run(all_checks, locations, os.environ)
-    is_fit = all(check.status != "broken" for check in checks)
+    is_fit, verdict = judged(checks)
     if as_json:
-        click.echo(json.dumps({"ok": is_fit, "checks": [asdict(check) for check in checks]}, indent=2))
+        found = {"ok": is_fit, "verdict": verdict, "checks": [asdict(check) for check in checks]}
+        click.echo(json.dumps(found, indent=2))
     else:
         for check in checks:
             click.echo(_line(check))
+        click.secho(f"\n{verdict}", bold=True)
     return 0 if is_fit else 1
+
+
+def judged(checks: Sequence[Check]) -> tuple[bool, str]:
+    """Return whether panpan can work here, and what to tell the user of it."""
+    broken = list(dict.fromkeys(check.name for check in checks if check.status == "broken"))
+    if broken:
+        return False, f"panpan cannot work here until this is mended: {', '.join(broken)}"
+    models = [check for check in checks if check.name == MODEL and check.status == "ok"]
+    if models:
+        return True, f"panpan is ready; it asks {shown(models[0].found)}"
+    servers = [check for check in checks if check.name == LOCAL_MODEL and check.status == "ok"]
+    if servers:
+        return True, f"panpan is ready once it is told which model: {shown(servers[0].found)}"
+    from panpan.llm.local_servers import advice_without_model
+
+    return False, f"panpan cannot work yet: {advice_without_model(())}"
 
 
 async def all_checks(locations: Locations, env: Mapping[str, str]) -> Sequence[Check]:

@@ -78,17 +78,20 @@ class Programs:
         checks = [await self._check_bubblewrap()]
         if version := landlock_version():
             return [*checks, Check("landlock", "ok", f"version {version} of its interface; panpan does not use it yet")]
-        return [*checks, Check("landlock", "missing", "not in this kernel", "a second kind of sandbox")]
+        return [
+            *checks,
+            Check("landlock", "optional", "not in this kernel", "a later version will use it as a sandbox"),
+        ]
 
     async def _check_bubblewrap(self) -> Check:
         path = self.find("bwrap")
-        why = "commands run with all your rights once allowed; install the package bubblewrap for a sandbox later"
+        why = "a later version will use it as a sandbox; this one runs commands without"
         if path is None:
-            return Check("bubblewrap", "missing", "not found", why)
+            return Check("bubblewrap", "optional", "not found", why)
         true = self.find("true") or "/bin/true"
         command = [path, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-all", "--", true]
         if await _first_line(command) is None:
-            return Check("bubblewrap", "missing", f"{path} cannot start here", "user namespaces may be switched off")
+            return Check("bubblewrap", "optional", f"{path} cannot start here", "user namespaces may be switched off")
         return Check("bubblewrap", "ok", f"{path} starts; panpan does not use it yet")
 
     def check_browser(self) -> Check:
@@ -96,7 +99,9 @@ class Programs:
         found = next((path for name in _BROWSERS if (path := self.find(name))), None)
         found = found or next((path for path in _MAC_BROWSERS if Path(path).is_file()), None)
         if found is None:
-            return Check("browser", "missing", "no Chromium or Chrome", "only pages that need JavaScript will want one")
+            return Check(
+                "browser", "optional", "no Chromium or Chrome", "a later version will use it for pages with JavaScript"
+            )
         return Check("browser", "ok", found)
 
 

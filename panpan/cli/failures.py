@@ -1,12 +1,17 @@
 """One line and an exit code for whatever went wrong; no traceback reaches the user."""
 
+import errno
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from panpan.errors import PanpanError
+
+_NO_MORE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENXIO)
+"""What a full disk, and a terminal that is gone, answer to a write."""
 
 
 def say(text: str) -> None:
@@ -18,16 +23,22 @@ def say(text: str) -> None:
         sys.stderr.flush()
 
 
-def report_failure(error: Exception) -> int:
+def report_failure(error: Exception, *, had_terminal: bool = False) -> int:
     """Tell the user what went wrong, and return the exit code.
 
     Args:
-        error: What ended the command; anything but a `PanpanError` or a closed pipe is a bug, and gets a report.
+        error: What ended the command; anything but a `PanpanError` or an output that takes no more is a bug, and gets
+            a report.
+        had_terminal: Whether standard output was a terminal when the command began. One that is gone now was closed,
+            which the signal for it may tell later than this.
     """
     if isinstance(error, PanpanError):
         say(str(error))
         return error.exit_code
-    if isinstance(error, BrokenPipeError):
+    if isinstance(error, OSError) and _is_of_output(error):
+        return _report_lost_output(error, had_terminal=had_terminal)
+    if missing := _missing_part(error):
+        say(f"the installation of panpan is damaged: {missing} is missing; install panpan again")
         return 1
     from panpan.cli.crash_report import crash_line
     from panpan.config.known_secrets import secrets_of_run
@@ -42,6 +53,39 @@ def report_failure(error: Exception) -> int:
         return 1
     say(crash_line(error, locations.home, redactor))
     return 1
+
+
+def _is_of_output(error: OSError) -> bool:
+    """Return whether standard output did not take what was printed; whatever else is written, its own layer tells."""
+    if isinstance(error, BrokenPipeError):
+        return True
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    module = place.tb_frame.f_globals["__name__"] if place is not None else ""
+    return error.errno in _NO_MORE and error.filename is None and module.startswith(("click.", "panpan.cli."))
+
+
+def _report_lost_output(error: OSError, *, had_terminal: bool) -> int:
+    """Tell the user, if he is still there, and let nothing fail again at exit."""
+    from panpan.ui.stdout import drop_what_follows
+
+    with suppress(OSError, ValueError):
+        drop_what_follows(sys.stdout.fileno())
+    if had_terminal and error.errno in (errno.EPIPE, errno.EIO, errno.ENXIO):
+        return 128 + signal.SIGHUP
+    if not isinstance(error, BrokenPipeError):
+        say(f"cannot write the output: {error.strerror}")
+    return 1
+
+
+def _missing_part(error: Exception) -> str | None:
+    """Return what panpan consists of and could not find: a file of its package, or a module of its own."""
+    if isinstance(error, ModuleNotFoundError) and error.name is not None:
+        return error.name if error.name.partition(".")[0] == "panpan" else None
+    if isinstance(error, FileNotFoundError) and isinstance(error.filename, str | Path):
+        return str(error.filename) if Path(error.filename).is_relative_to(Path(__file__).parent.parent) else None
+    return None
 
 
 def _keys_on_command_line(arguments: Sequence[str]) -> set[str]:

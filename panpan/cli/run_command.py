@@ -2,17 +2,19 @@
 
 import os
 import sys
-from collections.abc import AsyncGenerator, Callable
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import ExitStack, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import anyio
 import click
 
 from panpan.app import open_session
 from panpan.cli.failures import say
-from panpan.errors import ConfigError, PanpanError
+from panpan.cli.options import Options, check_options, overrides_of
+from panpan.config.locations import panpan_home
+from panpan.errors import PanpanError
 from panpan.llm.model_choice import NoModelError
 from panpan.services.sessions.session import Session
 from panpan.types.messages import UserMessage
@@ -20,25 +22,6 @@ from panpan.types.permission import Asker
 from panpan.ui.headless.face import HeadlessFace
 from panpan.ui.stdin import StdinReader
 from panpan.ui.stdout import StdoutWriter
-
-SETTING_BY_OPTION = {
-    "model": "model",
-    "provider": "provider",
-    "base_url": "base_url",
-    "api_key": "api_key",
-    "thinking": "thinking",
-    "thinking_budget": "thinking_budget_tokens",
-    "effort": "effort",
-    "permission_mode": "permission.mode",
-    "allowed_tools": "permission.allow",
-    "disallowed_tools": "permission.deny",
-    "additional_directories": "additional_directories",
-    "max_turns": "max_rounds",
-    "max_budget_usd": "max_budget_usd",
-}
-"""Options that are settings, too."""
-
-Options = dict[str, Any]
 
 
 def run(options: Options) -> int:
@@ -48,7 +31,7 @@ def run(options: Options) -> int:
         PanpanError: It could not begin.
         click.UsageError: Options contradict each other.
     """
-    _check(options)
+    check_options(options)
     out = StdoutWriter(sys.stdout)
     with ExitStack() as stack:
         if options["debug"]:
@@ -70,52 +53,40 @@ def is_headless(options: Options) -> bool:
     )
 
 
-def _check(options: Options) -> None:
-    if options["continues"] and options["resume"]:
-        raise click.UsageError("-c and -r exclude each other")
-    if options["include_partial_messages"] and options["output_format"] != "stream-json":
-        raise click.UsageError("--include-partial-messages goes with --output-format stream-json")
-    if options["input_format"] == "stream-json" and options["output_format"] != "stream-json":
-        raise click.UsageError("--input-format stream-json goes with --output-format stream-json")
-    if options["input_format"] == "stream-json" and options["prompt"]:
-        raise click.UsageError("-p TEXT and --input-format stream-json exclude each other")
-
-
 @asynccontextmanager
 async def _opening(
-    options: Options, *, ask: Asker | None, is_attended: bool, warn: Callable[[str], None]
+    options: Options,
+    *,
+    ask: Asker | None,
+    ask_yes_or_no: Callable[[str], Awaitable[bool | None]] | None = None,
+    warn: Callable[[str], None],
 ) -> AsyncGenerator[Session, None]:
-    """Open the session that the options ask for; without a model, say what this machine offers."""
-    overrides = {key: options[name] for name, key in SETTING_BY_OPTION.items()}
-    for key in ("permission.allow", "permission.deny"):
-        overrides[key] = tuple(rule for text in overrides[key] for rule in _rules(text))
-    if options["thinking_budget"] is not None and options["thinking"] is None:
-        overrides["thinking"] = True
-    opening = open_session(
+    """Open the session that the options ask for; where nothing says which model, with what this machine offers."""
+    open_it = partial(
+        open_session,
         Path(options["cwd"] or "."),
-        overrides=overrides,
         continues=options["continues"],
         resume=options["resume"],
         system_prompt=options["system_prompt"],
         append_system_prompt=options["append_system_prompt"],
         ask=ask,
         says_yes=options["says_yes"],
-        is_attended=is_attended,
+        is_attended=ask is not None,
         warn=warn,
     )
+    overrides = overrides_of(options)
     try:
-        async with opening as session:
+        async with open_it(overrides=overrides) as session:
             yield session
-    except NoModelError as error:
-        from panpan.llm.local_servers import advice_without_model, find_local_servers
+            return
+    except NoModelError:
+        from panpan.cli.model_offer import has_embedded_model, offered_model
 
-        raise ConfigError(advice_without_model(await find_local_servers())) from error
-
-
-def _rules(text: str) -> list[str]:
-    from panpan.services.permissions.rules import split_rules
-
-    return split_rules(text)
+        home = panpan_home(os.environ, Path.cwd())
+        has_embedded = has_embedded_model(os.environ)
+        model = await offered_model(home, has_embedded=has_embedded, ask=ask_yes_or_no, say=warn)
+    async with open_it(overrides={**overrides, "model": model}) as session:
+        yield session
 
 
 async def _run_headless(options: Options, out: StdoutWriter) -> int:
@@ -124,11 +95,12 @@ async def _run_headless(options: Options, out: StdoutWriter) -> int:
 
     async def one_prompt() -> AsyncGenerator[UserMessage, None]:
         has_pipe = not sys.stdin.isatty()
-        yield await prompt_of_text(options["prompt"], StdinReader(sys.stdin) if has_pipe else None)
+        words = options["prompt"] or options["first_prompt"]
+        yield await prompt_of_text(words, StdinReader(sys.stdin) if has_pipe else None, warn)
 
     prompts = one_prompt() if options["input_format"] == "text" else prompts_of_json_lines(StdinReader(sys.stdin))
     warn = (lambda _: None) if options["quiet"] else say
-    opening = _opening(options, ask=None, is_attended=False, warn=warn)
+    opening = _opening(options, ask=None, warn=warn)
 
     async def failed_start(error: PanpanError) -> None:
         if options["output_format"] != "text":
@@ -158,15 +130,23 @@ def _face(options: Options, session: Session, out: StdoutWriter) -> HeadlessFace
     from panpan.ui.headless.text import TextFace
 
     shows_progress = options["verbose"] or (sys.stderr.isatty() and not options["quiet"])
-    return TextFace(out, (lambda line: click.echo(line, err=True)) if shows_progress else None)
+    return TextFace(out, _note if shows_progress else None)
+
+
+def _note(line: str) -> None:
+    with suppress(OSError):  # nobody reads standard error any more
+        click.echo(line, err=True)
 
 
 async def _run_interactive(options: Options, out: StdoutWriter) -> int:
-    from panpan.ui.line_asker import LineAsker
+    from panpan.cli.first_prompt import FirstPrompt
+    from panpan.ui.line_asker import LineAsker, YesOrNo
     from panpan.ui.line_loop import run_line_loop
     from panpan.ui.line_reader import LineReader
 
-    lines = LineReader(StdinReader(sys.stdin))
+    stdin = StdinReader(sys.stdin)
+    prompt = options["first_prompt"]
+    lines = LineReader(stdin) if prompt is None else FirstPrompt(prompt, stdin, out)
     has_colour = out.is_terminal and "NO_COLOR" not in os.environ
-    opening = _opening(options, ask=LineAsker(out, lines), is_attended=True, warn=say)
+    opening = _opening(options, ask=LineAsker(out, lines), ask_yes_or_no=YesOrNo(out, LineReader(stdin)), warn=say)
     return await run_line_loop(opening, out, lines, has_colour=has_colour)

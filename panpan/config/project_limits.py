@@ -79,9 +79,13 @@ def _objection(path: KeyPath, value: Any, weaker: Settings, own: Settings, env: 
 
 
 def _objection_to_model(model: str, own: Settings, env: Mapping[str, str]) -> str | None:
-    """A project may choose among models of the vendor whom the user chose, not send his files to another one."""
+    """A project may choose among models of the vendor whom the user chose, not send his files to another one.
+
+    Names alone decide here, so that a warning can name the line. What they do not tell, `llm.factory` decides by where
+    the model is: it asks no model that a project wants at another place than the user's.
+    """
     if model.startswith("cassette:"):
-        return "a project may not put a recording in the place of a model"
+        return "a project may not put a tape in the place of a model"
     if own.base_url is not None or model in _models_of_user(own):
         return None  # with an address of the user's, everything goes there
     chosen, wanted = _chosen_provider(own, env), _provider_in(model, own)

@@ -5,7 +5,9 @@ Addresses are those of the vendors' own pages on their OpenAI-compatible or Anth
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 Dialect: TypeAlias = Literal["anthropic", "openai"]
@@ -40,11 +42,14 @@ class Vendor:
         return self.model_pattern is not None and re.match(self.model_pattern, model, re.IGNORECASE) is not None
 
 
+LOCAL_PORTS: Mapping[str, int] = MappingProxyType({"ollama": 11434, "lmstudio": 1234, "llamacpp": 8080, "vllm": 8000})
+"""Vendors that are programs on this machine, and where each listens unless told otherwise."""
+
 VENDORS: tuple[Vendor, ...] = (
     Vendor(
         "anthropic",
         "https://api.anthropic.com",
-        ("ANTHROPIC_API_KEY",),
+        ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
         dialect="anthropic",
         base_url_variable="ANTHROPIC_BASE_URL",
         default_model="claude-sonnet-5-5",
@@ -151,10 +156,7 @@ VENDORS: tuple[Vendor, ...] = (
         default_model="openai/gpt-oss-120b",
         aliases=(("fast", "openai/gpt-oss-20b"), ("smart", "openai/gpt-oss-120b")),
     ),
-    Vendor("ollama", "http://127.0.0.1:11434/v1"),
-    Vendor("lmstudio", "http://127.0.0.1:1234/v1"),
-    Vendor("llamacpp", "http://127.0.0.1:8080/v1"),
-    Vendor("vllm", "http://127.0.0.1:8000/v1"),
+    *(Vendor(name, f"http://127.0.0.1:{port}/v1") for name, port in LOCAL_PORTS.items()),
 )
 """Every vendor; where keys of several are set and nothing else decides, the first is taken."""
 

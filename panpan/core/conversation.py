@@ -5,7 +5,7 @@ keeps it by construction, and `append` refuses what would break it; a list that 
 goes through `repaired` first.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.ids import unique_id
@@ -15,7 +15,13 @@ from panpan.types.messages import AssistantMessage, Message, SystemReminder, Too
 NEVER_ANSWERED = (
     "The call was not answered: the session ended before its result was recorded. It may or may not have run."
 )
+NEVER_BEGUN = (
+    "The call was not answered: the session ended before it could change anything. Make it again if it is still needed."
+)
 INTERRUPTED = "The call was interrupted by the user before it finished. It may have run in part."
+INTERRUPTED_BEFORE = "The call was not run: the user interrupted the turn before it began."
+ENDED = "The turn ended before the call finished. It may have run in part."
+ENDED_BEFORE = "The call was not run: the turn ended before it began."
 
 
 class Conversation:
@@ -83,11 +89,28 @@ def error_result(tool_use_id: str, text: str) -> ToolResultMessage:
     return ToolResultMessage(result=block)
 
 
-def repaired(messages: Iterable[Message]) -> Iterator[Message]:
+def cut_short(tool_use_id: str, *, was_begun: bool, is_interrupted: bool) -> ToolResultMessage:
+    """Return the result of a call that its turn left open.
+
+    Args:
+        tool_use_id: The call.
+        was_begun: Whether its tool had begun to run.
+        is_interrupted: Whether the user stopped the turn; if not, an error ended it.
+    """
+    if is_interrupted:
+        return error_result(tool_use_id, INTERRUPTED if was_begun else INTERRUPTED_BEFORE)
+    return error_result(tool_use_id, ENDED if was_begun else ENDED_BEFORE)
+
+
+def repaired(messages: Iterable[Message], *, never_begun: Container[str] = ()) -> Iterator[Message]:
     """Yield `messages` as a valid history, changing as little as can be.
 
     Results without a call, and second results of one call, are left out; a result that comes late moves up to its call;
     a call without a result gets one that says so; a repeated id is made unique together with its result.
+
+    Args:
+        messages: What a log holds.
+        never_begun: Ids of calls that are known to have changed nothing.
     """
     pending = list(messages)
     taken: set[str] = set()
@@ -100,8 +123,10 @@ def repaired(messages: Iterable[Message]) -> Iterator[Message]:
                 yield reply
                 results = _results_after(pending, position)
                 for use in reply.tool_uses:
-                    found = results.pop(original_ids[use.id], None)
-                    yield _readdressed(found, use.id) if found else error_result(use.id, NEVER_ANSWERED)
+                    original_id = original_ids[use.id]
+                    found = results.pop(original_id, None)
+                    unanswered = NEVER_BEGUN if original_id in never_begun else NEVER_ANSWERED
+                    yield _readdressed(found, use.id) if found else error_result(use.id, unanswered)
             case _:
                 yield message
 

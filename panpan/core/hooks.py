@@ -63,6 +63,13 @@ class Hook:
         """
         return ()
 
+    async def after_reply(self, round_: Round, reply: AssistantMessage) -> None:
+        """See the whole reply, which is in the conversation and recorded, before any of its calls runs.
+
+        Raises:
+            PanpanError: The turn must not go on, as after a refusal; the reply's calls are answered as not run.
+        """
+
     async def before_tool(self, call: ToolCall) -> Decision | None:
         """Decide whether the call may run; None is no opinion. Deny wins over ask, ask over allow."""
         return None

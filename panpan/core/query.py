@@ -73,6 +73,8 @@ async def _round(round_: Round, turn: Turn) -> AsyncGenerator[Event, None]:
             yield event
     if reply is None:
         raise StreamError("the model's stream ended without a message")
+    for hook in turn.hooks:
+        await hook.after_reply(round_, reply)
 
     async with aclosing(turn.executor.run(reply.tool_uses)) as tool_events:
         async for tool_event in tool_events:

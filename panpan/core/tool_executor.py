@@ -6,7 +6,7 @@ none is lost when the receiver goes away.
 """
 
 import logging
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from time import perf_counter
@@ -53,17 +53,28 @@ class ToolExecutor(AsyncContextManagerMixin):
         context: What every call is given; each call gets its own copy.
         hooks: Asked before and after each call.
         ask: Puts a question to the user.
+        note_start: Told the id of each call that may change something, right before its tool runs; where it raises a
+            `PanpanError`, the call is not run.
     """
 
     def __init__(
-        self, tools: Mapping[str, Tool[Any]], context: ToolContext, hooks: Sequence[Hook] = (), *, ask: Asker
+        self,
+        tools: Mapping[str, Tool[Any]],
+        context: ToolContext,
+        hooks: Sequence[Hook] = (),
+        *,
+        ask: Asker,
+        note_start: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.results: dict[str, ToolResultMessage] = {}
         """Results that exist but have not been received yet, by tool use id."""
+        self.begun: set[str] = set()
+        """Ids of the calls whose tool began to run."""
         self._tools = tools
         self._context = context
         self._hooks = hooks
         self._ask = ask
+        self._note_start = note_start
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self, None]:
@@ -130,6 +141,12 @@ class ToolExecutor(AsyncContextManagerMixin):
         if not permission.is_allowed:
             return Output(shortened(permission.text_for_model), is_error=True)
 
+        if not call.is_read_only:
+            try:
+                self._note_start(call.use.id)
+            except PanpanError as error:  # what cannot be noted must not be done
+                return Output(shortened(f"{call.use.name} was not run: {error}"), is_error=True)
+        self.begun.add(call.use.id)
         context = replace(context, paths=context.paths.approving(permission.approved_paths))
         await send.send(ToolStarted(call.use.id, call.use.name, call.tool.title(call.args)))
         started_at = perf_counter()

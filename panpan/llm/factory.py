@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from panpan.config.models import ModelFacts
-from panpan.config.vendors import vendor_named
+from panpan.config.vendors import VENDORS, vendor_named
 from panpan.errors import ConfigError
-from panpan.llm.model_choice import Chooser, NamedProvider, ProviderKind, Wish, merged
+from panpan.llm.model_choice import Chooser, Destination, NamedProvider, ProviderKind, Wish, merged
 from panpan.llm.model_keys import key_for
+from panpan.llm.model_profile import FULL, ModelProfile
 from panpan.types.llm import Effort, ModelOptions, Provider
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class ResolvedModel:
     """Where the key was found; empty where none is sent."""
     api_key: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    profile: ModelProfile = FULL
+    """How much of panpan the model is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,8 @@ class AnswerWishes:
     """None: as much as is sensible."""
     thinking_budget_tokens: int | None = None
     """None: no extended thinking."""
+    is_budget_chosen: bool = False
+    """Whether the user said how much; if not, it is the default."""
     effort: Effort | None = None
     temperature: float | None = None
     max_tries: int | None = None
@@ -93,11 +98,24 @@ def resolve_model(
         model=destination.model,
         base_url=destination.base_url,
         facts=destination.facts,
-        reason=f"{destination.model} at {destination.provider} ({destination.base_url}), since {destination.reason}",
+        reason=f"{_place_of(destination)}, since {destination.reason}",
         key_place=key.place,
         api_key=key.text,
         headers=headers,
+        profile=_embedded_profile() if destination.kind == "embedded" else FULL,
     )
+
+
+def _place_of(destination: Destination) -> str:
+    if destination.kind == "embedded":
+        return "the small local model, on this machine"
+    return f"{destination.model} at {destination.provider} ({destination.base_url})"
+
+
+def _embedded_profile() -> ModelProfile:
+    from panpan.llm.embedded.profile import embedded_profile
+
+    return embedded_profile().model
 
 
 def resolve_from(loaded: "Loaded", env: Mapping[str, str]) -> ResolvedModel:
@@ -142,6 +160,7 @@ def answer_wishes(settings: "Settings") -> AnswerWishes:
     return AnswerWishes(
         max_output_tokens=settings.max_output_tokens,
         thinking_budget_tokens=settings.thinking_budget_tokens if settings.thinking else None,
+        is_budget_chosen="thinking_budget_tokens" in settings.model_fields_set,
         effort=settings.effort,
         temperature=settings.temperature,
         max_tries=settings.retry.max_tries,
@@ -180,6 +199,8 @@ def create_provider(resolved: ResolvedModel, *, idle_timeout_s: float | None = N
             from panpan.llm.providers.cassette import CassetteProvider
 
             return CassetteProvider.from_file(Path(resolved.base_url))
+        case "embedded":
+            return _embedded_provider(resolved, idle_timeout_s)
         case "anthropic":
             from panpan.llm.providers.anthropic import AnthropicProvider
 
@@ -197,15 +218,28 @@ def create_provider(resolved: ResolvedModel, *, idle_timeout_s: float | None = N
                 api_key=resolved.api_key,
                 base_url=resolved.base_url,
                 name=resolved.provider,
-                profile=_profile_of(resolved),
+                profile=profile_of(resolved),
                 headers=resolved.headers,
                 idle_timeout_s=idle_timeout_s,
             )
 
 
-def _profile_of(resolved: ResolvedModel) -> "VendorProfile | None":
-    """Return how the vendor wants to be talked to, also where a proxy stands before it; None: its address tells."""
-    from panpan.llm.providers.vendor_profiles import profile_for
+def _embedded_provider(resolved: ResolvedModel, idle_timeout_s: float | None) -> Provider:
+    from panpan.llm.embedded.profile import embedded_profile
+    from panpan.llm.embedded.running_server import running_or_started
+    from panpan.llm.embedded.server import require_runtime
+    from panpan.llm.embedded.weight_store import WeightStore
+    from panpan.llm.embedded.weights import QWEN_CODER_1_5B
+    from panpan.llm.providers.embedded import EmbeddedProvider
+
+    require_runtime()
+    weights = WeightStore(Path(resolved.base_url).parent, QWEN_CODER_1_5B).check()
+    return EmbeddedProvider(partial(running_or_started, weights), embedded_profile(), idle_timeout_s=idle_timeout_s)
+
+
+def profile_of(resolved: ResolvedModel) -> "VendorProfile":
+    """Return how the model wants to be talked to, as its vendor, its address or its name tells."""
+    from panpan.llm.providers.vendor_profiles import GENERIC, profile_elsewhere, profile_for
 
     vendor = vendor_named(resolved.provider)
     if vendor is not None and (vendor.model_pattern is None or vendor.makes(resolved.model)):
@@ -213,7 +247,9 @@ def _profile_of(resolved: ResolvedModel) -> "VendorProfile | None":
     openai = vendor_named("openai")
     if openai is not None and openai.makes(resolved.model):
         return profile_for(openai.base_url)  # its newer models refuse what everyone else's take
-    return None
+    profile = profile_for(resolved.base_url, resolved.provider)
+    maker = next((vendor for vendor in VENDORS if vendor.makes(resolved.model.rpartition("/")[2])), None)
+    return profile_elsewhere(profile_for(maker.base_url)) if maker is not None and profile is GENERIC else profile
 
 
 def model_options(resolved: ResolvedModel, answers: AnswerWishes) -> ModelOptions:
@@ -226,7 +262,7 @@ def model_options(resolved: ResolvedModel, answers: AnswerWishes) -> ModelOption
         max_output_tokens=min(wanted, limit) if is_limit_sure else wanted,
         thinking_budget_tokens=answers.thinking_budget_tokens,
         effort=answers.effort,
-        temperature=answers.temperature,
+        temperature=0.0 if resolved.kind == "embedded" and answers.temperature is None else answers.temperature,
     )
 
 

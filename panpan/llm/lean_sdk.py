@@ -37,6 +37,8 @@ class SdkClasses:
 
     client_type: Any
     """The asynchronous client; only its constructor, `post` and `close` may be used."""
+    network_type: Any
+    """The network client that it makes for itself where it is given none."""
     error_type: type[Exception]
     """The root of the errors that it raises."""
     is_lean: bool
@@ -62,7 +64,9 @@ def load_sdk(sdk: Sdk, *, client_name: str, error_name: str) -> SdkClasses:
             log.debug("the import of %s cannot be shortened", sdk, exc_info=True)
             _forget(sdk)
     package = import_module(sdk)
-    return SdkClasses(getattr(package, client_name), getattr(package, error_name), is_lean=False)
+    return SdkClasses(
+        getattr(package, client_name), package.DefaultAsyncHttpxClient, getattr(package, error_name), is_lean=False
+    )
 
 
 def _lean(sdk: Sdk, client_name: str, error_name: str) -> SdkClasses:
@@ -70,8 +74,9 @@ def _lean(sdk: Sdk, client_name: str, error_name: str) -> SdkClasses:
     if not any(isinstance(finder, _LeanFinder) and finder.sdk == sdk for finder in sys.meta_path):
         sys.meta_path.insert(0, _LeanFinder(sdk))
     client_type = getattr(import_module(f"{_PREFIX}{sdk}._client"), client_name)
+    network_type = import_module(f"{_PREFIX}{sdk}._base_client").DefaultAsyncHttpxClient
     errors = import_module(f"{_PREFIX}{sdk}._exceptions")
-    classes = SdkClasses(client_type, getattr(errors, error_name), is_lean=True)
+    classes = SdkClasses(client_type, network_type, getattr(errors, error_name), is_lean=True)
     _try_errors(classes)
     return classes
 

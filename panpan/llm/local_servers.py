@@ -11,6 +11,9 @@ from typing import Any
 
 import anyio
 
+from panpan.config.vendors import LOCAL_PORTS
+from panpan.system.terminal_text import clean_for_terminal
+
 TIME_LIMIT_S = 0.3
 MAX_ANSWER_BYTES = 1_000_000
 MAX_MODELS = 100
@@ -30,10 +33,10 @@ class Probe:
 
 
 PROBES = (
-    Probe("ollama", "Ollama", 11434, "/api/tags"),
-    Probe("lmstudio", "LM Studio", 1234, "/v1/models"),
-    Probe("llamacpp", "llama.cpp", 8080, "/v1/models"),
-    Probe("vllm", "vLLM", 8000, "/v1/models"),
+    Probe("ollama", "Ollama", LOCAL_PORTS["ollama"], "/api/tags"),
+    Probe("lmstudio", "LM Studio", LOCAL_PORTS["lmstudio"], "/v1/models"),
+    Probe("llamacpp", "llama.cpp", LOCAL_PORTS["llamacpp"], "/v1/models"),
+    Probe("vllm", "vLLM", LOCAL_PORTS["vllm"], "/v1/models"),
 )
 
 
@@ -78,16 +81,20 @@ async def find_local_servers(
 
 
 def advice_without_model(found: Sequence[LocalServer]) -> str:
-    """Return three lines: what was found here, which key to set, and how to see the demo."""
+    """Return three lines: the ways to a model, and how to see the demo.
+
+    Args:
+        found: Model servers that run on this machine.
+    """
     if found:
-        servers = "; ".join(f"{server.title} is running: use {server.flag}" for server in found)
+        servers = " or ".join(f"{clean_for_terminal(server.flag)} ({server.title} is running)" for server in found)
     else:
-        servers = "no model server was found on this machine (Ollama, LM Studio, llama.cpp, vLLM)"
+        servers = f"start a model server here ({', '.join(probe.title for probe in PROBES)})"
     return "\n".join(
         (
-            f"no model is set up; {servers}",
-            "set ANTHROPIC_API_KEY, OPENAI_API_KEY or another vendor's key, or PANPAN_BASE_URL and PANPAN_MODEL",
-            "to see panpan work without a key, run: panpan demo",
+            "no model is set up; set ANTHROPIC_API_KEY, OPENAI_API_KEY or another vendor's key, or PANPAN_BASE_URL,",
+            f"or use {servers}," if found else f"or {servers},",
+            "or fetch a small one for this machine with: panpan local setup. To see panpan work first: panpan demo",
         )
     )
 

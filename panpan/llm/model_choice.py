@@ -16,11 +16,13 @@ from panpan.config.vendors import ALIASES, VENDORS, Dialect, Vendor, vendor_name
 from panpan.errors import ConfigError
 
 CASSETTE_PREFIX = "cassette:"
+EMBEDDED = "local"
+"""What the embedded model is called, as a model and as a provider."""
 MAX_ALIAS_STEPS = 10
 CASSETTE_CONTEXT_TOKENS = 200_000
 """What a tape claims to take, so that nothing is shortened for its sake."""
 
-ProviderKind: TypeAlias = Dialect | Literal["cassette"]
+ProviderKind: TypeAlias = Dialect | Literal["cassette", "embedded"]
 
 
 class NoModelError(ConfigError):
@@ -85,6 +87,10 @@ class Destination:
         """What is known of the model there."""
         if self.kind == "cassette":
             return ModelFacts(self.model, CASSETTE_CONTEXT_TOKENS, UNKNOWN_OUTPUT_TOKENS, FREE)
+        if self.kind == "embedded":
+            from panpan.llm.embedded.profile import CONTEXT_TOKENS, MAX_OUTPUT_TOKENS
+
+            return ModelFacts(self.model, CONTEXT_TOKENS, MAX_OUTPUT_TOKENS, FREE)
         facts = facts_about(self.model, self.vendor.name if self.vendor else None)
         maker = vendor_of(self.model)
         if facts.is_known or self.vendor is not None or maker is None:
@@ -118,6 +124,8 @@ class Chooser:
         text = self._expanded(wish.model)
         if text is not None and text.startswith(CASSETTE_PREFIX):
             return _cassette(text)
+        if text == EMBEDDED and wish.provider is None:
+            return self._embedded(f"{wish.place} chose it")
         if wish.provider is not None:
             return self._at(wish.provider, text, wish, f"{wish.place} chose {wish.provider}")
         if text is None:
@@ -221,14 +229,19 @@ class Chooser:
             variable = self.key_variable(vendor)
             if variable is None:
                 continue
-            if alias is None and vendor.name == "openai" and "OPENAI_BASE_URL" in self._env:
-                raise ConfigError("OPENAI_BASE_URL is set but nothing says which model; set --model or PANPAN_MODEL")
             return self._at(vendor.name, alias, wish, f"{variable} is set")
         for named in self._usable_providers():
             return self._at(named.name, alias, wish, f"the settings have providers.{named.name}")
         if wish.has_key:
             raise ConfigError("there is an API key but nothing says whose; set PANPAN_PROVIDER or PANPAN_MODEL")
         raise NoModelError("no model is set up; set ANTHROPIC_API_KEY, OPENAI_API_KEY or another vendor's key")
+
+    def _embedded(self, reason: str) -> Destination:
+        from panpan.llm.embedded.weight_store import WeightStore, models_folder
+        from panpan.llm.embedded.weights import QWEN_CODER_1_5B
+
+        weights = WeightStore(models_folder(self._env), QWEN_CODER_1_5B).path
+        return Destination(EMBEDDED, "embedded", EMBEDDED, str(weights), reason)
 
     def _usable_providers(self) -> Iterator[NamedProvider]:
         for named in self._providers.values():

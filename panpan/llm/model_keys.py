@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from panpan.errors import ConfigError
 from panpan.llm.model_choice import Chooser, Destination, Wish, merged
 
-_GATEWAY_TOKEN = "ANTHROPIC_AUTH_TOKEN"
+_TOKEN = "ANTHROPIC_AUTH_TOKEN"
+"""Holds a token of a gateway or an account, which goes in a header of its own and not in that of keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key, where it was found, and the headers that carry it besides the usual one."""
+    """A key, where it was found, and the headers that carry it in place of the usual one."""
 
     text: str = field(default="", repr=False)
     """Empty where the server asks for none."""
@@ -36,7 +37,7 @@ def key_for(destination: Destination, wishes: Sequence[Wish], chooser: Chooser, 
     Raises:
         ConfigError: There is none, and the server surely asks for one; or it cannot be sent.
     """
-    if destination.kind == "cassette":
+    if destination.kind in ("cassette", "embedded"):
         return Key()
     key = (
         _of_provider(destination, env)
@@ -84,11 +85,8 @@ def _of_vendor(destination: Destination, env: Mapping[str, str]) -> Key | None:
         return None
     for variable in vendor.key_variables:
         if text := env.get(variable, "").strip():
-            return Key(_sendable(text, variable), variable)
-    token = env.get(_GATEWAY_TOKEN, "").strip() if vendor.name == "anthropic" else ""
-    if token:
-        token = _sendable(token, _GATEWAY_TOKEN)
-        return Key(token, _GATEWAY_TOKEN, {"authorization": f"Bearer {token}"})
+            text = _sendable(text, variable)
+            return Key(text, variable, {"authorization": f"Bearer {text}"} if variable == _TOKEN else {})
     return None
 
 

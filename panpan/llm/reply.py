@@ -6,9 +6,11 @@ message, ids of calls are unique in the conversation, and a call whose arguments
 `input_error` and never runs.
 """
 
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from time import monotonic
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from panpan.llm.tool_arguments import ArgumentsError, read_arguments
@@ -35,6 +37,14 @@ CUT_OFF = (
     "The arguments of this call were cut off by the output limit, so it was not run. "
     "Do it in smaller steps, for example by writing a long file in several parts."
 )
+REFUSED = (
+    "The reply was refused or filtered by the provider before the arguments of this call were whole, so it was not run."
+)
+_CUTS: Mapping[StopReason | None, str] = MappingProxyType(
+    {"max_tokens": CUT_OFF, "model_context_window_exceeded": CUT_OFF, "refusal": REFUSED}
+)
+"""Why a reply may have ended in the middle of a call, and what the call then says."""
+
 REPEATED_ID = "This call came with the id of another call in the same reply, so it was not run. Ask for it again."
 
 BlockKind: TypeAlias = Literal["text", "thinking", "redacted_thinking", "tool_use"]
@@ -92,7 +102,7 @@ class ReplyBuilder:
         """Begin a block; the one before is closed first."""
         self.start()
         self.close_block()
-        self._settle(is_cut=False)
+        self._settle()
         block = OpenBlock(len(self._blocks), kind, tool_name=tool_name)
         if kind == "tool_use":
             self._name(block, tool_use_id)
@@ -131,7 +141,7 @@ class ReplyBuilder:
         """
         self.start()
         self.close_block()
-        self._settle(is_cut=stop_reason in ("max_tokens", "model_context_window_exceeded"))
+        self._settle(_CUTS.get(stop_reason))
         if stop_reason is None:
             has_calls = any(isinstance(block, ToolUseBlock) for block in self._blocks)
             stop_reason = "tool_use" if has_calls else "unknown"
@@ -190,17 +200,17 @@ class ReplyBuilder:
             self._waiting = block
             return
         if not block.text.strip():
-            self._waiting = block  # no arguments, or the output limit came before their first character
+            self._waiting = block  # no arguments, or the reply was cut off before their first character
             return
         self._finish_call(block, arguments, block.problem)
 
-    def _settle(self, *, is_cut: bool) -> None:
-        """Finish the call that waits, now that it is known whether the output limit cut it off."""
+    def _settle(self, cut: str | None = None) -> None:
+        """Finish the call that waits, now that it is known whether it was cut off, and what to say if it was."""
         block, self._waiting = self._waiting, None
         if block is None:
             return
-        if is_cut:
-            self._finish_call(block, {}, block.problem or CUT_OFF)
+        if cut is not None:
+            self._finish_call(block, {}, block.problem or cut)
             return
         try:
             self._finish_call(block, read_arguments(block.text), block.problem)

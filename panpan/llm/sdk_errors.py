@@ -4,14 +4,19 @@ The SDKs differ in their classes and agree in their shape: an error with a `stat
 has the network's error, of httpx2, as its cause.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from panpan.errors import ProviderError, RetryableError
 from panpan.llm.model_choice import is_loopback
+from panpan.llm.network_variables import ProxySetting, proxy_for
 from panpan.llm.wire_errors import one_line, provider_error, read_error_body, retry_after_s
 from panpan.system.redact import Redactor
+
+_REFUSED = re.compile(r"4\d\d ")
+"""What a proxy answers that wants a password, or does not serve such addresses."""
 
 
 def request_error(exc: Exception, *, provider: str, redactor: Redactor, idle_timeout_s: float) -> ProviderError:
@@ -37,6 +42,9 @@ def request_error(exc: Exception, *, provider: str, redactor: Redactor, idle_tim
             provider=provider,
         )
     place = f"{provider}{_address(exc)}"
+    if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError) and (proxy := _proxy(exc)):
+        is_final = _REFUSED.match(detail) if isinstance(cause, httpx2.ProxyError) else is_loopback(proxy.url)
+        return (ProviderError if is_final else RetryableError)(_of_proxy(proxy, place, detail), provider=provider)
     match cause:
         case httpx2.ConnectTimeout():
             return RetryableError(f"could not connect to {place} in time", provider=provider)
@@ -97,6 +105,20 @@ def _is_here(exc: Exception) -> bool:
     """Return whether the request went to this machine."""
     url = getattr(getattr(exc, "request", None), "url", None)
     return url is not None and is_loopback(str(url))
+
+
+def _proxy(exc: Exception) -> ProxySetting | None:
+    """Return the proxy that the request went through."""
+    url = getattr(getattr(exc, "request", None), "url", None)
+    return None if url is None or is_loopback(str(url)) else proxy_for(str(url))
+
+
+def _of_proxy(proxy: ProxySetting, place: str, detail: str) -> str:
+    """Return what to say of a connection that a proxy did not make."""
+    return (
+        f"could not connect to {place} through the proxy {proxy.address} that {proxy.place} names: {detail}; correct "
+        f"or unset {proxy.place}, or name the server in NO_PROXY"
+    )
 
 
 def _address(exc: Exception) -> str:

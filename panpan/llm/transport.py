@@ -117,9 +117,9 @@ class Transport:
             await _bounded(sdk.client.close)
 
     async def _post(self, path: str, body: bytes, *, accept: str) -> Any:
-        import httpx2
-
         sdk = await self._client()
+        import httpx2  # which the client has brought, in its thread; here it would hold up the event loop
+
         timeout = httpx2.Timeout(self._idle_timeout_s, connect=min(CONNECT_TIMEOUT_S, self._idle_timeout_s))
         options = {
             "headers": {"Accept": accept, "Accept-Encoding": "identity", "Content-Type": "application/json"},

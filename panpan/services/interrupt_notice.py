@@ -5,7 +5,7 @@ The notice comes with the next turn, also where the session was closed in betwee
 
 from collections.abc import Sequence
 
-from panpan.core.conversation import INTERRUPTED, Conversation
+from panpan.core.conversation import INTERRUPTED, INTERRUPTED_BEFORE, Conversation
 from panpan.core.hooks import Addition, Hook
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage
 
@@ -34,7 +34,7 @@ def _ended_in_interrupt(messages: Sequence[Message]) -> bool:
     """Return whether the newest reply, or a result behind it, was cut short by the user."""
     for message in reversed(messages):
         match message:
-            case ToolResultMessage() if message.is_error and message.text == INTERRUPTED:
+            case ToolResultMessage() if message.is_error and message.text in (INTERRUPTED, INTERRUPTED_BEFORE):
                 return True
             case AssistantMessage():
                 return message.stop_reason == "interrupted"

@@ -33,12 +33,12 @@ class ReplyLimits(Hook):
         self._empty_replies = self._continuations = 0
         return ()
 
-    async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
-        """Return a nudge where the reply is none yet.
+    async def after_reply(self, round_: Round, reply: AssistantMessage) -> None:
+        """End the turn where asking again cannot help; what such a reply asks for is not run.
 
         Raises:
             ContextOverflowError: The conversation has filled the model's context window.
-            ProviderError: The model refused, or went on sending nothing.
+            ProviderError: The model refused, or somebody on its side filtered what it said.
         """
         match reply.stop_reason:
             case "refusal":
@@ -50,6 +50,16 @@ class ReplyLimits(Hook):
                     "the conversation has filled the model's context window; start a new session, or choose a model "
                     "with a larger window with --model"
                 )
+            case _:
+                pass
+
+    async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
+        """Return a nudge where the reply is none yet.
+
+        Raises:
+            ProviderError: The model went on sending nothing.
+        """
+        match reply.stop_reason:
             case "pause_turn" | "interrupted":
                 return ()
             case "max_tokens" if not reply.tool_uses:

@@ -12,18 +12,25 @@ from panpan.types.content import DocumentBlock, ImageBlock, ResultContent, TextB
 from panpan.types.tool import Output
 
 MAX_TEXT_CHARS = 60_000
-"""Characters of text in one result."""
+"""Characters of text in one result, for models with a large context window."""
 MAX_ENCODED_BYTES = 20_000_000
 """Characters of base64 in all pictures and documents of one result."""
 
 
 class ResultSize(Hook):
-    """Cuts results that are too large to send."""
+    """Cuts results that are too large to send.
+
+    Args:
+        max_text_chars: Characters of text in one result.
+    """
+
+    def __init__(self, max_text_chars: int = MAX_TEXT_CHARS) -> None:
+        self._max_text_chars = max_text_chars
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
         blocks = output.blocks
-        if _text_chars(blocks) > MAX_TEXT_CHARS:
-            blocks = await _with_short_text(blocks, call)
+        if _text_chars(blocks) > self._max_text_chars:
+            blocks = await _with_short_text(blocks, call, self._max_text_chars)
         if _encoded_bytes(blocks) > MAX_ENCODED_BYTES:
             blocks = _without_large(blocks)
         if blocks == output.blocks:
@@ -31,10 +38,12 @@ class ResultSize(Hook):
         return Output(blocks, output.display, is_error=output.is_error)
 
 
-async def _with_short_text(blocks: tuple[ResultContent, ...], call: ToolCall) -> tuple[ResultContent, ...]:
+async def _with_short_text(
+    blocks: tuple[ResultContent, ...], call: ToolCall, max_chars: int
+) -> tuple[ResultContent, ...]:
     """Return all text as one short block, then the rest."""
     text = "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
-    shorten = partial(call.context.outputs.shorten, call.tool.name.lower(), text, max_chars=MAX_TEXT_CHARS)
+    shorten = partial(call.context.outputs.shorten, call.tool.name.lower(), text, max_chars=max_chars)
     short = await anyio.to_thread.run_sync(shorten, abandon_on_cancel=True)
     return (TextBlock(text=short), *(block for block in blocks if not isinstance(block, TextBlock)))
 

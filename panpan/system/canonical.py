@@ -77,7 +77,7 @@ def canonical_path(path: Path) -> Path:
 
 def is_below(path: Path, root: Path) -> bool:
     """Return whether the canonical `path` is the canonical `root` or lies in it, compared by components."""
-    return path == root or root in path.parents
+    return path.parts[: len(root.parts)] == root.parts
 
 
 def _link_target(candidate: str, shown: str) -> str | None:

@@ -55,6 +55,11 @@ class OutputPipe:
             chunks += chunk
         return bytes(chunks)
 
+    def hand_over(self) -> int:
+        """Return the reading end, which is the caller's from now on."""
+        fd, self.fd = self.fd, -1
+        return fd
+
     def close_write_end(self) -> None:
         """Leave the writing to the child."""
         if self.write_fd >= 0:

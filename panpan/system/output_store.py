@@ -11,6 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from panpan.errors import ConfigError
+from panpan.system.background_output import keep_reading
+from panpan.system.known_keys import KeyStream, KnownKeys
 from panpan.system.private import make_private_folder, open_private_file
 
 MAX_FILE_BYTES = 100_000_000
@@ -28,11 +30,13 @@ class OutputStore:
     Args:
         directory: A private folder, made when it is first needed.
         max_file_bytes: What one file holds at most, in bytes.
+        keys: What neither a file nor a result may hold; None: there are none.
     """
 
-    def __init__(self, directory: Path, *, max_file_bytes: int = MAX_FILE_BYTES) -> None:
+    def __init__(self, directory: Path, *, max_file_bytes: int = MAX_FILE_BYTES, keys: KnownKeys | None = None) -> None:
         self.directory = directory
         self._max_file_bytes = max_file_bytes
+        self._keys = keys or KnownKeys()
 
     def collector(self, name: str, *, max_chars: int) -> "OutputCollector":
         """Return a collector for one output.
@@ -41,9 +45,18 @@ class OutputStore:
             name: What the file's name starts with, such as the id of the call.
             max_chars: The longest result, in characters.
         """
-        stem = _UNSAFE.sub("-", name).strip("-.")[:60] or "output"
-        path = self.directory / f"{stem}-{secrets.token_hex(4)}.txt"
-        return OutputCollector(path, max_chars=max_chars, max_file_bytes=self._max_file_bytes)
+        return OutputCollector(
+            self._new_path(name), self._keys.stream(), max_chars=max_chars, max_file_bytes=self._max_file_bytes
+        )
+
+    def keep_reading(self, name: str, pipe: int) -> str:
+        """Take over a pipe, keep what comes out of it in a file until it ends, and return in words where that goes.
+
+        Args:
+            name: What the file's name starts with.
+            pipe: Descriptor of the reading end; closed when nobody can write any more.
+        """
+        return keep_reading(pipe, self._new_path(name), self._keys.stream(), max_bytes=self._max_file_bytes)
 
     def shorten(self, name: str, text: str, *, max_chars: int) -> str:
         """Return `text`, or its head and tail around a note that names the file with the whole."""
@@ -53,18 +66,24 @@ class OutputStore:
         collector.feed(text.encode(errors="replace"))
         return collector.finish()
 
+    def _new_path(self, name: str) -> Path:
+        stem = _UNSAFE.sub("-", name).strip("-.")[:60] or "output"
+        return self.directory / f"{stem}-{secrets.token_hex(4)}.txt"
+
 
 class OutputCollector:
     """Takes one output piece by piece.
 
     Args:
         path: The file for the whole; made only when the output is longer than `max_chars`.
+        keys: Takes the keys out.
         max_chars: The longest result, in characters.
         max_file_bytes: What the file holds at most, in bytes.
     """
 
-    def __init__(self, path: Path, *, max_chars: int, max_file_bytes: int = MAX_FILE_BYTES) -> None:
+    def __init__(self, path: Path, keys: KeyStream, *, max_chars: int, max_file_bytes: int) -> None:
         self.total_chars = 0
+        self._keys = keys
         self._max_chars = max_chars
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._start = ""
@@ -81,13 +100,16 @@ class OutputCollector:
 
     def feed(self, data: bytes) -> str:
         """Take the next bytes and return the text that they completed."""
+        data = self._keys.feed(data)
         self._file.add(data)
         return self._take(self._decoder.decode(data))
 
     def finish(self) -> str:
         """Return all of the output when it is short enough, else its head, a note and its tail."""
         if self._result is None:
-            self._take(self._decoder.decode(b"", final=True))
+            rest = self._keys.finish()
+            self._file.add(rest)
+            self._take(self._decoder.decode(rest, final=True))
             if self.total_chars <= self._max_chars:
                 self._file.forget()
                 self._result = self._start

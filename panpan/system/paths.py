@@ -9,12 +9,15 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from panpan.errors import ToolError
-from panpan.system.canonical import MAX_PATH_BYTES, Walk, canonical_path, is_below, walk
+from panpan.system.canonical import MAX_PATH_BYTES, canonical_path, is_below, walk
 from panpan.system.home import user_home
 from panpan.system.protected import ProtectedGroup, holds_secrets, plain_names, protections
+
+Protections: TypeAlias = Sequence[tuple[ProtectedGroup, Path]]
+"""Groups that protect a place, each with the protected place that it is or lies in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +125,14 @@ class PathResolver:
         path = walked.end
         is_inside = any(is_below(path, root) for root in self._roots)
         is_readable = is_inside or any(is_below(path, root) for root in self._readable_roots)
-        return Location(path, is_inside, is_readable, self._protection(walked), self._is_secret(walked))
+        named = [(place, list(protections(place))) for place in (path, *walked.links)]
+        linked = [group for place, group in self._linked.places().items() if is_below(path, place)]
+        is_secret = (
+            any(group.is_secret for _, found in named for group, _ in found)
+            or any(group.is_secret for group in linked)
+            or self._is_in_panpan_home(path)
+        )
+        return Location(path, is_inside, is_readable, self._protection(path, named, linked), is_secret)
 
     def resolve(self, text: str, *, access: Literal["read", "write"]) -> Path:
         """Return the canonical path for `text`, if it may be used so.
@@ -190,21 +200,22 @@ class PathResolver:
             return bool(covering)
         return any(approved == location.path or self.locate(str(approved)).is_protected for approved in covering)
 
-    def _protection(self, walked: Walk) -> str | None:
-        """Return why the end of a walk, or a link on the way, is a protected place; None where it is none."""
-        for place in (walked.end, *walked.links):
-            if (reason := self._protection_by_name(place)) is not None:
-                return reason
-        if any(is_below(walked.end, root) for root in self._protected_roots):
-            return "holds panpan's own settings and permissions"
-        places = self._linked.places().items()
-        return next((group.reason for place, group in places if is_below(walked.end, place)), None)
+    def _protection(
+        self, path: Path, named: Sequence[tuple[Path, Protections]], linked: Sequence[ProtectedGroup]
+    ) -> str | None:
+        """Return why a place is protected; None where it is not.
 
-    def _is_secret(self, walked: Walk) -> bool:
-        end = walked.end
-        if any(holds_secrets(place) for place in (end, *walked.links)) or self._is_in_panpan_home(end):
-            return True
-        return any(group.is_secret and is_below(end, place) for place, group in self._linked.places().items())
+        Args:
+            path: The canonical place.
+            named: The place and each link on the way to it, with what protects those by name.
+            linked: What protects the place because a protected name leads there.
+        """
+        for place, found in named:
+            if (reason := self._protection_by_name(place, found)) is not None:
+                return reason
+        if any(is_below(path, root) for root in self._protected_roots):
+            return "holds panpan's own settings and permissions"
+        return linked[0].reason if linked else None
 
     def _is_in_panpan_home(self, path: Path) -> bool:
         """Return whether a place lies in a root that is protected as a whole, and not in a folder of it to be read."""
@@ -212,14 +223,16 @@ class PathResolver:
             return False
         return not any(is_below(path, root) for root in self._readable_roots)
 
-    def _protection_by_name(self, path: Path) -> str | None:
+    def _protection_by_name(self, path: Path, found: Protections) -> str | None:
         # A workspace below, say, `.claude/worktrees` is not protected as a whole: what lies above it does not count,
         # unless nobody can mean to work there.
+        if not found:
+            return None
         roots = [root for root in self._roots if is_below(path, root)]
         return next(
             (
                 group.reason
-                for group, place in protections(path)
+                for group, place in found
                 if group.is_never_workspace or not any(is_below(root, place) for root in roots)
             ),
             None,

@@ -2,12 +2,14 @@
 
 The rule: a program has empty input, its own session and a bounded time, and it ends when it does, not when its pipes
 close. Whoever leaves early, by time-out, cancellation or by closing the generator, leaves no process behind. After a
-normal end what a command started in the background runs on, without a pipe to write to; the session's own `ProcessTree`
-ends it with the session.
+normal end what a command started in the background runs on, its pipe read by others or by nobody; the session's own
+`ProcessTree` ends it with the session.
+
+One program is not run here: `ps`, where there is no /proc (`process_table.py`).
 """
 
 import math
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +20,9 @@ from panpan.system.child import EXIT_POLL_S, Child, OutputPipe
 from panpan.system.environment import child_environment
 
 _CAPTURE_GRACE_S = 0.5
+
+_REST_GRACE_S = 0.1
+"""How long a pipe that others hold may still end by itself, as after a process that was about to end anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,7 @@ async def run_process(
     env: Mapping[str, str],
     timeout_s: float | None,
     kill_grace_s: float = 2.0,
+    take_pipe: Callable[[int], None] | None = None,
 ) -> AsyncGenerator[bytes | ProcessEnded, None]:
     """Run a program and yield what it prints, then how it ended. Consume it under `aclosing`.
 
@@ -59,6 +65,9 @@ async def run_process(
         env: Its whole environment; see `child_environment`.
         timeout_s: Seconds after which the whole tree is ended; None for no limit.
         kill_grace_s: Seconds between asking the tree to end and killing it.
+        take_pipe: Called before `ProcessEnded`, with the descriptor to read from and to close, where something that was
+            left in the background can still write to the pipe. Without it the pipe is closed, and whoever writes to it
+            gets SIGPIPE.
 
     Raises:
         ToolError: It cannot be started.
@@ -73,9 +82,16 @@ async def run_process(
         timed_out = not child.has_ended
         if timed_out:
             await child.end_tree(kill_grace_s)
+        elif take_pipe is not None:
+            grace_end = anyio.current_time() + _REST_GRACE_S
+            while not (child.stdout.is_at_end or _is_over(grace_end)):
+                if chunk := await _next_chunk(child, grace_end):
+                    yield chunk
         has_finished = True
         if rest := child.stdout.drain():
             yield rest
+        if take_pipe is not None and not (timed_out or child.stdout.is_at_end):
+            take_pipe(child.stdout.hand_over())
         yield ProcessEnded(child.exit_code, timed_out)
     finally:
         try:

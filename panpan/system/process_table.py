@@ -116,6 +116,10 @@ def _from_proc(pid: str) -> RunningProcess | None:
 
 
 def _ps(*arguments: str) -> str:
+    """Return what `ps` prints, on systems without /proc such as macOS; synchronous, as a look at /proc is.
+
+    Not by the process runner, which asks this module what to end.
+    """
     try:
         found = subprocess.run(["/bin/ps", *arguments], capture_output=True, timeout=5, check=False)
     except (OSError, subprocess.TimeoutExpired):

@@ -6,7 +6,7 @@ provider joins the deltas of one network read before it yields them.
 
 The order within one reply is: `ReplyStarted`, then for each block `BlockStarted`, its deltas, `BlockFinished`, and at
 the end the `AssistantMessage`. A reply that fails half-way is followed by `RetryScheduled`, after which it starts again
-from `ReplyStarted`, or by the turn's error.
+from `ReplyStarted`, or by the turn's error. `Waiting` may come before any reply.
 """
 
 from dataclasses import dataclass, field
@@ -84,6 +84,14 @@ class RetryScheduled:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """The model cannot answer yet, and nothing is wrong."""
+
+    reason: str
+    """What is waited for, as a face may say it on one line."""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolStarted:
     """A tool begins to run, after it was allowed."""
 
@@ -144,7 +152,14 @@ class TurnEnded:
 
 
 StreamEvent: TypeAlias = (
-    ReplyStarted | BlockStarted | TextDelta | ThinkingDelta | ToolInputDelta | BlockFinished | AssistantMessage
+    Waiting
+    | ReplyStarted
+    | BlockStarted
+    | TextDelta
+    | ThinkingDelta
+    | ToolInputDelta
+    | BlockFinished
+    | AssistantMessage
 )
 """What a provider yields for one request."""
 

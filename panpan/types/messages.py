@@ -117,6 +117,11 @@ class AssistantMessage(Frozen):
         """The tools it asks for, in order."""
         return tuple(block for block in self.content if isinstance(block, ToolUseBlock))
 
+    @property
+    def is_to_be_continued(self) -> bool:
+        """Whether the next reply, if there is one, goes on where this one stops, be it within a word."""
+        return self.stop_reason in ("max_tokens", "pause_turn") and not self.tool_uses
+
 
 class ToolResultMessage(Frozen):
     """The answer to one tool use; every tool use has exactly one."""

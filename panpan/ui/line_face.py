@@ -2,8 +2,8 @@
 
 from panpan.system.terminal_text import clean_for_terminal
 from panpan.types.display import DiffDisplay
-from panpan.types.events import BlockStarted, Event, ReplyStarted, RetryScheduled, TextDelta, TurnEnded
-from panpan.types.messages import AssistantMessage, ToolResultMessage
+from panpan.types.events import Event, TurnEnded
+from panpan.types.messages import ToolResultMessage
 from panpan.ui.answer_text import AnswerText
 from panpan.ui.stdout import StdoutWriter
 from panpan.ui.tool_lines import ToolLines
@@ -31,31 +31,23 @@ class LineFace:
 
     async def show(self, event: Event) -> None:
         """Print what `event` adds."""
+        await self._answer.follow(event)
+        for line in self._tool_lines.lines(event):
+            await self._answer.break_line()
+            await self._note(line)
         match event:
-            case ReplyStarted() | BlockStarted(kind="text"):
-                await self._answer.end_line()
-            case TextDelta(text=text):
-                await self._answer.add(text)
-            case RetryScheduled():
-                self._answer.retry()
-            case AssistantMessage():
-                self._answer.end()
+            case ToolResultMessage(display=DiffDisplay(files=files)):
+                for file in files:
+                    await self._diff(file.diff)
             case TurnEnded():
-                await self.end_line()
+                await self.end()
                 await self._note(_summary(event))
             case _:
                 pass
-        if (line := self._tool_lines.line(event)) is not None:
-            await self._answer.end_line()
-            await self._note(line)
-        if isinstance(event, ToolResultMessage) and isinstance(event.display, DiffDisplay):
-            for file in event.display.files:
-                await self._diff(file.diff)
 
-    async def end_line(self) -> None:
-        """Put what comes next on a line of its own; the turn is over."""
-        self._answer.end()
-        await self._answer.end_line()
+    async def end(self) -> None:
+        """The turn is over; what comes next stands on a line of its own."""
+        await self._answer.end()
 
     async def _note(self, line: str) -> None:
         await self._out.write(f"{_DIM}{line}{_RESET}\n" if self._has_colour else f"{line}\n")

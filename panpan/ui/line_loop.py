@@ -16,10 +16,13 @@ from panpan.ui.signals import Received, watch_signals
 from panpan.ui.stdout import StdoutWriter
 
 PROMPT = "❯ "
+AGAIN_S = 3.0
+"""How soon a second Ctrl+C has to follow to leave; a later one has a line of its own to drop."""
+HOW_TO_LEAVE = "press Ctrl+C again or Ctrl+D to leave"
 ASKING_FOR_HELP = {"help", "/help", "?"}
 HELP = """\
-Type what you want done; each line is a prompt of its own.
-  Ctrl+C     ends what runs; at the prompt it leaves
+Type what you want done, then Enter; lines that are pasted together are one prompt.
+  Ctrl+C     ends what runs; at the prompt it drops the line, and twice it leaves
   exit       leaves, as Ctrl+D does; panpan -c goes on where you were
   questions  y is yes, a is always, n is no; anything else is a no with your words for the model
 """
@@ -37,49 +40,88 @@ async def run_line_loop(
     received = Received()
     with unwrap_single_exception():
         async with anyio.create_task_group() as task_group, opening as session:
+            loop = _LineLoop(session, out, lines, LineFace(out, has_colour=has_colour))
             stop = task_group.cancel_scope.cancel
-            task_group.start_soon(lambda: watch_signals(received, interrupt=session.interrupt, stop=stop))
-            face = LineFace(out, has_colour=has_colour)
-            info = session.info
-            await out.write(
-                f"panpan in {info.cwd}, mode {info.permission_mode}: {info.choice}\n'help' tells the keys\n"
+            task_group.start_soon(
+                lambda: watch_signals(received, interrupt=loop.interrupt, stop=stop, may_leave=loop.may_leave)
             )
-            while (prompt := await _ask_for_prompt(out, lines)) is not None:
-                if not prompt:
-                    continue
-                if prompt.lower() in ASKING_FOR_HELP:
-                    await out.write(HELP)
-                    continue
-                await _show_turn(session, prompt, face, out)
-                if received.exit_code is not None:
-                    break
-            if session.conversation.messages:
-                await out.write(f"to go on from here: panpan -c, or panpan -r {info.id}\n")
+            await loop.run(received)
             stop("the user left")
     return received.exit_code or 0
 
 
-async def _ask_for_prompt(out: StdoutWriter, lines: LineReader) -> str | None:
-    """Return what the user typed, or None when he leaves."""
-    await out.write(PROMPT)
-    line = await lines.next()
-    if line is None:
-        await out.write("\n")
-        return None
-    return None if line.strip().lower() in LEAVING else line.strip()
+class _LineLoop:
+    """Prompts and turns of one session, and what Ctrl+C does in each."""
 
+    def __init__(self, session: Session, out: StdoutWriter, lines: LineReader, face: LineFace) -> None:
+        self._session = session
+        self._out = out
+        self._lines = lines
+        self._face = face
+        self._is_in_turn = False
+        self._warned_at = float("-inf")
+        """When the user was told how to leave, in seconds of the event loop's clock."""
 
-async def _show_turn(session: Session, prompt: str, face: LineFace, out: StdoutWriter) -> None:
-    last_reply: AssistantMessage | None = None
-    try:
-        async with aclosing(session.submit(prompt)) as events:
-            async for event in events:
-                await face.show(event)
-                if isinstance(event, AssistantMessage):
-                    last_reply = event
-    except PanpanError as error:
-        await face.end_line()
-        await out.write(f"panpan: {clean_for_terminal(str(error))}\n")
-        return
-    if last_reply is not None and (note := note_on_end(last_reply)):
-        await out.write(f"panpan: {note}\n")
+    async def run(self, received: Received) -> None:
+        """Take prompts until the user leaves, or a signal has come that ends the process."""
+        info = self._session.info
+        await self._out.write(
+            f"panpan in {info.cwd}, mode {info.permission_mode}: {info.choice}\n'help' tells the keys\n"
+        )
+        while received.exit_code is None and (prompt := await self._ask_for_prompt()) is not None:
+            if prompt.lower() in ASKING_FOR_HELP:
+                await self._out.write(HELP)
+            elif prompt:
+                await self._show_turn(prompt)
+        await self._say_how_to_go_on()
+
+    def interrupt(self) -> bool:
+        """End the running turn, and forget what is half typed; return whether there was a turn to end."""
+        self._lines.forget()
+        return self._session.interrupt()
+
+    async def may_leave(self) -> bool:
+        """Return whether a Ctrl+C that ended no turn leaves; at the prompt, only one that follows another does."""
+        if self._is_in_turn:  # it was told to end before, and does not
+            return True
+        if anyio.current_time() - self._warned_at < AGAIN_S:
+            await self._out.write("\n")
+            await self._say_how_to_go_on()
+            return True
+        self._warned_at = anyio.current_time()
+        await self._out.write(f"\n{HOW_TO_LEAVE}\n{PROMPT}")
+        return False
+
+    async def _ask_for_prompt(self) -> str | None:
+        """Return what the user typed, or None when he leaves."""
+        await self._out.write(PROMPT)
+        text = await self._lines.next()
+        if text is None:
+            await self._out.write("\n")
+            return None
+        prompt = text.strip()
+        # typed more than once while a turn ran, it comes as several lines
+        return None if {line.strip().lower() for line in prompt.split("\n")} <= LEAVING else prompt
+
+    async def _show_turn(self, prompt: str) -> None:
+        self._warned_at = float("-inf")
+        self._is_in_turn = True
+        last_reply: AssistantMessage | None = None
+        try:
+            async with aclosing(self._session.submit(prompt)) as events:
+                async for event in events:
+                    await self._face.show(event)
+                    if isinstance(event, AssistantMessage):
+                        last_reply = event
+        except PanpanError as error:
+            await self._face.end()
+            await self._out.write(f"panpan: {clean_for_terminal(str(error))}\n")
+            return
+        finally:
+            self._is_in_turn = False
+        if last_reply is not None and (note := note_on_end(last_reply)):
+            await self._out.write(f"panpan: {note}\n")
+
+    async def _say_how_to_go_on(self) -> None:
+        if self._session.conversation.messages:
+            await self._out.write(f"to go on from here: panpan -c, or panpan -r {self._session.info.id}\n")

@@ -1,12 +1,12 @@
 """What signals do to a running session.
 
-The first SIGINT ends the turn, the second the process; so does the first where no turn runs. SIGTERM and SIGHUP end the
-turn in good order and then the process. A turn that does not end in time, as where nobody takes its output, does not
-keep the process.
+The first SIGINT ends the turn, the second the process; so does the first where no turn runs, unless a prompt is left
+that way, which may want a second one. SIGTERM and SIGHUP end the turn in good order and then the process. A turn that
+does not end in time, as where nobody takes its output, does not keep the process.
 """
 
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import anyio
@@ -23,18 +23,29 @@ class Received:
     """128 + the signal's number, as shells count."""
 
 
-async def watch_signals(received: Received, *, interrupt: Callable[[], bool], stop: Callable[[], object]) -> None:
+async def _leave_at_once() -> bool:
+    return True
+
+
+async def watch_signals(
+    received: Received,
+    *,
+    interrupt: Callable[[], bool],
+    stop: Callable[[], object],
+    may_leave: Callable[[], Awaitable[bool]] = _leave_at_once,
+) -> None:
     """Wait for signals until cancelled.
 
     Args:
         received: Set when the process has to end.
         interrupt: Ends the turn that runs; returns whether there was one that had not been told to end before.
         stop: Ends everything; called once when the process has to end and no turn does it.
+        may_leave: Asked whether a SIGINT that ends no turn ends the process.
     """
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
         async for number in signals:
             has_interrupted = interrupt()
-            if number == signal.SIGINT and has_interrupted:
+            if number == signal.SIGINT and (has_interrupted or not await may_leave()):
                 continue
             received.exit_code = 128 + number
             if has_interrupted:

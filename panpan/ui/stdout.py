@@ -18,6 +18,13 @@ PIECE = 4096
 """A pipe that polls as writable takes PIPE_BUF bytes without blocking; 4,096 on Linux, and macOS takes 512 at least."""
 
 
+def drop_what_follows(fd: int) -> None:
+    """Let what is written from now on, by Python's own flush at exit too, go nowhere."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, fd)
+    os.close(null)
+
+
 class StdoutWriter:
     """Writes text to a stream's file descriptor.
 
@@ -49,13 +56,7 @@ class StdoutWriter:
             except BlockingIOError:
                 await anyio.wait_writable(self._fd)
             except OSError as error:
-                self._drop_the_rest()
+                drop_what_follows(self._fd)
                 if error.errno in (errno.EPIPE, errno.EIO, errno.ENXIO):  # a reader, or a terminal, that is gone
                     raise BrokenPipeError(error.errno, error.strerror) from error
                 raise OutputError(f"cannot write the output: {error.strerror}") from error
-
-    def _drop_the_rest(self) -> None:
-        """Let what is written from now on, by Python's own flush at exit too, go nowhere."""
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, self._fd)
-        os.close(null)

@@ -78,6 +78,16 @@ def test_warnings_go_to_standard_error(folder: Path) -> None:
     assert "evil" not in result.stdout
 
 
+def test_it_says_which_model_the_settings_lead_to_and_why(folder: Path) -> None:
+    chosen = show(folder, ANTHROPIC_API_KEY=KEY).stdout.splitlines()
+    none = show(folder).stdout.splitlines()
+
+    assert chosen[0].startswith("# panpan would ask claude-")
+    assert chosen[0].endswith("since ANTHROPIC_API_KEY is set")
+    assert none[0].startswith("# panpan has no model to ask: no model is set up; set ")
+    assert "# model is not set" in chosen
+
+
 def test_a_broken_file_is_the_users_to_mend(folder: Path) -> None:
     (folder / "home" / "settings.toml").write_text("modle = 1\n")
 

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from panpan.cli.doctor_command import command
+from panpan.cli.doctor_checks import Check
+from panpan.cli.doctor_command import command, judged
+from tests.needed_programs import need
 
 KEY = "sk-doctor-0123456789abcdef"
 
@@ -28,7 +30,12 @@ def examine(folder: Path, env: Mapping[str, str]) -> tuple[int, dict[str, list[d
 
 @pytest.fixture
 def env(tmp_path: Path) -> dict[str, str]:
-    return {"PANPAN_HOME": str(tmp_path / "home"), "HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    return {
+        "PANPAN_HOME": str(tmp_path / "home"),
+        "HOME": str(tmp_path),
+        "PATH": os.environ["PATH"],
+        "ANTHROPIC_API_KEY": KEY,
+    }
 
 
 @pytest.fixture
@@ -44,13 +51,60 @@ def program(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-def test_a_machine_without_key_and_settings_is_fit(project: Path, env: dict[str, str]) -> None:
-    code, checks, _ = examine(project, env)
+def test_a_machine_with_a_key_and_no_settings_is_fit(project: Path, env: dict[str, str]) -> None:
+    need("git")
+
+    code, checks, output = examine(project, env)
 
     assert code == 0
+    assert json.loads(output)["verdict"].startswith("panpan is ready; it asks claude-")
     assert [checks[name][0]["status"] for name in ("panpan", "python", "home", "settings", "git", "bash")] == ["ok"] * 6
-    assert checks["keys"][0]["status"] == checks["model"][0]["status"] == "missing"
     assert not Path(env["PANPAN_HOME"]).exists()
+
+
+def test_without_a_model_the_end_says_what_to_do(project: Path, env: dict[str, str]) -> None:
+    del env["ANTHROPIC_API_KEY"]
+
+    code, checks, output = examine(project, env)
+
+    has_server = checks["local model"][0]["status"] == "ok"  # on the machine of who runs this
+    assert code == (0 if has_server else 1)
+    assert checks["model"][0]["status"] == "missing"
+    assert checks["keys"][0]["status"] == "optional"
+    assert has_server or "set ANTHROPIC_API_KEY" in json.loads(output)["verdict"]
+
+
+SERVER = Check("local model", "ok", "Ollama at http://127.0.0.1:11434/v1; use --model ollama/qwen")
+
+
+@pytest.mark.parametrize(
+    ("checks", "is_fit", "said"),
+    [
+        ([Check("model", "ok", "m at p")], True, "panpan is ready; it asks m at p"),
+        ([Check("model", "missing", "none"), SERVER], True, "use --model ollama/qwen"),
+        ([Check("model", "missing", "none"), Check("local model", "optional", "none")], False, "panpan demo"),
+        ([Check("model", "broken", "no such"), SERVER], False, "until this is mended: model"),
+        (
+            [Check("home", "broken", "a"), Check("model", "ok", "m"), Check("home", "broken", "b")],
+            False,
+            "mended: home",
+        ),
+        ([Check("model", "ok", "m"), Check("git", "missing", "not found")], True, "panpan is ready"),
+        ([Check("settings", "broken", "a")], False, "mended: settings"),
+    ],
+)
+def test_the_verdict_is_that_of_what_panpan_cannot_do_without(checks: list[Check], is_fit: bool, said: str) -> None:
+    found, verdict = judged(checks)
+
+    assert found == is_fit
+    assert said in verdict
+
+
+def test_a_model_that_cannot_be_asked_is_broken(project: Path, env: dict[str, str]) -> None:
+    code, checks, _ = examine(project, env | {"PANPAN_MODEL": "antropic/x"})
+
+    assert code == 1
+    assert checks["model"][0]["status"] == "broken"
 
 
 def test_keys_are_told_by_the_name_of_their_variable_only(project: Path, env: dict[str, str]) -> None:
@@ -70,6 +124,7 @@ def test_keys_are_told_by_the_name_of_their_variable_only(project: Path, env: di
 
 
 def test_broken_settings_are_named_and_end_with_1(project: Path, env: dict[str, str]) -> None:
+    need("git")
     (project / ".panpan").mkdir()
     (project / ".panpan" / "settings.toml").write_text("\nmodle = 1\n")
 
@@ -121,7 +176,8 @@ def test_programs_of_the_project_are_never_run(project: Path, env: dict[str, str
 
     _, checks, output = examine(project, env)
 
-    assert checks["git"][0]["status"] == checks["bash"][0]["status"] == checks["browser"][0]["status"] == "missing"
+    assert checks["git"][0]["status"] == checks["bash"][0]["status"] == "missing"
+    assert checks["browser"][0]["status"] == "optional"
     assert not (tmp_path / "was-run").exists()
     assert "evil" not in output
 
@@ -137,14 +193,15 @@ def test_a_program_that_does_not_start_is_missing(project: Path, env: dict[str, 
     assert code == 0
     assert checks["git"][0]["found"] == f"{tmp_path}/bin/git does not start"
     assert checks["bash"][0]["found"].startswith("bash 9 ")
-    assert checks["bubblewrap"][0]["status"] == "missing"
+    assert checks["bubblewrap"][0]["status"] == "optional"
 
 
 def test_people_get_a_line_for_each_check_that_cannot_drive_the_terminal(project: Path, env: dict[str, str]) -> None:
     program(project.parent / "bin" / "git", "printf 'git \\033[2J9\\n'")
     env["PATH"] = f"{project.parent}/bin"
 
-    result = CliRunner().invoke(command, ["--cwd", str(project)], env={name: None for name in os.environ} | env)
+    empty: dict[str, str | None] = {name: None for name in os.environ}
+    result = CliRunner().invoke(command, ["--cwd", str(project)], env=empty | env)
 
     assert result.exit_code == 0
     assert "ok       git         git \\u001b[2J9 (" in result.output

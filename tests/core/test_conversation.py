@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.core.conversation import NEVER_ANSWERED, Conversation, error_result, repaired
+from panpan.core.conversation import NEVER_ANSWERED, NEVER_BEGUN, Conversation, error_result, repaired
 from panpan.types.content import TextBlock, ToolResultBlock
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
 from tests.fakes.scripted_llm import call, say
@@ -43,6 +43,14 @@ def test_a_valid_history_stays_as_it_is() -> None:
     ]
 
     assert list(repaired(history)) == history
+
+
+def test_a_call_that_is_known_not_to_have_begun_is_told_apart() -> None:
+    history = [UserMessage.of("go"), call(("1", "Change", {}), ("2", "Change", {}), ("3", "Look", {})), result("3")]
+
+    fixed = list(repaired(history, never_begun={"2", "3"}))
+
+    assert [m.text for m in fixed if isinstance(m, ToolResultMessage)] == [NEVER_ANSWERED, NEVER_BEGUN, "done"]
 
 
 def test_a_call_without_a_result_is_answered_that_it_is_not_known() -> None:

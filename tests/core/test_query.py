@@ -198,6 +198,24 @@ class Notes(Hook):
         return self.additions.pop("after_round", [])
 
 
+async def test_a_hook_can_end_the_turn_between_a_reply_and_its_tools(tmp_path: Path) -> None:
+    class Refuses(Hook):
+        async def after_reply(self, round_: Round, reply: AssistantMessage) -> None:
+            assert round_.conversation.messages[-1] == reply == seen[-1]
+            raise ProviderError("not this one")
+
+    seen: list[Event] = []
+    look, conversation = looking(), asked()
+    async with turn_of(tmp_path, ScriptedLLM(call(("1", "Look", {}))), look, hooks=[Refuses()]) as turn:
+        async with aclosing(query(conversation, turn)) as events:
+            with pytest.raises(ProviderError, match="not this one"):
+                async for event in events:
+                    seen.append(event)
+
+    assert look.log == []
+    assert list(conversation.open_tool_uses) == ["1"], "for whoever drives the turn to answer"
+
+
 async def test_hooks_add_to_the_end_of_the_history_and_are_seen(tmp_path: Path) -> None:
     context, notice, steer = SystemReminder(text="ctx"), SystemReminder(text="mind"), UserMessage.of("also do this")
     hook = Notes(turn_started=[context], before_request=[notice], after_round=[steer])

@@ -10,7 +10,7 @@ import pytest
 
 from panpan.core.hooks import Hook, ToolCall
 from panpan.core.tool_executor import ToolExecutor
-from panpan.errors import ToolError
+from panpan.errors import SessionLogError, ToolError
 from panpan.tools.tool import Tool
 from panpan.types.content import ToolUseBlock
 from panpan.types.events import PermissionDecided, ToolEvent, ToolFinished, ToolProgress, ToolStarted
@@ -34,9 +34,15 @@ def run(request: pytest.FixtureRequest) -> Callable[[Main], None]:
 
 @asynccontextmanager
 async def executor_of(
-    root: Path, *tools: Tool[Any], hooks: tuple[Hook, ...] = (), ask: Asker | None = None
+    root: Path,
+    *tools: Tool[Any],
+    hooks: tuple[Hook, ...] = (),
+    ask: Asker | None = None,
+    note_start: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[ToolExecutor]:
-    executor = ToolExecutor({tool.name: tool for tool in tools}, context_in(root), hooks, ask=ask or yes())
+    executor = ToolExecutor(
+        {tool.name: tool for tool in tools}, context_in(root), hooks, ask=ask or yes(), note_start=note_start
+    )
     async with executor:
         yield executor
 
@@ -328,3 +334,41 @@ async def test_the_error_of_a_body_comes_out_bare(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="bare"):
         async with executor_of(tmp_path):
             raise ToolError("bare")
+
+
+async def test_a_call_that_may_change_something_is_noted_before_it_runs(tmp_path: Path) -> None:
+    log: list[str] = []
+    tools = (looking(log), changing(log))
+
+    async with executor_of(tmp_path, *tools, note_start=lambda id_: log.append(f"noted {id_}")) as executor:
+        await collect(executor, use("1", "Look"), use("2", "Change"), use("3", "Change", seconds="no number"))
+
+    assert log == ["Look 1 begins", "Look 1 ends", "noted 2", "Change 2 begins", "Change 2 ends"]
+    assert executor.begun == {"1", "2"}
+
+
+async def test_a_call_that_is_refused_has_not_begun(tmp_path: Path) -> None:
+    noted: list[str] = []
+
+    class Denies(Hook):
+        async def before_tool(self, call: ToolCall) -> Decision | None:
+            return Deny("not today")
+
+    async with executor_of(tmp_path, changing(), hooks=(Denies(),), note_start=noted.append) as executor:
+        await collect(executor, use("1", "Change"))
+
+    assert (noted, executor.begun) == ([], set())
+
+
+async def test_a_call_that_cannot_be_noted_is_not_run(tmp_path: Path) -> None:
+    change = changing()
+
+    def fails(_: str) -> None:
+        raise SessionLogError("the disk is full")
+
+    async with executor_of(tmp_path, change, note_start=fails) as executor:
+        [*_, result] = await collect(executor, use("1", "Change"))
+
+    assert isinstance(result, ToolResultMessage)
+    assert (result.text, result.is_error) == ("Change was not run: the disk is full", True)
+    assert (change.log, executor.begun) == ([], set())

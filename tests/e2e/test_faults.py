@@ -115,12 +115,16 @@ def test_a_refusal_is_said_and_fails_the_turn(panpan: Panpan) -> None:
     assert done.result["stop_reason"] == "refusal"
 
 
-def test_a_reply_cut_by_the_output_limit_is_continued(panpan: Panpan) -> None:
-    with serving([say("First half,", stop_reason="max_tokens"), say("second half.")]) as server:
-        panpan.use(server)
-        done = panpan.run("-p", "go")
+@pytest.mark.parametrize("dialect", ["anthropic", "openai"])
+def test_a_reply_cut_by_the_output_limit_is_continued_where_it_stopped(panpan: Panpan, dialect: str) -> None:
+    halves = [say("The answer is forty-", stop_reason="max_tokens"), say("two.")]
+    with serving(halves * 2) as server:
+        panpan.use(server, dialect=dialect)
+        as_text = panpan.run("-p", "go")
+        as_json = panpan.run("-p", "go", "-f", "json")
 
-    assert (done.code, done.stdout) == (0, "First half,\nsecond half.\n")
+    assert (as_text.code, as_text.stdout) == (0, "The answer is forty-two.\n")
+    assert as_json.result["result"] == "The answer is forty-two."
 
 
 def test_an_answer_that_stays_cut_is_said_to_be(panpan: Panpan) -> None:

@@ -1,15 +1,15 @@
 """The interactive loop on a real terminal: prompts, questions, interrupts, and a clean way out."""
 
+import os
 import sys
 from collections.abc import Iterator
 
 import pexpect
 import pytest
 
+from panpan.ui.line_loop import HOW_TO_LEAVE, PROMPT
 from tests.e2e.conftest import COMMAND, Panpan
 from tests.model_server import HttpError, Reply, Stall, Text, ToolCall, call, say, serving
-
-PROMPT = "❯ "
 
 
 class Terminal:
@@ -45,6 +45,27 @@ def terminals() -> Iterator[list[Terminal]]:
 
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+
+
+@pytest.mark.parametrize("flags", [[], ["--permission-mode", "plan"]])
+def test_a_prompt_on_the_command_line_is_the_first_of_the_loop(
+    panpan: Panpan, terminals: list[Terminal], flags: list[str]
+) -> None:
+    with serving([say("Hello."), say("Again.")]) as server:
+        panpan.use(server)
+        terminal = Terminal(panpan, "say hello", *flags)
+        terminals.append(terminal)
+        terminal.expect("say hello\r\n")
+        terminal.expect("Hello.")
+        terminal.expect(PROMPT)
+        terminal.type("and again")
+        terminal.expect("Again.")
+        terminal.expect(PROMPT)
+        terminal.type("exit")
+        code = terminal.end()
+
+    assert code == 0
+    assert [request.messages[-1]["content"][0]["text"] for request in server.requests] == ["say hello", "and again"]
 
 
 def test_prompts_are_answered_until_the_user_leaves(panpan: Panpan, terminals: list[Terminal]) -> None:
@@ -117,10 +138,56 @@ def test_ctrl_c_interrupts_the_turn_and_the_next_prompt_works(panpan: Panpan, te
         terminal.expect(PROMPT)
         terminal.type("hello?")
         terminal.expect("Here again.")
+
+
+def test_at_the_prompt_ctrl_c_leaves_only_when_it_is_pressed_twice(panpan: Panpan, terminals: list[Terminal]) -> None:
+    with serving([say("Hello.")]) as server:
+        panpan.use(server)
+        terminal = Terminal(panpan)
+        terminals.append(terminal)
+        terminal.child.send("this is dropped")
+        terminal.child.sendintr()
+        terminal.expect(HOW_TO_LEAVE)
+        terminal.expect(PROMPT)
+        terminal.type("hi")
+        terminal.expect("Hello.")
         terminal.expect(PROMPT)
         terminal.child.sendintr()
+        terminal.expect(HOW_TO_LEAVE)
+        terminal.expect(PROMPT)
+        terminal.child.sendintr()
+        terminal.expect("to go on from here: panpan -c")
 
         assert terminal.end() == 130
+    (request,) = server.requests
+    assert "this is dropped" not in str(request.messages)
+
+
+def test_lines_that_are_pasted_together_are_one_prompt(panpan: Panpan, terminals: list[Terminal]) -> None:
+    with serving([say("Seen.")]) as server:
+        panpan.use(server)
+        terminal = Terminal(panpan)
+        terminals.append(terminal)
+        terminal.type("first line\n\nexit\nlast line, of which Enter is typed")
+        terminal.expect("Seen.")
+        terminal.expect(PROMPT)
+        terminal.type("exit")
+
+        assert terminal.end() == 0
+    (request,) = server.requests
+    assert request.messages[0]["content"][0]["text"] == "first line\n\nexit\nlast line, of which Enter is typed"
+
+
+def test_exit_that_was_typed_twice_during_a_turn_leaves(panpan: Panpan, terminals: list[Terminal]) -> None:
+    with serving([Reply((Text("Slowly, slowly."),), delta_delay_s=0.3)]) as server:
+        panpan.use(server)
+        terminal = Terminal(panpan)
+        terminals.append(terminal)
+        terminal.type("go")
+        terminal.expect("Slowly")
+        terminal.type("exit\nexit")
+
+        assert terminal.end() == 0
 
 
 def test_an_error_of_the_provider_leaves_the_prompt(panpan: Panpan, terminals: list[Terminal]) -> None:
@@ -157,6 +224,7 @@ def test_what_was_typed_before_a_question_does_not_answer_it(panpan: Panpan, ter
         terminal.type("go")
         terminal.expect("Slowly")
         terminal.type("y")
+        terminal.expect("what you typed before this question was dropped")
         terminal.expect("what to do instead: ")
         terminal.type("n")
         terminal.expect("Fine.")
@@ -178,6 +246,21 @@ def test_a_second_turn_can_be_interrupted_like_the_first(panpan: Panpan, termina
             terminal.expect(PROMPT)
         terminal.type("hello?")
         terminal.expect("Here.")
+
+
+@pytest.mark.parametrize("is_in_turn", [False, True], ids=["at-the-prompt", "in-a-turn"])
+def test_a_terminal_that_is_closed_ends_it_as_a_hangup(panpan: Panpan, is_in_turn: bool) -> None:
+    with serving([Reply((Text("Thinking about it"),), faults=(Stall(-1),))]) as server:
+        panpan.use(server)
+        terminal = Terminal(panpan)
+        if is_in_turn:
+            terminal.type("go")
+            terminal.expect("Thinking about it")
+        os.close(terminal.child.child_fd)
+        terminal.child.wait()
+
+    assert 129 in (terminal.child.exitstatus, 128 + (terminal.child.signalstatus or 0))
+    assert not (panpan.home / "crashes").exists()
 
 
 def test_help_is_told_without_asking_the_model(panpan: Panpan, terminals: list[Terminal]) -> None:

@@ -151,10 +151,22 @@ def test_one_bad_call_beside_good_ones_is_answered_and_the_rest_goes_on(panpan: 
 def test_the_demo_fixes_its_bug_with_real_tools(panpan: Panpan, tmp_path: Path) -> None:
     panpan.env["TMPDIR"] = str(tmp_path)
 
-    done = panpan.run("demo", "--fast")
+    done = panpan.run("demo", "--fast", "--keep")
 
     assert done.code == 0, done.stderr
     assert "Checked apart from the model: python3 -m unittest says 'OK'." in done.stdout
     (schedule,) = tmp_path.glob("panpan-demo-*/warmup/schedule.py")
     assert "/ (total_steps - warmup_steps)" in schedule.read_text()
+    assert f"{schedule.parent}  (it stays)" in done.stdout
     assert not panpan.home.exists(), "the demo leaves the user's home alone"
+
+
+def test_the_demo_leaves_nothing_behind(panpan: Panpan, tmp_path: Path) -> None:
+    panpan.env["TMPDIR"] = str(tmp_path / "scratch")
+    (tmp_path / "scratch").mkdir()
+
+    done = panpan.run("demo", "--fast")
+
+    assert done.code == 0, done.stderr
+    assert "(removed at the end; --keep leaves it)" in done.stdout
+    assert list((tmp_path / "scratch").iterdir()) == []

@@ -125,6 +125,9 @@ def test_a_debug_log_that_cannot_be_written_is_one_line(panpan: Panpan) -> None:
     [
         (["--add-dir", "/nope"], "/nope (--add-dir) is not a folder"),
         (["--disallowedTools", "Bsh"], "did you mean Bash"),
+        (["--disallowedTools", "Bsh(ls)"], "there is no tool Bsh; did you mean Bash?"),
+        (["--allowedTools", "Reed"], "there is no tool Reed; did you mean Read?"),
+        (["--allowedTools", "WebFech(domain:example.org)"], "there is no tool WebFech; did you mean WebFetch?"),
         (["doctor"], "does not go with the command doctor"),
     ],
 )

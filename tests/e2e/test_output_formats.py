@@ -96,6 +96,8 @@ def test_partial_messages_are_events_of_the_messages_api(panpan: Panpan, dialect
     text = "".join(e["delta"].get("text", "") for e in first if e["type"] == "content_block_delta")
     assert text == "Hello there, world"
     assert first[-2]["delta"]["stop_reason"] == "tool_use"
+    signed = [event["delta"]["type"] for event in first if "signature" in event.get("delta", {})]
+    assert signed == (["signature_delta"] if dialect == "anthropic" else [])
 
 
 def test_many_turns_over_one_process(panpan: Panpan) -> None:
@@ -163,16 +165,38 @@ def test_every_error_ends_with_a_result_object_one_line_and_its_code(
     assert done.result["errors"] == [done.stderr.removeprefix("panpan: ").rstrip("\n")]
 
 
+@pytest.mark.parametrize("args", [["two words"], ["-p", "--quiet", "two words"], ["two words", "--quiet"]])
+def test_a_prompt_without_p_is_answered_where_there_is_no_terminal(panpan: Panpan, args: list[str]) -> None:
+    with serving([say("Yes.")]) as server:
+        panpan.use(server)
+        done = panpan.run(*args, stdin="and a pipe")
+
+    assert (done.code, done.stdout) == (0, "Yes.\n")
+    assert server.requests[0].messages[0]["content"][0]["text"] == "two words\n\nand a pipe"
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["--no-such-flag"], "No such option"),
-        (["-f", "yaml"], "Invalid value"),
+        (["--no-such-flag"], "no such option '--no-such-flag'"),
+        (["--modle", "x"], "no such option '--modle'; did you mean '--model'? See panpan --help"),
+        (["doctor", "--jso"], "did you mean '--json'? See panpan doctor --help"),
+        (["-f", "yaml"], "invalid value for '-f' / '--output-format'"),
         (["--max-turns", "0"], "--max-turns"),
         (["-c", "-r", "x"], "exclude each other"),
         (["--include-partial-messages", "-p", "x"], "goes with --output-format stream-json"),
-        (["--mcp-config", "x"], "No such option"),
-        (["frobnicate"], "a prompt goes right behind -p: panpan -p 'frobnicate'"),
+        (["--mcp-config", "x"], "no such option '--mcp-config'"),
+        (["--max-turns", "3", "demo"], "--max-turns does not go with the command demo; see panpan --help"),
+        (["--model", "x", "doctor"], "--model does not go with the command doctor"),
+        (["--no-thinking", "sessions"], "--thinking / --no-thinking does not go with the command sessions"),
+        (["-p", "x", "config", "show"], "-p / --print does not go with the command config"),
+        (["-q", "config", "show"], "-q / --quiet does not go with the command config"),
+        (["doctr", "--json"], "there is no command 'doctr'; did you mean doctor?"),
+        (["fix", "the", "test"], "a prompt of several words needs quotes"),
+        (["-p", "fix", "the test"], "there are two prompts"),
+        (["-r", "-p", "x"], "-r needs the id of a session"),
+        (["-r"], "-r needs the id of a session"),
+        (["-p", "x", "--resume=-c"], "-r needs the id of a session"),
     ],
 )
 def test_wrong_usage_is_exit_two_and_says_what(panpan: Panpan, args: list[str], said: str) -> None:
@@ -181,6 +205,60 @@ def test_wrong_usage_is_exit_two_and_says_what(panpan: Panpan, args: list[str], 
     assert done.code == 2
     assert said in done.stderr
     assert done.stdout == ""
+    assert done.stderr.startswith("panpan: ")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["-f", "json", "--modle", "x"],
+        ["--modle", "x", "--output-format=stream-json"],
+        ["-qfjson", "fix", "the", "test"],
+        ["-f", "text", "-c", "-f", "json", "-r", "x"],
+        ["-f", "json", "doctor"],
+        ["--input-format", "stream-json", "-f", "stream-json", "fix it"],
+    ],
+)
+def test_wrong_usage_is_told_to_programs_as_a_result(panpan: Panpan, args: list[str]) -> None:
+    done = panpan.run(*args)
+
+    assert done.code == 2
+    assert done.result["is_error"]
+    assert done.result["errors"] == [done.stderr.removeprefix("panpan: ").rstrip("\n")]
+
+
+@pytest.mark.parametrize("args", [["-f", "text", "--modle"], ["--modle", "--", "-f", "json"], ["-f", "jason"]])
+def test_wrong_usage_that_asks_for_no_json_gets_none(panpan: Panpan, args: list[str]) -> None:
+    assert panpan.run(*args).stdout == ""
+
+
+def test_options_before_config_show_are_shown_as_a_run_would_take_them(panpan: Panpan) -> None:
+    (panpan.workspace / "sub").mkdir()
+    flags = ["--cwd", "sub", "--add-dir", "extra", "--permission-mode", "plan", "--model", "gpt-5", "--api-key", "sk-1"]
+
+    done = panpan.run(*flags, "config", "show", "--show-origin")
+
+    assert done.code == 0
+    assert 'permission.mode = "plan"  # --permission-mode\n' in done.stdout
+    assert 'model = "gpt-5"  # --model\n' in done.stdout
+    assert f'"{panpan.workspace / "extra"}",  # --add-dir\n' in done.stdout, "it is a path of the caller's"
+    assert "sk-1" not in done.stdout
+
+
+def test_paths_of_the_command_line_are_relative_to_where_it_was_typed(panpan: Panpan) -> None:
+    (panpan.workspace / "sub").mkdir()
+    (panpan.workspace / "extra").mkdir()
+    (panpan.workspace / "extra" / "a.txt").write_text("found it\n")
+    (panpan.workspace / "tape.toml").write_text(
+        'version = 1\n[[reply]]\n[[reply.tool_use]]\nname = "Read"\ninput = { file_path = "../extra/a.txt" }\n'
+        '[[reply]]\ntext = "Read."\n'
+    )
+
+    done = panpan.run("-p", "go", "--cwd", "sub", "--add-dir", "extra", "--model", "cassette:tape.toml")
+
+    assert (done.code, done.stderr) == (0, "")
+    assert "found it" in str(panpan.records())
 
 
 def test_no_prompt_is_said_so(panpan: Panpan) -> None:

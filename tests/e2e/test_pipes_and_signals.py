@@ -41,6 +41,31 @@ def test_a_reader_that_leaves_early_is_no_error_message(panpan: Panpan) -> None:
     assert panpan.records()[1]["type"] == "user"
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is always full")
+@pytest.mark.parametrize("args", [["--version"], ["--help"], ["config", "show"], ["doctor"]], ids=" ".join)
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_an_output_that_cannot_be_written_is_one_line(panpan: Panpan, args: list[str], unbuffered: str) -> None:
+    panpan.env["PYTHONUNBUFFERED"] = unbuffered
+    with Path("/dev/full").open("wb") as full:
+        done = finished(panpan.start(*args, stdout=full))
+
+    assert (done.code, done.stderr) == (1, "panpan: cannot write the output: No space left on device\n")
+    assert not panpan.home.exists()
+
+
+def test_an_input_that_stays_open_is_told_unless_the_user_wants_quiet(panpan: Panpan) -> None:
+    with serving([say("Yes."), say("Yes.")]) as server:
+        panpan.use(server)
+        told, quiet = panpan.start("-p", "x"), panpan.start("-p", "x", "-q")
+        assert told.stderr is not None
+        line = told.stderr.readline().decode()
+        done, done_quietly = finished(told), finished(quiet)
+
+    assert line == "panpan: waiting for standard input; close it or add </dev/null\n"
+    assert (done.stdout, done.stderr) == ("Yes.\n", "")
+    assert (done_quietly.stdout, done_quietly.stderr) == ("Yes.\n", "")
+
+
 def marker_processes(marker: str) -> list[str]:
     """Processes whose command line holds the marker."""
     found = subprocess.run(["pgrep", "-f", marker], capture_output=True, text=True, check=False)

@@ -4,6 +4,8 @@ import json
 from itertools import pairwise
 from typing import Any
 
+import pytest
+
 from tests.e2e.conftest import Panpan
 from tests.model_server import RecordedRequest, call, say, serving
 
@@ -72,6 +74,39 @@ def test_a_session_cannot_be_continued_where_there_is_none(panpan: Panpan) -> No
     assert "no session to continue" in done.stderr
 
 
+@pytest.mark.parametrize("flags", [["-c"], ["-r", "01"]])
+def test_a_session_that_goes_on_in_another_folder_says_so_in_one_line(panpan: Panpan, flags: list[str]) -> None:
+    below = panpan.workspace / "below"
+    below.mkdir()
+    (panpan.workspace / ".git").mkdir()
+    with serving([say("First."), say("Second."), say("Third.")]) as server:
+        panpan.use(server)
+        panpan.run("-p", "one")
+        elsewhere = panpan.run(*flags, "-p", "two", "--cwd", "below")
+        back = panpan.run(*flags, "-p", "three")
+
+    said = f"panpan: the session was begun in {panpan.workspace}; its tools work in {below} now\n"
+    assert (elsewhere.stdout, elsewhere.stderr) == ("Second.\n", said)
+    assert (back.stdout, back.stderr) == ("Third.\n", "")
+
+
+def test_the_list_of_sessions_leads_back_to_one(panpan: Panpan) -> None:
+    with serving([say("First."), say("Second."), say("Third.")]) as server:
+        panpan.use(server)
+        panpan.run("-p", "\nthe first one\nof two lines")
+        panpan.run("-p", "the second one")
+        listed = panpan.run("sessions")
+        newest, older = listed.stdout.splitlines()
+        done = panpan.run("-r", older.split()[0], "-p", "go on")
+
+    assert listed.code == 0
+    assert newest.endswith(" 1 round  the second one")
+    assert older.endswith(" 1 round  the first one")
+    assert done.stdout == "Third.\n"
+    assert server.requests[2].messages[0]["content"][0]["text"] == "\nthe first one\nof two lines"
+    assert panpan.run("sessions").stdout.splitlines()[0].endswith(" 2 rounds  the first one")
+
+
 def test_a_damaged_log_is_continued_and_never_overwritten(panpan: Panpan) -> None:
     with serving([say("First."), say("Second.")]) as server:
         panpan.use(server)
@@ -81,6 +116,21 @@ def test_a_damaged_log_is_continued_and_never_overwritten(panpan: Panpan) -> Non
         path.write_bytes(damaged)
         done = panpan.run("-c", "-p", "two")
 
-    assert done.stdout == "Second.\n"
+    assert (done.stdout, done.stderr) == ("Second.\n", "")
     assert path.read_bytes().startswith(damaged)
     assert [message["role"] for message in server.requests[1].messages] == ["user", "assistant", "user"]
+
+
+def test_a_line_of_the_log_that_is_lost_is_told_once(panpan: Panpan) -> None:
+    with serving([say("First."), say("Second."), say("Third.")]) as server:
+        panpan.use(server)
+        panpan.run("-p", "one")
+        (path,) = panpan.session_files()
+        lines = path.read_bytes().splitlines(keepends=True)
+        path.write_bytes(b"".join([lines[0], b"garbage\n", *lines[1:]]))
+        told = panpan.run("-c", "-p", "two")
+        quiet = panpan.run("-c", "-p", "three", "-q")
+
+    assert told.stdout == "Second.\n"
+    assert told.stderr == f"panpan: line 2 of the session's log cannot be read and counts for nothing: {path}\n"
+    assert quiet.stderr == ""

@@ -12,17 +12,21 @@ from panpan.config.settings import Settings
 from panpan.config.settings_file import Source
 from panpan.config.sources import Loaded, load_settings
 from panpan.config.vendors import VENDORS, vendor_named
-from panpan.errors import ConfigError
+from panpan.errors import ConfigError, ProviderError
 from panpan.llm.factory import (
     AnswerWishes,
     ResolvedModel,
     answer_wishes,
     create_client,
+    create_provider,
     model_options,
+    profile_of,
     resolve_from,
     resolve_model,
 )
 from panpan.llm.model_choice import NamedProvider, NoModelError, Wish
+from tests.llm.loopback import Answer, serving
+from tests.llm.wire import ask
 
 ANTHROPIC = {"ANTHROPIC_API_KEY": "sk-ant"}
 OPENAI = {"OPENAI_API_KEY": "sk-oai"}
@@ -74,6 +78,11 @@ def where(resolved: ResolvedModel) -> tuple[str, str, str]:
         (None, ANTHROPIC | OPENAI, ("anthropic", "claude-sonnet-5-5", "sk-ant")),
         (None, {"ANTHROPIC_API_KEY": "  "} | OPENAI, ("openai", "gpt-6.1-sol", "sk-oai")),
         (None, {"MOONSHOT_API_KEY": " k\n"}, ("moonshot", "kimi-k3.1-pro", "k")),
+        (None, OPENAI | {"OPENAI_BASE_URL": "http://h/v1"}, ("openai", "gpt-6.1-sol", "sk-oai")),
+        (None, ANTHROPIC | {"ANTHROPIC_BASE_URL": "http://h"}, ("anthropic", "claude-sonnet-5-5", "sk-ant")),
+        (None, {"ANTHROPIC_AUTH_TOKEN": "tok"}, ("anthropic", "claude-sonnet-5-5", "tok")),
+        ("fast", OPENAI | {"ANTHROPIC_AUTH_TOKEN": "tok"}, ("anthropic", "claude-haiku-5-5", "tok")),
+        (None, ANTHROPIC | {"ANTHROPIC_AUTH_TOKEN": "tok"}, ("anthropic", "claude-sonnet-5-5", "sk-ant")),
     ],
 )  # fmt: skip
 def test_a_model_goes_to_who_makes_it(model: str | None, env: dict[str, str], expected: tuple[str, str, str]) -> None:
@@ -121,7 +130,6 @@ def test_a_stronger_source_overrides_a_weaker_one() -> None:
         ([variable(base_url="http://127.0.0.1:9/v1")], ANTHROPIC, "nothing says which model"),
         ([variable(base_url="127.0.0.1:9", model="x")], {}, "base_url is no address"),
         ([variable(api_key="k")], {}, "set PANPAN_PROVIDER or PANPAN_MODEL"),
-        ([], {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://h/v1"}, "OPENAI_BASE_URL is set but nothing says"),
         ([flag(model="opus")], ANTHROPIC | {"ANTHROPIC_BASE_URL": "nonsense"}, "ANTHROPIC_BASE_URL is no address"),
         ([flag(model="opus")], {"ANTHROPIC_API_KEY": "two words"}, "the key in ANTHROPIC_API_KEY is empty or holds"),
         ([flag(model="opus", api_key_env="MY_KEY")], {}, "names the variable MY_KEY, which is not set"),
@@ -256,6 +264,63 @@ def test_a_token_of_a_gateway_is_sent_as_one() -> None:
 
     assert resolved.headers == {"authorization": "Bearer tok"}
     assert resolved.key_place == "ANTHROPIC_AUTH_TOKEN"
+
+
+@pytest.mark.parametrize(
+    ("variable_name", "sent"),
+    [
+        ("ANTHROPIC_AUTH_TOKEN", {"authorization": "Bearer secret"}),
+        (
+            "ANTHROPIC_API_KEY",
+            {"authorization": "Bearer secret", "x-api-key": "secret"},
+        ),  # the SDK's, and the older one
+    ],
+)
+async def test_a_token_is_sent_as_a_bearer_only_and_a_key_as_one_too(variable_name: str, sent: dict[str, str]) -> None:
+    async with serving(Answer([], status=418)) as server:
+        env = {variable_name: "secret", "ANTHROPIC_BASE_URL": server.url}
+        provider = create_provider(resolve_model([], env))
+        with pytest.raises(ProviderError):
+            await ask(provider)
+        await provider.aclose()
+
+    headers = server.requests[0].headers
+    assert {name: headers[name] for name in ("authorization", "x-api-key") if name in headers} == sent
+    assert headers["anthropic-version"] == "2023-06-01"
+
+
+@pytest.mark.parametrize(
+    ("model", "address", "expected"),
+    [
+        ("deepseek-v4-pro", {}, ("deepseek", "reasoning_content", True)),
+        ("deepseek-v4-pro", {"OPENAI_BASE_URL": "https://proxy.example/v1"}, ("deepseek", "reasoning_content", True)),
+        ("kimi-k3", {"OPENAI_BASE_URL": "https://proxy.example/v1"}, ("kimi", "reasoning_content", True)),
+        ("moonshotai/Kimi-K3", {"OPENAI_BASE_URL": "https://proxy.example/v1"}, ("kimi", "reasoning_content", True)),
+        ("gpt-6", {"OPENAI_BASE_URL": "https://proxy.example/v1"}, ("gpt", None, False)),
+        ("some-new-name", {"OPENAI_BASE_URL": "https://proxy.example/v1"}, ("generic", None, False)),
+        ("some-new-name", {}, ("gpt", None, False)),
+        ("openai/deepseek-v4-pro", {"OPENAI_BASE_URL": "http://127.0.0.1:8000/v1"}, ("vllm", "reasoning", False)),
+    ],
+)
+def test_a_model_is_talked_to_as_its_maker_wants_also_at_another_address(
+    model: str, address: dict[str, str], expected: tuple[str, str | None, bool]
+) -> None:
+    key = {} if address or model == "some-new-name" else {"DEEPSEEK_API_KEY": "k"}
+
+    profile = profile_of(resolve_model([flag(model=model)], OPENAI | key | address))
+
+    assert (profile.name, profile.reasoning_field, profile.needs_reasoning) == expected
+
+
+def test_what_only_the_makers_own_server_knows_is_not_asked_of_another() -> None:
+    wishes = [variable(base_url="http://gpu-box:9000/v1"), flag(model="qwen2.5-coder:7b")]
+
+    profile = profile_of(resolve_model(wishes, {}))
+
+    assert profile.max_tokens_field == "max_tokens"
+    assert profile.reads_calls_in_text("qwen2.5-coder:7b")
+    assert not profile.asks_for_parallel_calls
+    assert profile.thinking["enable_thinking"] is True
 
 
 secrets_of = {name: f"key-of-{name}" for vendor in VENDORS for name in vendor.key_variables}
@@ -467,9 +532,10 @@ async def test_clients_of_both_dialects_talk_to_the_model_server() -> None:
 
     from panpan.types.llm import ModelRequest
     from panpan.types.messages import UserMessage
-    from tests.model_server import HttpError, say, serving
+    from tests.model_server import HttpError, say
+    from tests.model_server import serving as model_serving
 
-    with serving([say("one"), HttpError(529), say("two")], api_key="secret") as server:
+    with model_serving([say("one"), HttpError(529), say("two")], api_key="secret") as server:
         env = {"ANTHROPIC_API_KEY": "secret", "ANTHROPIC_BASE_URL": f"{server.url}/v1/"}
         env |= {"OPENAI_API_KEY": "secret", "OPENAI_BASE_URL": server.openai_url}
         texts = []

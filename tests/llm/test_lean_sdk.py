@@ -173,10 +173,12 @@ def test_whoever_asks_the_sdk_to_log_gets_the_whole_of_it() -> None:
 
 
 IMPORT = "from ._exceptions import FakeError\n"
+FAKE_ERROR = "class FakeError(Exception): ...\n"
 FAKE_PACKAGE = {
-    "__init__.py": "is_whole = True\nfrom ._exceptions import *\nfrom ._client import *\n",
+    "__init__.py": "is_whole = True\nfrom ._exceptions import *\nfrom ._client import *\nfrom ._base_client import *\n",
+    "_base_client.py": "class DefaultAsyncHttpxClient: ...\n",
     "_client.py": f"{IMPORT}class AsyncFake: ...\n",
-    "_exceptions.py": "class FakeError(Exception): ...\n",
+    "_exceptions.py": FAKE_ERROR,
     "types/__init__.py": "",
     "types/sub.py": "class Shape:\n    class Inner: ...\n",
 }
@@ -186,6 +188,7 @@ FAKE_PACKAGE = {
     "surprise",
     [
         {},  # the client makes no errors that could be tried
+        {"_base_client.py": "", "_exceptions.py": f"{FAKE_ERROR}class DefaultAsyncHttpxClient: ..."},
         {"_client.py": f"from .types.sub import Shape\n{IMPORT}class AsyncFake(Shape.Inner): ..."},
         {"_client.py": f"from . import is_whole\n{IMPORT}class AsyncFake: ..."},
         {"_client.py": "class AsyncFake: ...\nclass FakeError(Exception): ...", "_exceptions.py": ""},
@@ -194,7 +197,14 @@ FAKE_PACKAGE = {
             "    def _make_status_error(self, message, *, body, response):\n        return FakeError(message)\n"
         },
     ],
-    ids=["no errors to try", "a base class left out", "needs its init", "error elsewhere", "another kind of error"],
+    ids=[
+        "no errors to try",
+        "network client elsewhere",
+        "a base class left out",
+        "needs its init",
+        "error elsewhere",
+        "another kind of error",
+    ],
 )
 def test_any_surprise_leads_to_the_ordinary_import(tmp_path: Path, surprise: dict[str, str]) -> None:
     (tmp_path / "fakesdk" / "types").mkdir(parents=True)

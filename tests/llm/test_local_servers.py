@@ -6,6 +6,7 @@ import anyio
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
+from panpan.config.vendors import LOCAL_PORTS, vendor_named
 from panpan.llm.local_servers import PROBES, LocalServer, Probe, advice_without_model, find_local_servers
 from tests.model_server import serving
 
@@ -123,14 +124,7 @@ def test_a_server_that_never_answers_does_not_hold_up_the_others() -> None:
 
 
 def test_the_usual_ports_are_looked_at_and_belong_to_providers_that_exist() -> None:
-    from panpan.config.vendors import vendor_named
-
-    assert {(probe.provider, probe.port) for probe in PROBES} == {
-        ("ollama", 11434),
-        ("lmstudio", 1234),
-        ("llamacpp", 8080),
-        ("vllm", 8000),
-    }
+    assert {probe.provider: probe.port for probe in PROBES} == dict(LOCAL_PORTS)
     for probe in PROBES:
         vendor = vendor_named(probe.provider)
         assert vendor is not None
@@ -142,6 +136,6 @@ def test_the_advice_has_three_lines_and_names_the_flag_that_uses_what_was_found(
 
     for found in ((), (server,)):
         assert len(advice_without_model(found).splitlines()) == 3
-    assert "Ollama is running: use --model ollama/qwen3-coder:30b" in advice_without_model([server])
+    assert "use --model ollama/qwen3-coder:30b (Ollama is running)" in advice_without_model([server])
     assert "ANTHROPIC_API_KEY" in advice_without_model([])
     assert "panpan demo" in advice_without_model([])

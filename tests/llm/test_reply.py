@@ -1,6 +1,6 @@
 import pytest
 
-from panpan.llm.reply import CUT_OFF, REPEATED_ID, ReplyBuilder
+from panpan.llm.reply import CUT_OFF, REFUSED, REPEATED_ID, ReplyBuilder
 from panpan.types.content import TextBlock, ThinkingBlock, ToolUseBlock
 from panpan.types.events import (
     BlockFinished,
@@ -82,6 +82,17 @@ def test_a_call_cut_off_by_the_output_limit_does_not_run(arguments: str) -> None
     assert (whole.input, whole.input_error) == ({"a": 1}, None)
     assert (cut.input, cut.input_error) == ({}, CUT_OFF)
     assert "cut off by the output limit" in CUT_OFF
+
+
+@pytest.mark.parametrize("arguments", ["", '{"path": "a'])
+def test_a_call_in_a_reply_that_was_filtered_does_not_run_with_what_had_come(arguments: str) -> None:
+    builder = ReplyBuilder(model="m")
+    call(builder, "t1", arguments)
+
+    (cut,) = finished(builder, "refusal").tool_uses
+
+    assert (cut.input, cut.input_error) == ({}, REFUSED)
+    assert "refused or filtered" in REFUSED
 
 
 def test_a_call_that_was_whole_before_the_output_limit_runs() -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from panpan.errors import (
     AuthenticationError,
+    ConfigError,
     ContextOverflowError,
     ProviderError,
     RateLimitError,
@@ -329,6 +330,97 @@ async def test_a_proxy_of_the_usual_variable_is_used(
 
     assert message.text == "ok"
     assert proxy.requests[0].path.startswith("http://models.invalid/v1/")
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("variable", "value", "complaint"),
+    [
+        ("HTTPS_PROXY", "ftp://ada:pass@h", "HTTPS_PROXY names no proxy that can be used: ftp://h; write it as http"),
+        ("HTTPS_PROXY", "http://ada:my/pass@h:1", "HTTPS_PROXY names no proxy that can be used: http://h:1; write it"),
+        ("http_proxy", "http://[", "http_proxy names no proxy that can be used"),
+        ("ALL_PROXY", "http://h:99999", "ALL_PROXY names no proxy that can be used"),
+        ("all_proxy", "http://:80", "all_proxy names no proxy that can be used"),
+        ("ALL_PROXY", "socks5://h:1", "ALL_PROXY names a SOCKS proxy .socks5://h:1., for which the package socksio"),
+        ("SSL_CERT_FILE", "/nowhere", "SSL_CERT_FILE names /nowhere, which cannot be used: No such file"),
+        ("SSL_CERT_FILE", "/", "SSL_CERT_FILE names /, which cannot be used: Is a directory"),
+        ("SSL_CERT_FILE", __file__, "it holds no certificates"),
+    ],
+)  # fmt: skip
+async def test_a_wrong_variable_is_named_and_its_password_is_not(
+    make: Make, stream: bytes, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, complaint: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "socksio", None)  # as where it is not installed
+    monkeypatch.setenv(variable, value)
+    provider = make(api_key=KEY, base_url="https://models.invalid/v1")
+
+    with pytest.raises(ConfigError, match=complaint) as caught:
+        await ask(provider)
+    await provider.aclose()
+
+    assert "pass@" not in str(caught.value)
+
+
+@BOTH
+async def test_a_proxy_that_is_not_there_is_told_at_once_with_its_variable_and_without_its_password(
+    make: Make, stream: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(Answer([stream])) as server:
+        gone = server.url
+    monkeypatch.setenv("ALL_PROXY", gone.replace("//", "//ada:pass@"))
+    provider = make(api_key=KEY, base_url="https://models.invalid/v1", name="vendor")
+
+    with pytest.raises(ProviderError) as caught:
+        await ask(provider)
+    await provider.aclose()
+
+    message = str(caught.value)
+    assert f"to vendor at https://models.invalid through the proxy {gone} that ALL_PROXY names" in message
+    assert "pass" not in message
+    assert not isinstance(caught.value, RetryableError)
+
+
+@BOTH
+@pytest.mark.parametrize(("status", "is_retried"), [(407, False), (503, True)])
+async def test_a_proxy_that_refuses_is_named(
+    make: Make, stream: bytes, monkeypatch: pytest.MonkeyPatch, status: int, is_retried: bool
+) -> None:
+    async with serving(Answer([], status=status)) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+        provider = make(api_key=KEY, base_url="https://models.invalid/v1", name="vendor")
+        with pytest.raises(ProviderError, match=f"that HTTPS_PROXY names: {status}") as caught:
+            await ask(provider)
+        await provider.aclose()
+
+    assert isinstance(caught.value, RetryableError) == is_retried
+
+
+@BOTH
+@pytest.mark.parametrize("exempt", ["", "localhost", "127.0.0.0/8", "*"])
+async def test_no_proxy_stands_between_panpan_and_a_server_of_this_machine(
+    make: Make, stream: bytes, monkeypatch: pytest.MonkeyPatch, exempt: str
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", exempt)
+    async with serving(Answer([stream])) as server:
+        for url in (server.url, server.url.replace("127.0.0.1", "localhost")):
+            provider = make(api_key=KEY, base_url=url)
+            assert (await ask(provider)).text == "ok"
+            await provider.aclose()
+
+
+@BOTH
+async def test_a_server_that_the_variable_exempts_is_asked_without_the_proxy(
+    make: Make, stream: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "other.example, .invalid")
+    provider = make(api_key=KEY, base_url="http://models.invalid/v1", name="vendor")
+
+    with pytest.raises(RetryableError, match=r"could not connect to vendor at http://models\.invalid: "):
+        await ask(provider)
+    await provider.aclose()
 
 
 async def test_servers_that_copy_the_messages_api_get_the_key_and_the_version_they_know() -> None:

@@ -1,9 +1,20 @@
+from contextlib import aclosing
 from pathlib import Path
 
+import pytest
+
 from panpan.core.conversation import Conversation
+from panpan.errors import AnswerNeededError
 from panpan.services.repeated_calls import RepeatedCalls
+from panpan.types.content import ToolUseBlock
+from panpan.types.events import Event
+from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage
 from panpan.types.permission import Ask
 from panpan.types.tool import Output
+from tests.core.test_conversation import assert_valid
+from tests.fakes.scripted_llm import ScriptedLLM, call, say
+from tests.fakes.session import recorded, session_in
+from tests.fakes.tools import looking
 from tests.services.hook_fixtures import call_in
 
 
@@ -70,3 +81,72 @@ async def test_a_new_turn_starts_the_count_again(tmp_path: Path) -> None:
     await hook.turn_started(Conversation())
 
     assert await hook.before_tool(call_in(tmp_path)) is None
+
+
+async def events_of(root: Path, llm: ScriptedLLM) -> list[Event]:
+    async with session_in(root, llm, looking(), hooks=[RepeatedCalls()]) as session:
+        async with aclosing(session.submit("go")) as events:
+            return [event async for event in events]
+
+
+def unreadable(id_: str) -> AssistantMessage:
+    use = ToolUseBlock(id=id_, name="Look", input={}, input_error="the arguments are not JSON")
+    return AssistantMessage(content=(use,), model="scripted", stop_reason="tool_use")
+
+
+WRONG = [
+    [call((str(n), "Fly", {"to": "the moon"})) for n in range(9)],
+    [call((str(n), "Look", {"seconds": "many"})) for n in range(9)],
+    [unreadable(str(n)) for n in range(9)],
+    [call((f"{n}a", "Fly", {}), (f"{n}b", "Fly", {}), (f"{n}c", "Swim", {})) for n in range(9)],
+]
+
+
+@pytest.mark.parametrize("replies", WRONG, ids=["unknown tool", "wrong arguments", "unreadable arguments", "several"])
+async def test_the_fourth_round_of_calls_that_cannot_run_ends_the_turn_after_a_warning(
+    tmp_path: Path, replies: list[AssistantMessage]
+) -> None:
+    llm = ScriptedLLM(*replies)
+
+    with pytest.raises(AnswerNeededError, match="although it cannot run"):
+        await events_of(tmp_path, llm)
+
+    assert len(llm.requests) == 4
+    assert [type(history[-1]) for history in llm.histories[1:]] == [
+        ToolResultMessage,
+        ToolResultMessage,
+        SystemReminder,
+    ]
+    assert_valid(recorded(tmp_path))
+
+
+async def test_calls_that_cannot_run_in_different_ways_go_on(tmp_path: Path) -> None:
+    replies = [call((str(n), "Fly", {"to": n // 3})) for n in range(9)]
+
+    await events_of(tmp_path, ScriptedLLM(*replies, say("done")))
+
+
+async def test_a_call_that_runs_starts_the_count_of_those_that_cannot_again(tmp_path: Path) -> None:
+    replies = [
+        call((str(n), "Fly", {})) if n % 4 else call((str(n), "Look", {"seconds": n / 1e9}), (f"{n}a", "Fly", {}))
+        for n in range(12)
+    ]
+
+    await events_of(tmp_path, ScriptedLLM(*replies, say("done")))
+
+
+async def test_identical_calls_that_cannot_run_count_once_in_a_reply(tmp_path: Path) -> None:
+    reply = call(*((str(n), "Fly", {}) for n in range(9)))
+
+    await events_of(tmp_path, ScriptedLLM(reply, say("I cannot fly")))
+
+
+async def test_a_new_turn_starts_the_count_of_those_that_cannot_run_again(tmp_path: Path) -> None:
+    replies = [call((str(n), "Fly", {})) for n in range(6)]
+    llm = ScriptedLLM(*replies[:3], say("one"), *replies[3:], say("two"))
+    async with session_in(tmp_path, llm, looking(), hooks=[RepeatedCalls()]) as session:
+        for _ in range(2):
+            async with aclosing(session.submit("go")) as events:
+                seen = [event async for event in events]
+
+    assert [event.text for event in seen if isinstance(event, AssistantMessage)][-1] == "two"

@@ -1,10 +1,20 @@
+from contextlib import aclosing
+from pathlib import Path
+
 import pytest
 
-from panpan.core.conversation import Conversation
-from panpan.errors import ContextOverflowError, ProviderError
+from panpan.core.conversation import ENDED_BEFORE, Conversation
+from panpan.errors import ContextOverflowError, PanpanError, ProviderError
+from panpan.services.interrupt_notice import InterruptNotice
 from panpan.services.reply_limits import ReplyLimits, note_on_end
+from panpan.services.sessions.session import Session
 from panpan.types.content import ThinkingBlock
-from panpan.types.messages import AssistantMessage
+from panpan.types.events import Event, TurnEnded
+from panpan.types.messages import AssistantMessage, StopReason, SystemReminder, ToolResultMessage
+from tests.core.test_conversation import assert_valid
+from tests.fakes.scripted_llm import ScriptedLLM, call, say
+from tests.fakes.session import recorded, session_in
+from tests.fakes.tools import changing
 from tests.services.hook_fixtures import after, reply, round_of
 
 
@@ -66,9 +76,35 @@ async def test_a_reply_that_was_only_paused_is_no_empty_one(stop_reason: str) ->
 
 async def test_a_refusal_ends_the_turn_with_a_clear_line() -> None:
     with pytest.raises(ProviderError, match="the model refused"):
-        await after(ReplyLimits(), reply("I", stop_reason="refusal"))
+        await ReplyLimits().after_reply(round_of(), reply("I", stop_reason="refusal"))
 
 
 async def test_a_full_context_window_ends_the_turn_with_advice() -> None:
     with pytest.raises(ContextOverflowError, match="start a new session"):
-        await after(ReplyLimits(), reply("I", stop_reason="model_context_window_exceeded"))
+        await ReplyLimits().after_reply(round_of(), reply("I", stop_reason="model_context_window_exceeded"))
+
+
+@pytest.mark.parametrize("stop_reason", ["refusal", "model_context_window_exceeded"])
+async def test_what_a_reply_asks_for_that_ends_the_turn_is_not_run(tmp_path: Path, stop_reason: StopReason) -> None:
+    change = changing()
+    bad = call(("1", "Change", {}), ("2", "Change", {})).model_copy(update={"stop_reason": stop_reason})
+    llm = ScriptedLLM(bad, say("better"))
+
+    async with session_in(tmp_path, llm, change, hooks=[ReplyLimits(), InterruptNotice()]) as session:
+        with pytest.raises(PanpanError):
+            await events_of(session)
+        again = await events_of(session)
+
+    assert change.log == []
+    assert isinstance(again[-1], TurnEnded)
+    assert [(m.tool_use_id, m.text, m.is_error) for m in llm.histories[1] if isinstance(m, ToolResultMessage)] == [
+        ("1", ENDED_BEFORE, True),
+        ("2", ENDED_BEFORE, True),
+    ]
+    assert not any(isinstance(message, SystemReminder) for message in llm.histories[1]), "nobody interrupted anything"
+    assert_valid(recorded(tmp_path))
+
+
+async def events_of(session: Session) -> list[Event]:
+    async with aclosing(session.submit("go")) as events:
+        return [event async for event in events]

@@ -4,12 +4,15 @@ import os
 import subprocess
 from pathlib import Path
 
+from tests.needed_programs import need
+
 IDENTITY = ("-c", "user.name=Tester", "-c", "user.email=tester@example.invalid", "-c", "commit.gpgSign=false")
 PLAIN_ENV = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
 
 
 def git(folder: Path, *arguments: str) -> str:
     """Run git as a user would, with all that the repository names."""
+    need("git")
     done = subprocess.run(
         ["git", *IDENTITY, *arguments],
         cwd=folder,

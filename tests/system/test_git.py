@@ -8,6 +8,7 @@ import pytest
 
 from panpan.errors import ToolError
 from panpan.system.git import run_git
+from tests.needed_programs import need
 from tests.system.backends import on_both_backends, run_on
 from tests.system.hostile_repository import PLAIN_ENV, HostileRepository, git
 
@@ -303,6 +304,8 @@ async def test_a_missing_git_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 async def test_outside_a_repository_the_exit_code_tells(tmp_path: Path) -> None:
+    need("git")
+
     answer = await run_git(["status"], cwd=tmp_path)
 
     assert answer.exit_code == 128

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from panpan.system.known_keys import KnownKeys
 from panpan.system.output_store import OutputStore
 
 NOTE = re.compile(r"\n\n\[([\d,]+) of ([\d,]+) characters left out here; the whole output is in (\S+)\]\n\n")
@@ -115,6 +116,23 @@ def test_a_disk_that_takes_nothing_is_said_and_costs_no_output(tmp_path: Path) -
     assert result.startswith("aaaa")
     assert result.endswith("aaaa")
     assert collector.path is None
+
+
+def test_keys_are_in_no_file_and_no_result_also_where_they_are_cut(tmp_path: Path) -> None:
+    key = "sk-0123456789"
+    store = OutputStore(tmp_path, keys=KnownKeys([key]))
+    collector = store.collector("call", max_chars=400)
+
+    heard = "".join(collector.feed(f"{key} "[at % 14].encode()) for at in range(14_000))
+    result = collector.finish()
+    short = store.collector("call", max_chars=400)
+    short.feed(key[:-1].encode())
+
+    assert heard == "[redacted] " * 1000
+    assert "sk-" not in result
+    assert collector.path is not None
+    assert collector.path.read_text() == heard
+    assert short.finish() == key[:-1]
 
 
 def test_names_cannot_lead_out_of_the_folder(store: OutputStore) -> None:

@@ -136,6 +136,45 @@ def test_a_command_ends_although_a_background_child_holds_its_pipe(backend: str,
 
 
 @on_both_backends
+@pytest.mark.parametrize(
+    ("script", "timeout_s", "is_taken"),
+    [
+        pytest.param("sleep 600 & echo x", 20, True, id="held"),
+        pytest.param("echo x", 20, False, id="not held"),
+        pytest.param("echo x; setsid sleep 600", 1, False, id="timed out"),
+    ],
+)
+def test_a_pipe_that_a_background_child_holds_is_handed_over(
+    backend: str, script: str, timeout_s: float, is_taken: bool
+) -> None:
+    async def main() -> None:
+        session = ProcessTree()
+        taken: list[int] = []
+        before = open_descriptors()
+        process = run_process(
+            ["sh", "-c", script],
+            cwd=Path("/"),
+            env=session.marked(ENV),
+            timeout_s=timeout_s,
+            kill_grace_s=0.1,
+            take_pipe=taken.append,
+        )
+
+        async with aclosing(process) as items:
+            collected = [item async for item in items]
+        await session.end(0.1)
+        rest = [os.read(fd, 100) for fd in taken]
+        for fd in taken:
+            os.close(fd)
+
+        assert collected[0] == b"x\n"
+        assert rest == ([b""] if is_taken else [])
+        assert open_descriptors() == before
+
+    run_on(backend, main)
+
+
+@on_both_backends
 def test_a_command_ends_although_a_background_child_never_stops_printing(backend: str) -> None:
     async def main() -> None:
         session = ProcessTree()

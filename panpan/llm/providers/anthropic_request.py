@@ -95,6 +95,10 @@ def encode_reply(message: AssistantMessage, *, model: str) -> bytes | None:
                 blocks.append({"type": "redacted_thinking", "data": block.data})
             case _:
                 pass
+    if has_answer and blocks[-1]["type"] == "text":
+        blocks[-1]["text"] = blocks[-1][
+            "text"
+        ].rstrip()  # refused where the reply ends the request, as to go on from it
     return to_json({"role": "assistant", "content": blocks}) if has_answer else None
 
 

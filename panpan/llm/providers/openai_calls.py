@@ -7,6 +7,7 @@ A later one waits until the arguments of those before are a whole JSON object, w
 reply ends.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
@@ -47,11 +48,13 @@ class CallAssembler:
     Args:
         builder: Told of the calls, in order.
         provider: Name for messages.
+        names: Names of tools by what they are called on the wire, where the two differ.
     """
 
-    def __init__(self, builder: ReplyBuilder, *, provider: str) -> None:
+    def __init__(self, builder: ReplyBuilder, *, provider: str, names: Mapping[str, str]) -> None:
         self._builder = builder
         self._provider = provider
+        self._names = names
         self._calls: list[_Call] = []
         self._by_index: dict[int, _Call] = {}
         self._current = 0  # position of the call that is told of now; those after it wait
@@ -77,7 +80,7 @@ class CallAssembler:
         elif name and name != call.name and not call.pieces:
             call.name += name  # a name in pieces
             if call.block is not None:
-                call.block.tool_name = call.name
+                call.block.tool_name = self._names.get(call.name, call.name)
         self._add_arguments(call, _arguments(function.get("arguments")))
 
     def finish(self) -> None:
@@ -120,7 +123,8 @@ class CallAssembler:
 
     def _tell(self, call: _Call) -> None:
         if call.block is None:
-            call.block = self._builder.open_block("tool_use", tool_use_id=call.wire_id, tool_name=call.name)
+            name = self._names.get(call.name, call.name)
+            call.block = self._builder.open_block("tool_use", tool_use_id=call.wire_id, tool_name=name)
             call.block.parts.extend(call.pieces)
             call.pieces = call.block.parts
 

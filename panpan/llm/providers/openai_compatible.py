@@ -66,6 +66,7 @@ class OpenAICompatibleProvider:
     ) -> None:
         profile = profile or profile_for(base_url, name)
         self.name = name or profile.name
+        self._profile = profile
         self._transport = Transport(
             provider=self.name,
             open_client=open_client
@@ -73,7 +74,7 @@ class OpenAICompatibleProvider:
             secrets=(api_key, *(headers or {}).values()),
             idle_timeout_s=idle_timeout_s or profile.idle_timeout_s or DEFAULT_IDLE_TIMEOUT_S,
         )
-        encoder = OpenAIEncoder(profile)
+        self._encoder = encoder = OpenAIEncoder(profile)
         self._prefix = Prefix(
             encode_head=encoder.encode_head,
             new_history=lambda model: WireHistory(partial(encoder.encode_reply, model=model), encoder.encode_user_side),
@@ -83,7 +84,8 @@ class OpenAICompatibleProvider:
         head, groups = self._prefix.of(request, options, is_stream=True)
         if not groups:
             raise ProviderError("there is no message to send", provider=self.name)
-        reply = OpenAIReply(ReplyBuilder(model=options.model, taken_ids=request.tool_use_ids), self._transport)
+        names = self._encoder.names_of(request.tools)
+        reply = OpenAIReply(self._builder(request, options.model), self._transport, names)
         body = joined_body(head, [group.data for group in groups])
         async with aclosing(self._transport.stream("/chat/completions", body)) as reads:
             while (read := await next_read(reads, has_ended=reply.has_ended)) is not None:
@@ -103,18 +105,33 @@ class OpenAICompatibleProvider:
     async def aclose(self) -> None:
         await self._transport.aclose()
 
+    def _builder(self, request: ModelRequest, model: str) -> ReplyBuilder:
+        """Return what puts the reply together; for some models it also reads calls that they write as text."""
+        if not request.tools or not self._profile.reads_calls_in_text(model):
+            return ReplyBuilder(model=model, taken_ids=request.tool_use_ids)
+        from panpan.llm.calls_in_text import CallReadingBuilder
+
+        names = frozenset(tool.name for tool in request.tools)
+        return CallReadingBuilder(model=model, tool_names=names, taken_ids=request.tool_use_ids)
+
 
 class OpenAIReply:
-    """Reads the chunks of one reply into a `ReplyBuilder`."""
+    """Reads the chunks of one reply into a `ReplyBuilder`.
 
-    def __init__(self, builder: ReplyBuilder, transport: Transport) -> None:
+    Args:
+        builder: Told of what comes.
+        transport: Where it comes from, for errors.
+        names: Names of tools by what they are called on the wire, where the two differ.
+    """
+
+    def __init__(self, builder: ReplyBuilder, transport: Transport, names: Mapping[str, str] | None = None) -> None:
         self.builder = builder
         self.has_ended = False
         """Whether a finish reason or `[DONE]` came; usage may still follow the first."""
         self.is_over = False
         """Whether nothing can follow."""
         self._transport = transport
-        self._calls = CallAssembler(builder, provider=transport.provider)
+        self._calls = CallAssembler(builder, provider=transport.provider, names=names or {})
         self._late: list[tuple[Literal["text", "thinking"], str]] = []  # what came behind the first call
         self._stop_reason: StopReason | None = None
         self._has_refusal = False

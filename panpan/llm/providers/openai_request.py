@@ -6,13 +6,13 @@ the reply; they hold text only, so that pictures follow in a user message.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from panpan.llm.providers.vendor_profiles import VendorProfile
 from panpan.llm.wire_history import UserSide
 from panpan.llm.wire_json import has_text, to_json, wire_id, wire_tool_name
 from panpan.types.content import DocumentBlock, ImageBlock, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
-from panpan.types.llm import ModelOptions, ToolDefinition
+from panpan.types.llm import Effort, ModelOptions, ToolDefinition
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
 
 _NO_THINKING = " "  # DeepSeek refuses an empty field, too
@@ -40,9 +40,13 @@ class OpenAIEncoder:
         if options.temperature is not None:
             fields["temperature"] = options.temperature
         if options.effort is not None:
-            fields["reasoning_effort"] = options.effort
+            fields["reasoning_effort"] = nearest_effort(options.effort, profile.efforts)
         if options.thinking_budget_tokens is not None:
             fields |= _with_budget(profile.thinking, options.thinking_budget_tokens)
+        if tools and profile.asks_for_parallel_calls:
+            fields["parallel_tool_calls"] = True
+        if tools and is_stream and profile.streams_calls:
+            fields["tool_stream"] = True
         if tools:
             fields["tools"] = [self._tool(tool) for tool in tools]
         head = to_json(fields)[:-1] + b',"messages":['
@@ -82,14 +86,18 @@ class OpenAIEncoder:
             wire["tool_calls"] = calls
         return to_json(wire)
 
+    def names_of(self, tools: Sequence[ToolDefinition]) -> Mapping[str, str]:
+        """Return the names of the tools that are called otherwise on the wire, by what they are called there."""
+        return {name: tool.name for tool in tools if (name := self._name(tool.name)) != tool.name}
+
     def _tool(self, tool: ToolDefinition) -> dict[str, Any]:
-        schema = adapted_schema(tool.input_schema, self._profile.unsupported_keywords)
-        function = {"name": tool.name, "description": tool.description, "parameters": schema}
+        schema = adapted_schema(tool.input_schema, self._profile)
+        function = {"name": self._name(tool.name), "description": tool.description, "parameters": schema}
         return {"type": "function", "function": function}
 
     def _tool_call(self, use: ToolUseBlock) -> dict[str, Any]:
         function = {
-            "name": wire_tool_name(use.name),
+            "name": self._name(use.name),
             "arguments": to_json({} if use.input_error else use.input).decode(),
         }
         return {"id": self._id(use.id), "type": "function", "function": function}
@@ -113,6 +121,10 @@ class OpenAIEncoder:
         match block:
             case TextBlock(text=text):
                 return [_text_part(text)] if has_text(text) else []
+            case ImageBlock(source=source) if not self._takes(source.media_type):
+                return [
+                    _text_part(f"[image left out: this provider takes no {source.media_type}; a PNG would be seen]")
+                ]
             case ImageBlock(source=source) if self._profile.takes_images:
                 url = f"data:{source.media_type};base64,{source.data}"
                 return [{"type": "image_url", "image_url": {"url": url}}]
@@ -123,26 +135,47 @@ class OpenAIEncoder:
                 kind = "image" if isinstance(block, ImageBlock) else "document"
                 return [_text_part(f"[{kind} left out: this provider takes none]")]
 
+    def _takes(self, media_type: str) -> bool:
+        """Whether pictures of this type can be sent; a provider that takes none has its own note."""
+        types = self._profile.image_types
+        return types is None or media_type in types or not self._profile.takes_images
+
+    def _name(self, tool_name: str) -> str:
+        return wire_tool_name(tool_name).ljust(self._profile.min_name_chars, "_")
+
     def _id(self, tool_use_id: str) -> str:
         max_chars = self._profile.max_id_chars
         return tool_use_id if max_chars is None else wire_id(tool_use_id, max_chars=max_chars)
 
 
-def adapted_schema(schema: Any, unsupported_keywords: frozenset[str]) -> Any:
-    """Return a JSON schema without the keywords that a server does not take; names of properties are no keywords."""
+def adapted_schema(schema: Any, profile: VendorProfile) -> Any:
+    """Return a JSON schema without what a server does not take; names of properties are no keywords."""
     if isinstance(schema, list):
-        return [adapted_schema(item, unsupported_keywords) for item in schema]
+        return [adapted_schema(item, profile) for item in schema]
     if not isinstance(schema, Mapping):
         return schema
+    is_simple = "anyOf" not in schema and schema.get("type") not in ("array", "object")
     adapted: dict[str, Any] = {}
     for key, value in schema.items():
+        if key == "default" and not (is_simple or profile.takes_every_default):
+            continue
         if key in ("properties", "$defs") and isinstance(value, Mapping):
-            adapted[key] = {name: adapted_schema(item, unsupported_keywords) for name, item in value.items()}
+            adapted[key] = {name: adapted_schema(item, profile) for name, item in value.items()}
         elif key in ("enum", "const", "default", "required"):
             adapted[key] = value  # values, not schemas
-        elif key not in unsupported_keywords:
-            adapted[key] = adapted_schema(value, unsupported_keywords)
+        elif key not in profile.unsupported_keywords:
+            adapted[key] = adapted_schema(value, profile)
+    if profile.needs_required and schema.get("type") == "object":
+        adapted.setdefault("required", [])
     return adapted
+
+
+def nearest_effort(wanted: Effort, known: Sequence[Effort]) -> Effort:
+    """Return the effort that a server knows and that is nearest to the one wanted, the higher of two."""
+    if not known or wanted in known:
+        return wanted
+    order = get_args(Effort)
+    return min(known, key=lambda effort: (abs(order.index(effort) - order.index(wanted)), -order.index(effort)))
 
 
 def _with_budget(thinking: Mapping[str, Any], budget_tokens: int) -> dict[str, Any]:

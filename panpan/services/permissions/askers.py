@@ -1,10 +1,10 @@
-"""Who answers questions where no face does: nobody, or a flag that says yes."""
+"""Who answers questions where no face puts them to a person: nobody, or a flag that says yes."""
 
 from panpan.types.permission import Asker, PermissionAnswer, PermissionQuestion
 
 
 class NobodyToAsk:
-    """Always no: without a person to answer, what is not allowed does not run."""
+    """Always no: where no question is put to a person, as with `-p`, what is not allowed does not run."""
 
     async def __call__(self, question: PermissionQuestion) -> PermissionAnswer:
         return PermissionAnswer(is_allowed=False, feedback=_advice(question))
@@ -28,14 +28,17 @@ class YesToAll:
 
 def _advice(question: PermissionQuestion) -> str:
     refused = (
-        f"It would need the user's answer ({question.reason}), and nobody is there to give it. Go on without it, or in "
-        "another way that is allowed"
+        f"It needs the user's yes ({question.reason}), and this run asks nobody, as with -p or a pipe. Go on without "
+        "it, or in another way that is allowed"
     )
     if question.is_protected:
-        return f"{refused}; name in your answer what is left for the user to do. No flag opens it: it needs a person."
+        return (
+            f"{refused}; name in your answer what is left for the user to do. No flag opens it: he is asked only where "
+            "panpan runs on a terminal and without -p."
+        )
     return (
         f"{refused}. If the task cannot be done without it, say so in your answer: the user can allow it by starting "
-        f"panpan {_flags(question)}."
+        f"panpan {_flags(question)}; or he starts it on a terminal and without -p, and is asked."
     )
 
 

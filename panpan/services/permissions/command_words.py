@@ -3,6 +3,8 @@
 `simple_commands` gives up (None) on whatever it does not understand completely, so that an allowance is never widened
 by shell syntax. `command_parts` never gives up: it takes apart more than a shell would, so that nothing slips past a
 restriction by quotes, wrappers or separators. Neither is a shell; the promise is only on which side each one errs.
+`simple_commands` reads more than `tools/shell/simple_words.py` on purpose, such as `;` and `*`: the user's own rule has
+to name each program that it finds.
 """
 
 import re

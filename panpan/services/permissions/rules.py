@@ -5,8 +5,9 @@ that silently means nothing is worse than a program that does not start.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TypeAlias
 
@@ -109,6 +110,28 @@ def parse_rule(text: str, source: str) -> Rule:
         raise _unreadable(text, source, f"what stands in the parentheses {exc}") from exc
 
 
+def rules_of_no_tool(sources: Sequence[RuleSource], tools: Collection[str]) -> Iterator[str]:
+    """Yield a warning for each rule about a tool that does not exist: it would mean nothing, in silence.
+
+    Args:
+        sources: The rules, as they were written.
+        tools: The names of the tools that there are.
+
+    Raises:
+        ConfigError: The name is close to that of a tool, and so a slip.
+    """
+    known = {name.lower(): name for name in (*_WELL_KNOWN.values(), *tools)}
+    for source in sources:
+        for text in (*source.allow, *source.ask, *source.deny):
+            name = text.partition("(")[0].strip()
+            if name in tools or "*" in name or name.startswith("mcp__"):
+                continue
+            if name not in known.values() and (close := get_close_matches(name.lower(), known, n=1, cutoff=0.75)):
+                advice = f"there is no tool {name}; did you mean {known[close[0]]}?"
+                raise _unreadable(text, source.name, advice)
+            yield f"the permission rule {text!r} from {source.name} is about a tool that this panpan does not have"
+
+
 def split_rules(text: str) -> list[str]:
     """Return the rules in `text`, which are set apart by commas or blanks outside parentheses, as on a command line."""
     rules, depth = [""], 0
@@ -130,7 +153,9 @@ def _parse_specifier(tool: str, specifier: str) -> Specifier:
         return DomainPattern(specifier)
     if tool in _AGENT_TOOLS and specifier.strip():
         return NamePattern(specifier.strip())
-    raise ValueError(f"means nothing for {tool}; leave the parentheses away")
+    if tool.lower() in _WELL_KNOWN or tool.startswith("mcp__"):
+        raise ValueError(f"means nothing for {tool}; write {tool} alone")
+    raise ValueError(f"means nothing, since there is no tool {tool}; write the rule for one that there is, or drop it")
 
 
 def _unreadable(text: str, source: str, advice: str) -> ConfigError:

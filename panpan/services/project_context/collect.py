@@ -15,7 +15,13 @@ import anyio.to_thread
 
 from panpan.services.project_context.directory_view import directory_view
 from panpan.services.project_context.git_state import git_state
-from panpan.services.project_context.memory_files import files_of, folders_between, rules_of, user_files
+from panpan.services.project_context.memory_files import (
+    files_of,
+    files_of_home,
+    files_of_panpan,
+    folders_between,
+    rules_of,
+)
 from panpan.services.project_context.memory_loader import MemoryLoader, MemorySection, is_trusted_owner
 from panpan.services.project_context.memory_size import fitted
 from panpan.services.project_context.our_tags import untagged
@@ -106,9 +112,13 @@ def _memory(cwd: Path, root: Path, places: ContextPlaces) -> _Memory:
     """Read the user's files, then those of the folders from the root of the project down to the working directory."""
     loader = MemoryLoader(places.home, canonical_path(places.panpan_home))
     sections: list[MemorySection] = []
-    for path in user_files(places.home, places.panpan_home):
-        sections += loader.load(path, within=None)
-    for closeness, folder in enumerate(folders_between(root, cwd), 1):
+    folders = folders_between(root, cwd)
+    if canonical_path(places.home) not in folders:  # or its files are the project's, with all that a project may not do
+        for path in files_of_home(places.home):
+            sections += loader.load(path, within=None)
+    for path in files_of_panpan(places.panpan_home):
+        sections += loader.load(path, within=None, closeness=1)
+    for closeness, folder in enumerate(folders, 2):
         for path, load in _files_and_loaders(folder, loader, root):
             if folder != cwd and not is_trusted_owner(path, cwd):
                 loader.warn(f"{path} was not read: it lies above the working directory and is not yours")

@@ -14,15 +14,19 @@ _MOST_RULES = 100
 _LOCAL_NAMES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
 
 
-def user_files(home: Path, panpan_home: Path) -> list[Path]:
-    """Return the user's own files that exist; what stands in them holds in every project."""
-    return _existing((panpan_home / "AGENTS.md", home / ".claude" / "CLAUDE.md"))
+def files_of_home(home: Path) -> list[Path]:
+    """Return the files in the user's home that exist; what stands in them holds in every project, for every agent."""
+    return _agents_file(home) + _existing((home / "CLAUDE.md", home / ".claude" / "CLAUDE.md"))
+
+
+def files_of_panpan(panpan_home: Path) -> list[Path]:
+    """Return the files in the panpan home that exist: the user's words for panpan alone, which win over the others."""
+    return _agents_file(panpan_home) + _existing((panpan_home / "CLAUDE.md",))
 
 
 def files_of(folder: Path) -> list[Path]:
     """Return the memory files of one folder that exist; later ones win. Rules are apart: see `rules_of`."""
-    agents = _existing((folder / "AGENTS.override.md", folder / "AGENTS.md"))[:1]
-    return agents + _existing([folder / name for name in _LOCAL_NAMES])
+    return _agents_file(folder) + _existing([folder / name for name in _LOCAL_NAMES])
 
 
 def rules_of(folder: Path, *, within: Path) -> list[Path]:
@@ -53,6 +57,10 @@ def _leads_into(path: Path, within: Path) -> bool:
         return is_below(canonical_path(path), within)
     except ToolError:  # a loop of links, say
         return False
+
+
+def _agents_file(folder: Path) -> list[Path]:
+    return _existing((folder / "AGENTS.override.md", folder / "AGENTS.md"))[:1]
 
 
 def _existing(paths: Sequence[Path]) -> list[Path]:

@@ -4,7 +4,7 @@ Records form a tree by `parentUuid`, and the conversation is the path from its r
 log grants a permission; it only says what was said.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,7 +40,8 @@ def folded(records: Iterable[Mapping[str, Any]]) -> FoldedSession:
             system = record.get("system")
             session.system = system if isinstance(system, str) else None
             session.tools = tuple(_tool_definitions(record.get("tools")))
-    session.messages = list(repaired(message for record in path if (message := message_of(record)) is not None))
+    messages = (message for record in path if (message := message_of(record)) is not None)
+    session.messages = list(repaired(messages, never_begun=_never_begun(path)))
     return session
 
 
@@ -55,6 +56,27 @@ def _path_to_newest(records: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]
         # a parent lies before its child; anything else is damage, and would be a circle
         index = parent if 0 <= parent < index else index - 1 if index > 0 else None
     return path[::-1]
+
+
+def _never_begun(records: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the ids of the calls that changed nothing, for the log would say that they had begun."""
+    asked: set[str] = set()
+    begun: set[str] = set()
+    for record in records:
+        match record:
+            case {"type": "assistant", "notesStarts": True, "message": {"content": [*blocks]}}:
+                asked.update(id_ for block in blocks for id_ in _tool_use_ids(block))
+            case {"type": "system", "subtype": "call_started", "toolUseId": str(id_)}:
+                begun.add(id_)
+    return asked - begun
+
+
+def _tool_use_ids(block: Any) -> Sequence[str]:
+    match block:
+        case {"type": "tool_use", "id": str(id_)}:
+            return (id_,)
+        case _:
+            return ()
 
 
 def _version(record: Mapping[str, Any]) -> int:

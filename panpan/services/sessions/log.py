@@ -9,7 +9,7 @@ import fcntl
 import json
 import os
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -129,21 +129,28 @@ class SessionLog:
             pass  # a file system without locks; appending is still whole records
 
 
-def read_records(path: Path) -> Iterator[dict[str, Any]]:
+def read_records(path: Path, *, note_damage: Callable[[int], object] = lambda _: None) -> Iterator[dict[str, Any]]:
     """Yield the records of a log in the order they were written; lines that are torn or damaged are passed over.
+
+    Args:
+        path: The file.
+        note_damage: Told the number of each line that is passed over, counted from 1; not of a last one without an
+            end, which a crash leaves.
 
     Raises:
         SessionError: The file cannot be read.
     """
     try:
         with path.open("rb") as file:
-            for line in file:  # binary files are split at b"\n" only
+            for number, line in enumerate(file, 1):  # binary files are split at b"\n" only
                 try:
                     record = json.loads(line)
                 except (ValueError, RecursionError):
-                    continue
+                    record = None
                 if isinstance(record, dict) and isinstance(record.get("uuid"), str):
                     yield record
+                elif line.strip() and line.endswith(b"\n"):
+                    note_damage(number)
     except OSError as error:
         raise SessionError(f"cannot read the session log {path}: {error.strerror}") from error
 

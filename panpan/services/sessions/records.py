@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from panpan.types.content import AssistantContent, ToolResultBlock, UserContent
 from panpan.types.display import Display
+from panpan.types.ids import new_id
 from panpan.types.llm import ToolDefinition
 from panpan.types.messages import (
     AssistantMessage,
@@ -73,6 +74,7 @@ def record_of(message: Message) -> dict[str, Any]:
             return _record("assistant", message, body) | {
                 "costUSD": message.cost_usd,
                 "durationMs": round(message.duration_s * 1000),
+                **({"notesStarts": True} if message.tool_uses else {}),  # see `call_started_record`
             }
 
 
@@ -89,6 +91,14 @@ def start_record(uuid: str, *, system: str, tools: tuple[ToolDefinition, ...], p
             for tool in tools
         ],
     }
+
+
+def call_started_record(tool_use_id: str) -> dict[str, Any]:
+    """Return the record that a call may change something from now on.
+
+    Where the record of a reply has `notesStarts`, a call of it without this record has changed nothing.
+    """
+    return {"type": "system", "subtype": "call_started", "uuid": new_id(), "toolUseId": tool_use_id}
 
 
 def message_of(record: Mapping[str, Any]) -> Message | None:

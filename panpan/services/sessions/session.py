@@ -6,7 +6,7 @@ recorded before it is passed on, so that what a face has shown is on disk.
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -16,29 +16,31 @@ from anyio import (
     AsyncContextManagerMixin,
     BrokenResourceError,
     CancelScope,
-    create_memory_object_stream,
     create_task_group,
     move_on_after,
     to_thread,
 )
-from anyio.streams.memory import MemoryObjectSendStream
 
-from panpan.core.conversation import INTERRUPTED, Conversation, error_result
+from panpan.core.conversation import Conversation, cut_short
 from panpan.core.hooks import Hook
 from panpan.core.query import Turn, query
 from panpan.core.single_exception import unwrap_single_exception
 from panpan.core.tool_executor import CLEANUP_S, ToolExecutor
 from panpan.core.turn_totals import TurnTotals
 from panpan.errors import SessionLogError
+from panpan.services.sessions.event_hop import EventHop
 from panpan.services.sessions.event_log import log_event
 from panpan.services.sessions.log import SessionLog
 from panpan.services.sessions.partial_reply import PartialReply
-from panpan.services.sessions.records import record_of
+from panpan.services.sessions.records import call_started_record, record_of
 from panpan.tools.tool import Tool, ToolContext
 from panpan.types.events import Event, TurnEnded
 from panpan.types.llm import ModelClient
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
 from panpan.types.permission import Asker, PermissionMode
+
+_EVENTS_AHEAD = 64
+"""How far a turn may be ahead of its face."""
 
 log = logging.getLogger(__name__)
 
@@ -118,21 +120,21 @@ class Session(AsyncContextManagerMixin):
         """
         if self._turn_scope is not None:
             raise RuntimeError("a turn is running already")
-        send, receive = create_memory_object_stream[Event](64)
+        hop = EventHop[Event](_EVENTS_AHEAD)
         self._turn_scope = scope = CancelScope()
         failure: list[Exception] = []
         message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
-        turn = self._task_group.start_soon(self._run_turn, message, send, scope, failure)
-        with receive:
-            try:
-                async for event in receive:
+        turn = self._task_group.start_soon(self._run_turn, message, hop, scope, failure)
+        try:
+            while events := await hop.take():
+                for event in events:
                     yield event
-            finally:
-                scope.cancel("the face has left")
-                receive.close()
-                with move_on_after(2 * CLEANUP_S, shield=True):
-                    await turn.wait()
-                self._turn_scope = None
+        finally:
+            scope.cancel("the face has left")
+            hop.leave()
+            with move_on_after(2 * CLEANUP_S, shield=True):
+                await turn.wait()
+            self._turn_scope = None
         if failure:
             raise failure[0]
 
@@ -149,16 +151,18 @@ class Session(AsyncContextManagerMixin):
         return True
 
     async def _run_turn(
-        self, prompt: UserMessage, send: MemoryObjectSendStream[Event], scope: CancelScope, failure: list[Exception]
+        self, prompt: UserMessage, hop: EventHop[Event], scope: CancelScope, failure: list[Exception]
     ) -> None:
         """Drive one turn to its end, whatever end that is, and leave a conversation that is valid and recorded."""
         totals = TurnTotals()
         partial = PartialReply()
         started_at = perf_counter()
         parts = self.parts
-        executor = ToolExecutor(parts.tools, parts.tool_context, parts.hooks, ask=parts.ask)
+        executor = ToolExecutor(
+            parts.tools, parts.tool_context, parts.hooks, ask=parts.ask, note_start=self._record_start
+        )
         is_whole, is_logged = False, log.isEnabledFor(logging.DEBUG)
-        with send:
+        with closing(hop):
             try:
                 with scope:
                     self._open_log()
@@ -172,7 +176,7 @@ class Session(AsyncContextManagerMixin):
                                 log_event(event)
                             if isinstance(event, AssistantMessage):
                                 totals.add(event)
-                            await send.send(event)
+                            await hop.send(event)
                     is_whole = True
             except Exception as error:  # belongs to whoever asked, not to the session
                 failure.append(error)
@@ -183,7 +187,7 @@ class Session(AsyncContextManagerMixin):
                     log.debug("turn failed", extra={"error": repr(failure[0])})
             if not failure:
                 with suppress(BrokenResourceError):  # the face may have left
-                    await send.send(_turn_ended(totals, perf_counter() - started_at, is_interrupted))
+                    await hop.send(_turn_ended(totals, perf_counter() - started_at, is_interrupted))
 
     async def _finish_turn(
         self, executor: ToolExecutor, partial: PartialReply, is_interrupted: bool, failure: list[Exception]
@@ -213,7 +217,8 @@ class Session(AsyncContextManagerMixin):
             self._keep(reply)
         self._keep(
             *(
-                executor.results.get(tool_use_id) or error_result(tool_use_id, INTERRUPTED)
+                executor.results.get(tool_use_id)
+                or cut_short(tool_use_id, was_begun=tool_use_id in executor.begun, is_interrupted=is_interrupted)
                 for tool_use_id in list(self.conversation.open_tool_uses)
             )
         )
@@ -226,8 +231,18 @@ class Session(AsyncContextManagerMixin):
         """Add messages to the conversation, all of them, and then to the log, which may be full."""
         for message in messages:
             self.conversation.append(message)
+        failure: SessionLogError | None = None
         for message in messages:
-            self.parts.log.append(record_of(message))
+            try:
+                self.parts.log.append(record_of(message))
+            except SessionLogError as error:  # it waits for space, and those behind it have to wait, too
+                failure = failure or error
+        if failure is not None:
+            raise failure
+
+    def _record_start(self, tool_use_id: str) -> None:
+        """Record that a call may change something from now on, so that after a crash it is known which did not."""
+        self.parts.log.append(call_started_record(tool_use_id))
 
     def _record_if_message(self, event: Event) -> None:
         """Record what the loop has appended to the conversation."""

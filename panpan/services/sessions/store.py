@@ -1,6 +1,8 @@
 """Where sessions lie: one folder a project, one file a session."""
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from stat import S_ISREG
 
 from panpan.errors import SessionError
 
@@ -16,43 +18,55 @@ def newest_session(folder: Path) -> Path:
     Raises:
         SessionError: There is none.
     """
-    logs = [(written_at, path) for path in folder.glob("*.jsonl") if (written_at := _written_at(path)) is not None]
+    logs = newest_first(folder.glob("*.jsonl"))
     if not logs:
         raise SessionError("there is no session to continue in this folder; start one without -c")
-    return max(logs)[1]
+    return logs[0]
 
 
-def find_session(projects: Path, folder: Path, wanted: str) -> Path:
+def newest_first(paths: Iterable[Path]) -> list[Path]:
+    """Return the logs in which something was written, that which was written last first."""
+    logs = [(written_at, path) for path in paths if (written_at := _written_at(path)) is not None]
+    return [path for _, path in sorted(logs, reverse=True)]
+
+
+def logs_of_all_projects(home: Path) -> Iterator[Path]:
+    """Yield the logs below the panpan home, in no order."""
+    return home.glob("projects/*/sessions/*.jsonl")
+
+
+def find_session(home: Path, folder: Path, wanted: str) -> Path:
     """Return the log of the session whose id is, or begins with, `wanted`; this project's sessions come first.
 
     Args:
-        projects: The folder that holds every project's folder.
+        home: The panpan home.
         folder: This project's session folder.
         wanted: An id, or its beginning.
 
     Raises:
         SessionError: There is none, or there are several.
     """
-    if not wanted or "/" in wanted or wanted.startswith("."):
-        raise SessionError(f"{wanted!r} is not a session id")
-    for found in (_beginning_with(folder, wanted), _beginning_with(projects, wanted, below="*/sessions/")):
+    if not wanted or "/" in wanted or wanted.startswith((".", "-")):
+        raise SessionError(f"{wanted!r} is not a session id; `panpan sessions` lists them")
+    for paths in (folder.glob("*.jsonl"), logs_of_all_projects(home)):
+        found = _beginning_with(paths, wanted)
         if len(found) > 1:
             raise SessionError(f"several sessions begin with {wanted!r}: {', '.join(path.stem for path in found[:5])}")
         if found:
             return found[0]
-    raise SessionError(f"there is no session {wanted!r}")
+    raise SessionError(f"there is no session {wanted!r}; `panpan sessions --all` lists them")
 
 
 def _written_at(path: Path) -> int | None:
-    """Return when the log was last written, in nanoseconds; None where it is empty or not there any more."""
+    """Return when the log was last written, in nanoseconds; None where it is empty, no file or not there any more."""
     try:
         status = path.stat()
     except OSError:
         return None
-    return status.st_mtime_ns if status.st_size else None
+    return status.st_mtime_ns if status.st_size and S_ISREG(status.st_mode) else None
 
 
-def _beginning_with(folder: Path, wanted: str, *, below: str = "") -> list[Path]:
-    paths = sorted(path for path in folder.glob(f"{below}*.jsonl") if path.stem.startswith(wanted))
-    exact = [path for path in paths if path.stem == wanted]
-    return exact or paths
+def _beginning_with(paths: Iterable[Path], wanted: str) -> list[Path]:
+    found = sorted(path for path in paths if path.stem.startswith(wanted))
+    exact = [path for path in found if path.stem == wanted]
+    return exact or found

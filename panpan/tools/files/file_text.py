@@ -7,7 +7,7 @@ outside the edit. What cannot be decoded that way is not text.
 import codecs
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from panpan.errors import ToolError
 
@@ -22,6 +22,7 @@ _UNREADABLE = re.compile("[\0\ud800-\udfff]")
 _SNIFFED_BYTES = 8192
 _CONTROLS = bytes(set(range(0x20)) - set(b"\t\n\v\f\r\b\x1b"))
 _MOST_CONTROLS = 0.1
+_ASCII = bytes(range(0x80))
 _DECLARATIONS = (
     re.compile(rb"\A(?:[^\n]*\n)?[ \t\f]*(?:#|//|;|%|--)[^\n]*?coding[:=][ \t]*([-\w.]+)"),  # PEP 263, Emacs
     re.compile(rb"\A\s*<\?xml\s[^>]*?encoding\s*=\s*[\"']([-\w.]+)"),
@@ -44,8 +45,12 @@ class Encoding:
     """Whether bytes that are not valid in the encoding are carried through unchanged."""
     is_guess: bool = False
     """Whether nothing in the file says that this is its encoding."""
-    is_open_to_letters: bool = True
-    """False where the guess is so weak that only ASCII may be added."""
+    addable: frozenset[str] | None = None
+    """Which characters beyond ASCII may be added; None: all that the codec has.
+
+    To a guess only those that the file holds already: they are written as the bytes that they were read from, whatever
+    encoding that is. In a file of code page 850, the byte that Windows-1252 has for "é" says something else.
+    """
 
     @property
     def is_plain(self) -> bool:
@@ -60,11 +65,8 @@ class Encoding:
         """
         if addition.isascii():
             return
-        if not self.is_open_to_letters:
-            raise ToolError(
-                f"{shown} is neither UTF-8 nor surely {self.label}, so that only ASCII text can be added safely; "
-                "find out its encoding and convert it to UTF-8 with Bash (iconv) first"
-            )
+        if self.addable is not None:
+            self._check_guess(addition, self.addable, shown)
         try:
             addition.encode(self.codec)
         except UnicodeEncodeError as exc:
@@ -73,6 +75,17 @@ class Encoding:
                 advice += ", or convert the file to UTF-8 with Bash (iconv) first"
             character = addition[exc.start]
             raise ToolError(f"{shown} is {self.label}, which cannot hold {character!a}; {advice}") from exc
+
+    def _check_guess(self, addition: str, addable: frozenset[str], shown: str) -> None:
+        foreign = next((char for char in addition if not char.isascii() and char not in addable), None)
+        if foreign is None:
+            return
+        safe = "ASCII and the characters that it holds already" if addable else "ASCII"
+        raise ToolError(
+            f"{shown} is not UTF-8 and only guessed to be {self.label}, where {foreign!a} may be another byte than in "
+            f"its true encoding; only {safe} can be added safely; find out its encoding and convert it to UTF-8 with "
+            "Bash (iconv), then Read it again"
+        )
 
     def encode(self, text: str) -> bytes:
         """Return the bytes of a file that says `text`, whose additions have passed `check`."""
@@ -122,7 +135,7 @@ def decode_file(data: bytes) -> FileText | None:
         if encoding.is_damaged and not _is_mostly_utf8(text):
             continue
         if encoding.codec.startswith("utf-") or encoding.encode(text) == data:
-            return found
+            return FileText(text, _with_addable(encoding, body)) if encoding.is_guess else found
     return None
 
 
@@ -142,9 +155,14 @@ def _candidates(data: bytes) -> Iterator[Encoding]:
         if declared:
             yield declared
     yield Encoding("utf-8", "UTF-8 with damaged bytes", bom, is_damaged=True)
-    has_lone_letters = _has_lone_letters(data)
-    yield Encoding("cp1252", "Windows-1252", is_guess=True, is_open_to_letters=has_lone_letters)
-    yield Encoding("latin-1", "Latin-1", is_guess=True, is_open_to_letters=has_lone_letters)
+    yield Encoding("cp1252", "Windows-1252", is_guess=True)
+    yield Encoding("latin-1", "Latin-1", is_guess=True)
+
+
+def _with_addable(guess: Encoding, data: bytes) -> Encoding:
+    """Return the guess, a codec of one byte a character, with what may be added to the file that says `data`."""
+    letters = data.translate(None, _ASCII) if _has_lone_letters(data) else b""
+    return replace(guess, addable=frozenset(letters.decode(guess.codec)))
 
 
 def _declared(data: bytes) -> Encoding | None:

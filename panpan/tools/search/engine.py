@@ -17,6 +17,7 @@ from panpan.errors import ToolError
 from panpan.system.environment import child_environment
 from panpan.system.paths import PathResolver
 from panpan.system.process import Captured, capture
+from panpan.tools.search.file_types import UNKNOWN_TYPE
 from panpan.tools.search.request import SearchRequest
 from panpan.tools.shell.safe_path import without_workspace
 
@@ -112,4 +113,6 @@ def _refusal(captured: Captured) -> str:
     if len(rules) == 2:
         lines = lines[rules[0] + 1 : rules[1]]
     reason = "\n".join(lines)[:2000]
+    if reason.startswith(UNKNOWN_TYPE):
+        return f'the search cannot run: {reason}\nleave the type out and give a glob such as "*.ext"'
     return f"the search cannot run: {reason}\nwrite \\( \\[ \\{{ for the characters themselves"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from panpan.errors import ToolError
-from panpan.tools.search.file_types import globs_of_type
+from panpan.tools.search.file_types import UNKNOWN_TYPE, globs_of_type
 from panpan.tools.search.globs import compile_glob
 from panpan.tools.search.ignore_rules import IgnoreRules, rules_in, surroundings_of
 from panpan.tools.search.python_regex import compile_pattern
@@ -83,7 +83,7 @@ class _Search:
         if request.file_type is not None:
             globs = globs_of_type(request.file_type)
             if not globs:
-                raise ToolError(f"unrecognized file type: {request.file_type}")
+                raise ToolError(f"{UNKNOWN_TYPE}: {request.file_type}")
         excluded = [compile_glob(glob.removesuffix("/")) for glob in (*HIDDEN_FOLDERS, *request.excluded)]
         self._selection = _Selection([compile_glob(glob) for glob in globs], excluded)
         self._regex = compile_pattern(

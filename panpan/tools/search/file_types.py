@@ -1,5 +1,8 @@
 """Which file names belong to a type such as "py", for the search without ripgrep; the same as ripgrep's own list."""
 
+UNKNOWN_TYPE = "unrecognized file type"
+"""How both search programs begin what they say of a type that they do not know."""
+
 _TYPES = """
 asm: *.S *.asm *.s
 awk: *.awk

@@ -64,13 +64,15 @@ class BashTool(Tool[BashInput]):
         collector = ctx.outputs.collector(f"bash-{ctx.tool_use_id}", max_chars=MAX_RESULT_CHARS)
         folder, pacer = LineFolder(), ProgressPacer()
         ended = ProcessEnded(exit_code=0, timed_out=False)
-        with DirectoryReport(is_wanted=ctx.runs_alone) as report:
+        in_background = _InBackground(ctx)
+        with DirectoryReport(ctx.outputs.directory if ctx.runs_alone else None) as report:
             process = run_process(
                 shell_arguments(args.command, report.file, shell=find_shell()),
                 cwd=cwd,
                 env=self._environment(args, ctx),
                 timeout_s=args.timeout / 1000,
                 kill_grace_s=KILL_GRACE_S,
+                take_pipe=in_background.keep_reading,
             )
             async with aclosing(process) as chunks:
                 async for chunk in chunks:
@@ -83,7 +85,7 @@ class BashTool(Tool[BashInput]):
                         await anyio.sleep(pause_s)
                     if progress := pacer.take(anyio.current_time()):
                         yield Progress(progress)
-            notes = follow(report, ctx.paths)
+            notes = [*in_background.notes, *follow(report, ctx.paths)]
         if progress := pacer.take_rest():
             yield Progress(progress)
         collector.feed(folder.finish())
@@ -122,6 +124,19 @@ def _ending(ended: ProcessEnded, args: BashInput) -> list[str]:
     except ValueError:
         killer = ""
     return [f"exit code {ended.exit_code}{f', ended by {killer}' if killer else ''}"]
+
+
+class _InBackground:
+    """What the command leaves running, and what to say of it."""
+
+    def __init__(self, ctx: ToolContext) -> None:
+        self.notes: list[str] = []
+        self._ctx = ctx
+
+    def keep_reading(self, pipe: int) -> None:
+        """Take over the pipe that it prints to; one that nobody reads would end it."""
+        place = self._ctx.outputs.keep_reading(f"bash-{self._ctx.tool_use_id}-background", pipe)
+        self.notes.append(f"something still runs in the background; what it prints from now on {place}")
 
 
 def _output(text: str, notes: list[str], ended: ProcessEnded) -> Output:

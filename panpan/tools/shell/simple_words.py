@@ -2,7 +2,8 @@
 
 The rule: what it returns is exactly what the shell will run, and whatever is not understood for certain is refused.
 There are no expansions here, no redirects but `2>&1` and `2>/dev/null`, and no character whose meaning depends on the
-shell, its version or its locale; beyond ASCII, that leaves what stands in single quotes.
+shell, its version or its locale; beyond ASCII, that leaves what stands in single quotes. It is stricter than
+`services/permissions/command_words.py` on purpose: on its word a command runs that nobody has allowed.
 """
 
 import re

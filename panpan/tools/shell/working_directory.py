@@ -9,13 +9,15 @@ import os
 import shlex
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from panpan.errors import ToolError
+from panpan.errors import ConfigError, ToolError
 from panpan.system.canonical import canonical_path
 from panpan.system.paths import PathResolver
+from panpan.system.private import make_private_folder
 
 _REPORT = "{ set +x; command pwd -P >|%s; } 2>/dev/null"
 
@@ -32,22 +34,24 @@ class DirectoryReport:
     """The file into which the shell writes where it ended; a context manager that removes it.
 
     Args:
-        is_wanted: Whether the working directory may change; if not, there is no file.
+        folder: The private folder for the file, made where it is missing and removed if it is empty then; None where
+            the working directory may not change, so that there is no file.
     """
 
-    def __init__(self, *, is_wanted: bool) -> None:
+    def __init__(self, folder: Path | None) -> None:
         self.file: Path | None = None
         self.failure = ""
-        self._is_wanted = is_wanted
+        self._folder = folder
 
     def __enter__(self) -> Self:
-        if self._is_wanted:
+        if self._folder is not None:
             try:
-                fd, name = tempfile.mkstemp(prefix="panpan-cwd-")
+                make_private_folder(self._folder)
+                fd, name = tempfile.mkstemp(prefix="cwd-", dir=self._folder)
                 os.close(fd)
                 self.file = Path(name)
-            except OSError as exc:
-                self.failure = exc.strerror or str(exc)
+            except (ConfigError, OSError) as exc:
+                self.failure = getattr(exc, "strerror", None) or str(exc)
         return self
 
     def __exit__(
@@ -55,6 +59,8 @@ class DirectoryReport:
     ) -> None:
         if self.file is not None:
             self.file.unlink(missing_ok=True)
+            with suppress(OSError):  # there is output in it
+                self.file.parent.rmdir()
 
     def read(self) -> str | None:
         """Return the directory that the shell named; None where it named none."""

@@ -15,12 +15,16 @@ class TurnSummary:
     def __init__(self) -> None:
         self.totals = TurnTotals()
         self.last_reply: AssistantMessage | None = None
+        self.answer = ""
+        """The text of the last reply, and before it that of those that it goes on with."""
         self.denials: list[ToolUseBlock] = []
 
     def follow(self, event: Event) -> None:
         """Note what an event adds."""
         match event:
             case AssistantMessage():
+                goes_on = self.last_reply is not None and self.last_reply.is_to_be_continued
+                self.answer = self.answer + event.text if goes_on else event.text
                 self.last_reply = event
                 self.totals.add(event)
             case PermissionDecided(is_allowed=False) if self.last_reply is not None:

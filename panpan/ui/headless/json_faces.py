@@ -6,17 +6,7 @@ from typing import Any
 
 from panpan.errors import PanpanError
 from panpan.services.sessions.session import SessionInfo
-from panpan.types.events import (
-    BlockFinished,
-    BlockStarted,
-    Event,
-    PermissionDecided,
-    ReplyStarted,
-    RetryScheduled,
-    TextDelta,
-    ThinkingDelta,
-    ToolInputDelta,
-)
+from panpan.types.events import Event, PermissionDecided, RetryScheduled, StreamEvent, Waiting
 from panpan.types.ids import new_id
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
 from panpan.ui.headless import wire
@@ -36,19 +26,7 @@ class JsonFace(HeadlessFace):
         pass
 
     async def end(self, summary: TurnSummary, outcome: Outcome, duration_s: float) -> None:
-        reply = summary.last_reply
-        await self._print(
-            wire.result_line(
-                self._session_id,
-                subtype=outcome.subtype,
-                result=reply.text if reply is not None else "",
-                stop_reason=reply.stop_reason if reply is not None else None,
-                totals=summary.totals,
-                duration_s=duration_s,
-                denials=summary.denials,
-                errors=[outcome.error] if outcome.error else (),
-            )
-        )
+        await self._print(wire.result_line(self._session_id, summary, outcome, duration_s))
 
     async def _print(self, line: Mapping[str, Any]) -> None:
         await self._out.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
@@ -72,26 +50,14 @@ class StreamJsonFace(JsonFace):
         await self._print(wire.init_line(self._info))
 
     async def show(self, event: Event) -> None:
-        if self._has_partial_messages and isinstance(
-            event,
-            ReplyStarted | BlockStarted | TextDelta | ThinkingDelta | ToolInputDelta | BlockFinished | AssistantMessage,
-        ):
-            for raw in wire.partial_events(event):
-                await self._print(
-                    {
-                        "type": "stream_event",
-                        "event": raw,
-                        "parent_tool_use_id": None,
-                        "session_id": self._session_id,
-                        "uuid": new_id(),
-                    }
-                )
+        if self._has_partial_messages and isinstance(event, StreamEvent):
+            for line in wire.partial_lines(event, self._session_id):
+                await self._print(line)
         match event:
             case AssistantMessage() | ToolResultMessage() | UserMessage():
                 await self._print(wire.message_line(event, self._session_id))
-            case RetryScheduled() | PermissionDecided() | SystemReminder():
-                if (line := wire.notice_line(event, self._session_id)) is not None:
-                    await self._print(line)
+            case RetryScheduled() | Waiting() | PermissionDecided(is_allowed=False) | SystemReminder():
+                await self._print(wire.notice_line(event, self._session_id))
             case _:
                 pass
 

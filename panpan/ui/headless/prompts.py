@@ -1,7 +1,7 @@
 """The prompts of a headless run: the whole of standard input, or one a line of JSON."""
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -11,19 +11,30 @@ from panpan.types.content import TextBlock, UserContent
 from panpan.types.messages import UserMessage
 from panpan.ui.stdin import StdinReader
 
+SILENCE_S = 3.0
+"""After so long a user is told that panpan waits for him, or for whoever holds the other end of the pipe."""
+
+WAITING = "waiting for standard input; close it or add </dev/null"
+
 _content = TypeAdapter(tuple[UserContent, ...])
 
 
-async def prompt_of_text(argument: str | None, stdin: StdinReader | None) -> UserMessage:
+async def prompt_of_text(
+    argument: str | None, stdin: StdinReader | None, warn: Callable[[str], None], *, silence_s: float = SILENCE_S
+) -> UserMessage:
     """Return the one prompt of a run: the argument, then what is piped in, however long.
 
     Args:
         argument: What the command line says.
         stdin: What is piped in; None where nothing is.
+        warn: Told when nothing comes: a program that runs panpan may leave its own input open.
+        silence_s: Seconds without a byte until then.
 
     Raises:
         ConfigError: There is no prompt.
     """
+    if stdin is not None and not await stdin.has_more(within_s=silence_s):
+        warn(WAITING)
     piped = "" if stdin is None else (await stdin.rest()).decode(errors="replace")
     text = "\n\n".join(part for part in (argument or "", piped.rstrip("\n")) if part.strip())
     if not text:

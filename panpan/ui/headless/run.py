@@ -1,9 +1,8 @@
 """One headless run: open the session, send it the prompts, show what happens, and say with which code to end."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from time import perf_counter
-from typing import Protocol
 
 import anyio
 
@@ -21,18 +20,10 @@ LAST_WORD_S = 1.0
 """What a reader gets to take the result of a run that was told to end."""
 
 
-class MakeFace(Protocol):
-    """Makes the face of an output format once the session is open."""
-
-    def __call__(self, session: Session) -> HeadlessFace:
-        """Return the face."""
-        ...
-
-
 async def run_headless(
     opening: AbstractAsyncContextManager[Session],
     prompts: AsyncGenerator[UserMessage, None],
-    make_face: MakeFace,
+    make_face: Callable[[Session], HeadlessFace],
     *,
     say: Callable[[str], None],
     warn: Callable[[str], None],
@@ -43,7 +34,7 @@ async def run_headless(
     Args:
         opening: The session, not entered yet.
         prompts: One or more prompts; asked for the next when a turn is over.
-        make_face: Makes the face.
+        make_face: Makes the face of the output format once the session is open.
         say: Prints one line for the user on standard error.
         warn: Does the same with what he may have asked not to hear.
         show_failed_start: Shows the error of a session that could not be opened, where there is no face yet.
@@ -100,7 +91,7 @@ class _Run:
     async def cut_short(self) -> None:
         """Show the result of what a signal has ended, if a reader still takes it."""
         if self.face is not None and not self._has_result:
-            with anyio.move_on_after(LAST_WORD_S):
+            with anyio.move_on_after(LAST_WORD_S), suppress(BrokenPipeError):
                 await self._end(INTERRUPTED, 0.0)
 
     async def _turn(self, session: Session, prompt: UserMessage) -> Outcome:
@@ -119,7 +110,7 @@ class _Run:
         except PanpanError as error:
             outcome = outcome_of_error(error)
         except Exception as error:  # a bug; the result is shown, and the report is written above
-            await self._end(Outcome("error_during_execution", 1, f"unexpected {type(error).__name__}"), 0.0, says=False)
+            await self._show(Outcome("error_during_execution", 1, f"unexpected {type(error).__name__}"), 0.0)
             raise
         await self._end(outcome, perf_counter() - started_at)
         return outcome
@@ -128,19 +119,22 @@ class _Run:
         self._summary = TurnSummary()
         self._has_result = False
 
-    async def _end(self, outcome: Outcome, duration_s: float, *, says: bool = True) -> None:
-        """Show how a turn ended, and say what the user should know of it."""
+    async def _show(self, outcome: Outcome, duration_s: float) -> None:
         assert self.face is not None
         self._has_result = True
         await self.face.end(self._summary, outcome, duration_s)
+
+    async def _end(self, outcome: Outcome, duration_s: float) -> None:
+        """Show how a turn ended, and say what the user should know of it."""
+        await self._show(outcome, duration_s)
         self.exit_code = self.exit_code or outcome.exit_code
         reply = self._summary.last_reply
         note = note_on_end(reply) if reply is not None and not outcome.error else None
-        if says and outcome is not INTERRUPTED and (line := outcome.error or note):
+        if outcome is not INTERRUPTED and (line := outcome.error or note):
             self._say(line)
         if denials := self._summary.denials:
             names = ", ".join(dict.fromkeys(use.name for use in denials))
             self._warn(
-                f"not allowed, and not run: {len(denials)} of the calls ({names}); nobody is asked here, "
-                "see --permission-mode, --allowedTools and --yes"
+                f"not allowed, and not run: {len(denials)} of the calls ({names}); with -p or a pipe nobody is asked: "
+                "say what is allowed (--allowedTools, --yes, --permission-mode), or run panpan without -p"
             )

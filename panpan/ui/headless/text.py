@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 
-from panpan.types.events import BlockStarted, Event, ReplyStarted, RetryScheduled, TextDelta
-from panpan.types.messages import AssistantMessage
+from panpan.types.events import Event
 from panpan.ui.answer_text import AnswerText
 from panpan.ui.headless.face import HeadlessFace, TurnSummary
 from panpan.ui.headless.outcome import Outcome
@@ -25,21 +24,11 @@ class TextFace(HeadlessFace):
         self._tool_lines = ToolLines()
 
     async def show(self, event: Event) -> None:
-        match event:
-            case ReplyStarted() | BlockStarted(kind="text"):
-                await self._answer.end_line()
-            case TextDelta(text=text):
-                await self._answer.add(text)
-            case RetryScheduled():
-                self._answer.retry()
-            case AssistantMessage():
-                self._answer.end()
-            case _:
-                pass
-        if self._note is not None and (line := self._tool_lines.line(event)) is not None:
-            await self._answer.end_line()
-            self._note(line)
+        await self._answer.follow(event)
+        if self._note is not None:
+            for line in self._tool_lines.lines(event):
+                await self._answer.make_room()
+                self._note(line)
 
     async def end(self, summary: TurnSummary, outcome: Outcome, duration_s: float) -> None:
-        self._answer.end()
-        await self._answer.end_line()
+        await self._answer.end()

@@ -8,21 +8,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from panpan import __version__
-from panpan.core.turn_totals import TurnTotals
 from panpan.services.sessions.session import SessionInfo
-from panpan.types.content import ToolUseBlock
+from panpan.types.content import RedactedThinkingBlock, ThinkingBlock
 from panpan.types.events import (
     BlockFinished,
     BlockStarted,
     PermissionDecided,
     ReplyStarted,
     RetryScheduled,
+    StreamEvent,
     TextDelta,
     ThinkingDelta,
     ToolInputDelta,
+    Waiting,
 )
 from panpan.types.ids import new_id
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, Usage, UserMessage
+from panpan.ui.headless.face import TurnSummary
+from panpan.ui.headless.outcome import Outcome
 
 
 def init_line(info: SessionInfo) -> dict[str, Any]:
@@ -78,8 +81,10 @@ def _message_body(message: AssistantMessage | ToolResultMessage | UserMessage) -
             return {"role": "user", "content": [block.model_dump(mode="json") for block in message.content]}
 
 
-def notice_line(event: RetryScheduled | PermissionDecided | SystemReminder, session_id: str) -> dict[str, Any] | None:
-    """Return the line of what happens beside the messages, or None where nothing needs to be said."""
+def notice_line(
+    event: RetryScheduled | Waiting | PermissionDecided | SystemReminder, session_id: str
+) -> dict[str, Any]:
+    """Return the line of what happens beside the messages; a decision is a denial."""
     match event:
         case RetryScheduled():
             body: dict[str, Any] = {
@@ -88,8 +93,8 @@ def notice_line(event: RetryScheduled | PermissionDecided | SystemReminder, sess
                 "reason": event.reason,
                 "retry_delay_ms": round(event.delay_s * 1000),
             }
-        case PermissionDecided(is_allowed=True):
-            return None
+        case Waiting():
+            body = {"subtype": "waiting", "reason": event.reason}
         case PermissionDecided():
             body = {
                 "subtype": "permission_denied",
@@ -102,27 +107,18 @@ def notice_line(event: RetryScheduled | PermissionDecided | SystemReminder, sess
     return {"type": "system", **body, "session_id": session_id, "uuid": new_id()}
 
 
-def result_line(
-    session_id: str,
-    *,
-    subtype: str,
-    result: str,
-    stop_reason: str | None,
-    totals: TurnTotals,
-    duration_s: float,
-    denials: Sequence[ToolUseBlock] = (),
-    errors: Sequence[str] = (),
-) -> dict[str, Any]:
+def result_line(session_id: str, summary: TurnSummary, outcome: Outcome, duration_s: float) -> dict[str, Any]:
     """Return the last line of a turn: how it ended and what it used."""
+    reply, totals = summary.last_reply, summary.totals
     line: dict[str, Any] = {
         "type": "result",
-        "subtype": subtype,
-        "is_error": subtype != "success",
+        "subtype": outcome.subtype,
+        "is_error": outcome.subtype != "success",
         "duration_ms": round(duration_s * 1000),
         "duration_api_ms": round(totals.api_duration_s * 1000),
         "num_turns": totals.rounds,
-        "result": result,
-        "stop_reason": stop_reason,
+        "result": summary.answer,
+        "stop_reason": reply.stop_reason if reply is not None else None,
         "session_id": session_id,
         "total_cost_usd": totals.cost_usd,
         "usage": totals.usage.model_dump(),
@@ -131,12 +127,12 @@ def result_line(
             for model, usage in totals.usage_by_model.items()
         },
         "permission_denials": [
-            {"tool_name": use.name, "tool_use_id": use.id, "tool_input": use.input} for use in denials
+            {"tool_name": use.name, "tool_use_id": use.id, "tool_input": use.input} for use in summary.denials
         ],
         "uuid": new_id(),
     }
-    if errors:
-        line["errors"] = list(errors)
+    if outcome.error:
+        line["errors"] = [outcome.error]
     return line
 
 
@@ -150,11 +146,25 @@ def _model_usage(usage: Usage, cost_usd: float | None) -> dict[str, Any]:
     }
 
 
-def partial_events(
-    event: ReplyStarted | BlockStarted | TextDelta | ThinkingDelta | ToolInputDelta | BlockFinished | AssistantMessage,
-) -> Sequence[Mapping[str, Any]]:
+def partial_lines(event: StreamEvent, session_id: str) -> list[dict[str, Any]]:
+    """Return the lines of what comes before a message is whole."""
+    return [
+        {
+            "type": "stream_event",
+            "event": raw,
+            "parent_tool_use_id": None,
+            "session_id": session_id,
+            "uuid": new_id(),
+        }
+        for raw in _messages_api_events(event)
+    ]
+
+
+def _messages_api_events(event: StreamEvent) -> Sequence[Mapping[str, Any]]:
     """Return the Messages API events that say the same; made anew, so that they are alike for every provider."""
     match event:
+        case Waiting():
+            return ()
         case ReplyStarted():
             message: dict[str, Any] = {
                 "id": event.message_id,
@@ -168,7 +178,8 @@ def partial_events(
             }
             return ({"type": "message_start", "message": message},)
         case BlockStarted():
-            return ({"type": "content_block_start", "index": event.index, "content_block": _empty_block(event)},)
+            block = _empty_block(event)
+            return () if block is None else (_start(event.index, block),)
         case TextDelta():
             return (_delta(event.index, {"type": "text_delta", "text": event.text}),)
         case ThinkingDelta():
@@ -176,7 +187,7 @@ def partial_events(
         case ToolInputDelta():
             return (_delta(event.index, {"type": "input_json_delta", "partial_json": event.json}),)
         case BlockFinished():
-            return ({"type": "content_block_stop", "index": event.index},)
+            return (*_end_of_block(event), {"type": "content_block_stop", "index": event.index})
         case AssistantMessage():
             delta = {"stop_reason": event.stop_reason, "stop_sequence": None}
             return (
@@ -185,17 +196,33 @@ def partial_events(
             )
 
 
+def _end_of_block(event: BlockFinished) -> Sequence[Mapping[str, Any]]:
+    """Return what is known of a block only when it is whole."""
+    match event.block:
+        case ThinkingBlock(signature=signature) if signature:
+            return (_delta(event.index, {"type": "signature_delta", "signature": signature}),)
+        case RedactedThinkingBlock():
+            return (_start(event.index, event.block.model_dump()),)
+        case _:
+            return ()
+
+
+def _start(index: int, block: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "content_block_start", "index": index, "content_block": block}
+
+
 def _delta(index: int, delta: dict[str, str]) -> dict[str, Any]:
     return {"type": "content_block_delta", "index": index, "delta": delta}
 
 
-def _empty_block(event: BlockStarted) -> dict[str, Any]:
+def _empty_block(event: BlockStarted) -> dict[str, Any] | None:
+    """Return the block before its deltas; None for one that has none, whose start tells all and so has to wait."""
     match event.kind:
         case "text":
             return {"type": "text", "text": ""}
         case "thinking":
             return {"type": "thinking", "thinking": "", "signature": ""}
         case "redacted_thinking":
-            return {"type": "redacted_thinking", "data": ""}
+            return None
         case "tool_use":
             return {"type": "tool_use", "id": event.tool_use_id, "name": event.tool_name, "input": {}}

@@ -180,6 +180,18 @@ def test_what_the_api_would_refuse_is_not_sent() -> None:
     assert words == {"type": "text", "text": "b"}
 
 
+def test_a_reply_never_ends_in_blanks_and_is_the_same_wherever_it_stands() -> None:
+    paused = reply("I look. ", "Half a sentence \n")
+    calling = reply("I look. ", use("t1"))
+
+    at_the_end = messages_of(UserMessage.of("a"), paused)[-1]
+    further_up = messages_of(UserMessage.of("a"), paused, reply("and on"), UserMessage.of("b"))[1]
+
+    assert [block["text"] for block in at_the_end["content"]] == ["I look. ", "Half a sentence"]
+    assert at_the_end == further_up
+    assert messages_of(UserMessage.of("a"), calling, result("t1", "x"))[1]["content"][0]["text"] == "I look. "
+
+
 def test_cache_marks_stand_on_the_system_prompt_and_the_two_newest_user_messages() -> None:
     messages: list[Message] = [UserMessage.of("start")]
     for number in range(4):

@@ -26,7 +26,7 @@ from panpan.llm.providers.vendor_profiles import (
 from panpan.llm.wire_history import WireHistory
 from panpan.llm.wire_json import joined_body
 from panpan.types.content import Base64Source, DocumentBlock, ImageBlock, ThinkingBlock, ToolUseBlock
-from panpan.types.llm import ModelOptions, ToolDefinition
+from panpan.types.llm import Effort, ModelOptions, ToolDefinition
 from panpan.types.messages import Message, SystemReminder, UserMessage
 from tests.llm.wire import ODD_TEXT, reply, result, use
 
@@ -146,6 +146,18 @@ def test_what_a_vendor_cannot_take_is_left_out_with_a_note(profile: VendorProfil
     assert body(UserMessage(content=(PNG, PDF)), profile=profile)["messages"][0]["content"] == parts
 
 
+def test_a_picture_of_a_type_that_a_server_does_not_read_is_left_out_with_a_note() -> None:
+    gif = ImageBlock(source=Base64Source(media_type="image/gif", data="R0lGOA=="))
+    history = (UserMessage.of("look"), reply(use("c1")), result("c1", gif, PNG))
+
+    ollama, gpt, deepseek = (body(*history, profile=profile)["messages"][-1] for profile in (OLLAMA, GPT, DEEPSEEK))
+
+    note = {"type": "text", "text": "[image left out: this provider takes no image/gif; a PNG would be seen]"}
+    assert ollama["content"][1:] == [note, PNG_PART]
+    assert gpt["content"][1]["image_url"]["url"] == "data:image/gif;base64,R0lGOA=="
+    assert deepseek["content"].count("[image left out: this provider takes none]") == 2
+
+
 def test_a_result_without_text_says_so() -> None:
     sent = body(UserMessage.of("a"), reply(use("c1"), use("c2")), result("c1"), result("c2", PNG))["messages"]
 
@@ -209,9 +221,55 @@ def test_limits_and_usage_are_asked_for_in_the_vendors_way(profile: VendorProfil
     sent = body(UserMessage.of("a"), profile=profile, options=ModelOptions("m", 7, effort="high", temperature=0.5))
 
     limits = {name: value for name, value in sent.items() if "tokens" in name}
-    assert limits == {"max_completion_tokens" if profile is GPT else "max_tokens": 7}
+    assert limits == {"max_completion_tokens" if profile in (GPT, QWEN, KIMI) else "max_tokens": 7}
     assert ("stream_options" in sent) == (profile is not GLM)
-    assert (sent["reasoning_effort"], sent["temperature"]) == ("high", 0.5)
+    assert (sent["reasoning_effort"], sent["temperature"]) == ("xhigh" if profile is QWEN else "high", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("profile", "wanted", "sent"),
+    [
+        (GPT, "xhigh", "xhigh"),
+        (KIMI, "low", "low"),
+        (KIMI, "medium", "high"),  # of two that are as near, the higher
+        (KIMI, "xhigh", "max"),
+        (GLM, "medium", "high"),
+        (QWEN, "high", "xhigh"),
+        (QWEN, "max", "xhigh"),
+        (OLLAMA, "medium", "medium"),
+        (OLLAMA, "xhigh", "max"),
+    ],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_an_effort_that_a_server_does_not_know_becomes_the_nearest_that_it_knows(
+    profile: VendorProfile, wanted: Effort, sent: Effort
+) -> None:
+    options = ModelOptions("m", 7, effort=wanted)
+
+    assert body(UserMessage.of("a"), profile=profile, options=options)["reasoning_effort"] == sent
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
+def test_calls_are_asked_for_in_the_vendors_way_and_only_where_there_are_tools(profile: VendorProfile) -> None:
+    with_tools = body(UserMessage.of("a"), profile=profile, tools=(READ,))
+    without = body(UserMessage.of("a"), profile=profile)
+
+    assert ("tool_stream" in with_tools) == (profile is GLM)
+    assert ("parallel_tool_calls" in with_tools) == (profile is QWEN)
+    assert not {"tool_stream", "parallel_tool_calls", "tools"} & without.keys()
+
+
+@pytest.mark.parametrize(
+    ("profile", "name"), [(GPT, "LS"), (KIMI, "LS_")], ids=lambda value: getattr(value, "name", value)
+)
+def test_a_name_that_is_too_short_for_a_server_is_lengthened_everywhere(profile: VendorProfile, name: str) -> None:
+    tools = (ToolDefinition("LS", "Lists.", {"type": "object"}), READ)
+
+    sent = body(UserMessage.of("a"), reply(use("c1", "LS")), result("c1", "x"), profile=profile, tools=tools)
+
+    assert [tool["function"]["name"] for tool in sent["tools"]] == [name, "Read"]
+    assert sent["messages"][1]["tool_calls"][0]["function"]["name"] == name
+    assert OpenAIEncoder(profile).names_of(tools) == ({} if name == "LS" else {name: "LS"})
 
 
 def test_what_a_server_would_refuse_is_not_sent() -> None:
@@ -258,7 +316,7 @@ def test_keywords_that_a_server_does_not_take_are_left_out_of_schemas_but_not_of
         "required": ["pattern"],
     }
 
-    assert adapted_schema(schema, frozenset({"pattern", "format"})) == {
+    assert adapted_schema(schema, LLAMA_CPP) == {
         "type": "object",
         "properties": {
             "pattern": {"type": "string", "description": "d"},
@@ -267,7 +325,31 @@ def test_keywords_that_a_server_does_not_take_are_left_out_of_schemas_but_not_of
         },
         "required": ["pattern"],
     }
-    assert adapted_schema(schema, frozenset()) == schema
+    assert adapted_schema(schema, GENERIC) == schema
+
+
+def test_moonshots_schemas_hold_only_what_it_takes() -> None:
+    # https://github.com/MoonshotAI/walle/blob/main/docs/mfjs-walle-vs-draft-2020-12.md
+    schema = {
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "default": ".", "minLength": 1},
+            "ignore": {"type": "array", "items": {"type": "string", "pattern": "a"}, "default": []},
+            "range": {"anyOf": [{"type": "integer", "default": 1}, {"type": "null"}], "default": None},
+            "where": {"type": "object", "properties": {"default": {"type": "string"}}, "default": {}},
+        },
+    }
+
+    assert adapted_schema(schema, KIMI) == {
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "default": ".", "minLength": 1},
+            "ignore": {"type": "array", "items": {"type": "string"}},
+            "range": {"anyOf": [{"type": "integer", "default": 1}, {"type": "null"}]},
+            "where": {"type": "object", "properties": {"default": {"type": "string"}}, "required": []},
+        },
+        "required": [],
+    }
 
 
 @pytest.mark.parametrize(

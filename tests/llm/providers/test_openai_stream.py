@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from panpan.errors import ContextOverflowError, ProviderError, RateLimitError, RetryableError, StreamError
 from panpan.llm.providers.openai_compatible import OpenAICompatibleProvider, OpenAIReply
+from panpan.llm.providers.vendor_profiles import KIMI
 from panpan.llm.reply import ReplyBuilder
 from panpan.llm.sse import SseParser
 from panpan.llm.transport import Transport
@@ -23,7 +24,7 @@ from panpan.types.events import (
     ThinkingDelta,
     ToolInputDelta,
 )
-from panpan.types.llm import ModelOptions, ModelRequest
+from panpan.types.llm import ModelOptions, ModelRequest, ToolDefinition
 from panpan.types.messages import AssistantMessage, Usage, UserMessage
 from tests.llm.loopback import Answer, Stall, serving
 from tests.llm.wire import DONE, HELLO, ask, chunk, collect
@@ -426,3 +427,23 @@ def test_calls_in_any_pieces_in_any_order_of_calls_come_out_whole(
     message = message_of(calls(*entries) + CALLS)
 
     assert told(message) == [("Read", value) for value in inputs]
+
+
+async def test_a_tool_with_another_name_on_the_wire_is_called_by_its_own() -> None:
+    # Moonshot wants three characters: https://platform.kimi.ai/docs/api/tool-use
+    tools = (ToolDefinition("LS", "Lists.", {"type": "object"}), ToolDefinition("Read", "Reads.", {"type": "object"}))
+    stream = calls(call(0, id="1", name="LS_", arguments="{}"), call(1, id="2", name="Read", arguments="{}"))
+    pieces = calls(call(0, id="3", name="LS", arguments=""), call(0, name="_"), call(0, arguments="{}"))
+    names = []
+    async with serving(Answer([stream + CALLS]), Answer([pieces + CALLS])) as server:
+        provider = OpenAICompatibleProvider(api_key="k", base_url=server.url, profile=KIMI)
+        for _ in range(2):
+            events = await collect(provider, ModelRequest("", tools, HELLO.messages))
+            names += [event.tool_name for event in events if isinstance(event, BlockStarted)]
+            message = events[-1]
+            assert isinstance(message, AssistantMessage)
+            names += [use.name for use in message.tool_uses]
+        await provider.aclose()
+
+    assert names == ["LS", "Read", "LS", "Read", "LS", "LS"]
+    assert [tool["function"]["name"] for tool in server.requests[0].json["tools"]] == ["LS_", "Read"]

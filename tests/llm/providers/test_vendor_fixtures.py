@@ -35,7 +35,7 @@ EXPECTED = {
     "ollama": ("Read it.", "", [("call_vl0m2fgr", *READ_A), ("call_9hq2ck1x", *READ_B)], (120, 25, 0)),
     "llama.cpp": ("Check a.py", "Let me look.", [("NlpCbfJBkCK8", *READ_A)], (30, 33, 180)),
     "vllm": ("Hm, a.py", "", [("chatcmpl-tool-1a", *READ_A)], (90, 30, 0)),
-    "lmstudio": ("", "One moment.", [("365174485", *READ_A)], (263, 34, 0)),
+    "lmstudio": ("It is in a.py.", "One moment.", [("365174485", *READ_A)], (263, 34, 0)),
 }
 
 

@@ -16,6 +16,14 @@ async def test_nobody_says_no_and_how_the_user_can_allow_it() -> None:
     assert "it runs a command" in answer.feedback
 
 
+@pytest.mark.parametrize("is_protected", [True, False])
+async def test_nobody_says_that_it_is_the_way_of_starting_and_not_an_absent_user(is_protected: bool) -> None:
+    answer = await NobodyToAsk()(question(is_protected=is_protected))
+
+    assert "this run asks nobody, as with -p or a pipe" in answer.feedback
+    assert "on a terminal and without -p" in answer.feedback
+
+
 async def test_nobody_names_no_flag_for_what_no_flag_opens() -> None:
     answer = await NobodyToAsk()(question(is_protected=True))
 

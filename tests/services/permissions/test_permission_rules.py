@@ -1,7 +1,9 @@
+from collections.abc import Sequence
+
 import pytest
 
 from panpan.errors import ConfigError
-from panpan.services.permissions.rules import parse_rule, split_rules
+from panpan.services.permissions.rules import RuleSource, parse_rule, rules_of_no_tool, split_rules
 
 
 @pytest.mark.parametrize(
@@ -54,6 +56,47 @@ def test_a_rule_that_cannot_be_read_is_an_error_that_names_it_and_its_source(rul
 
     assert repr(rule) in str(caught.value)
     assert "settings.toml" in str(caught.value)
+
+
+def sources(*, allow: Sequence[str] = (), ask: Sequence[str] = (), deny: Sequence[str] = ()) -> list[RuleSource]:
+    return [RuleSource("s.toml", allow=allow, ask=ask, deny=deny)]
+
+
+TOOLS = ["Read", "Write", "Edit", "LS", "Bash"]
+
+
+@pytest.mark.parametrize("kind", ["allow", "ask", "deny"])
+@pytest.mark.parametrize(
+    ("rule", "meant"),
+    [("Reed", "Read"), ("Bsh(ls)", "Bash"), ("bash", "Bash"), ("Wirte(/a)", "Write"), ("WebFech", "WebFetch")],
+)
+def test_a_slip_in_the_name_of_a_tool_is_an_error_in_every_list(kind: str, rule: str, meant: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        list(rules_of_no_tool(sources(**{kind: [rule]}), TOOLS))
+
+    assert f"{rule!r} from s.toml" in str(caught.value)
+    assert str(caught.value).endswith(f"did you mean {meant}?")
+
+
+@pytest.mark.parametrize("kind", ["allow", "ask", "deny"])
+@pytest.mark.parametrize("rule", ["TodoWrite", "KillBash", "NotebookEdit", "WebSearch", "Agent(reviewer)", "evaluate"])
+def test_a_rule_about_a_tool_that_is_not_here_is_a_warning_in_every_list(kind: str, rule: str) -> None:
+    (warning,) = rules_of_no_tool(sources(**{kind: [rule]}), TOOLS)
+
+    assert f"{rule!r} from s.toml" in warning
+
+
+def test_rules_about_tools_that_are_there_or_may_come_are_fine() -> None:
+    rules = sources(allow=["Bash(ls)"], ask=["mcp__x__*"], deny=["LS"])
+
+    assert list(rules_of_no_tool(rules, TOOLS)) == []
+
+
+def test_parentheses_that_mean_nothing_are_an_error_that_says_why() -> None:
+    with pytest.raises(ConfigError, match="there is no tool evaluate"):
+        parse_rule("evaluate(x)", "s.toml")
+    with pytest.raises(ConfigError, match="write WebSearch alone"):
+        parse_rule("WebSearch(x)", "s.toml")
 
 
 def test_rules_of_a_command_line_are_split_outside_parentheses() -> None:

@@ -6,14 +6,15 @@ from pathlib import Path
 
 from panpan.config.locations import find_project_root
 from panpan.services.project_context.collect import ContextPlaces, ProjectContext, take_project_context
+from tests.needed_programs import need
 
 
 class ProjectFolder:
     """A home and a git repository in it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, name: str = "project") -> None:
         self.home = folder.resolve() / "home"
-        self.root = self.home / "project"
+        self.root = self.home / name
         self.root.mkdir(parents=True)
         self.git("init", "-q", "-b", "main")
 
@@ -25,6 +26,7 @@ class ProjectFolder:
         return file
 
     def git(self, *args: str) -> None:
+        need("git")
         config = ("-c", "user.name=me", "-c", "user.email=me@example.org", "-c", "commit.gpgsign=false")
         subprocess.run(["git", *config, *args], cwd=self.root, check=True, capture_output=True)
 

@@ -26,8 +26,11 @@ def assert_in_order(text: str, *parts: str) -> None:
 async def test_rules_come_from_the_home_and_from_the_root_down_and_the_closer_ones_later(
     project: ProjectFolder,
 ) -> None:
-    project.write("~/.panpan/AGENTS.md", "home agents")
-    project.write("~/.claude/CLAUDE.md", "home claude")
+    project.write("~/AGENTS.md", "home agents")
+    project.write("~/CLAUDE.md", "home claude")
+    project.write("~/.claude/CLAUDE.md", "home dot claude")
+    project.write("~/.panpan/AGENTS.md", "panpan agents")
+    project.write("~/.panpan/CLAUDE.md", "panpan claude")
     project.write("AGENTS.md", "root agents")
     project.write("CLAUDE.md", "root claude")
     project.write(".claude/CLAUDE.md", "root dot claude")
@@ -41,7 +44,8 @@ async def test_rules_come_from_the_home_and_from_the_root_down_and_the_closer_on
 
     text = context.reminder.text
     assert context.reminder.cause == "session:start"
-    assert_in_order(text, "home agents", "home claude", "root agents", "root claude", "root dot claude", "root local")
+    assert_in_order(text, "home agents", "home claude", "home dot claude", "panpan agents", "panpan claude")
+    assert_in_order(text, "panpan claude", "root agents", "root claude", "root dot claude", "root local")
     assert_in_order(text, "root local", "root rule", "middle agents", "near claude")
     assert "below claude" not in text
     assert context.warnings == ()
@@ -57,10 +61,42 @@ async def test_an_override_takes_the_place_of_the_agents_file_beside_it(project:
     assert "plain agents" not in text
 
 
-async def test_nothing_above_the_project_is_read(project: ProjectFolder) -> None:
-    project.write("~/AGENTS.md", "above the project")
+async def test_nothing_between_the_home_and_the_project_is_read(tmp_path: Path) -> None:
+    project = ProjectFolder(tmp_path, "work/project")
+    project.write("~/work/AGENTS.md", "above the project")
+    project.write("~/AGENTS.md", "home agents")
 
-    assert "above the project" not in (await project.context()).reminder.text
+    text = (await project.context()).reminder.text
+
+    assert "above the project" not in text
+    assert "home agents" in text
+
+
+async def test_a_home_that_lies_in_the_project_is_read_once_and_as_the_projects(project: ProjectFolder) -> None:
+    for name in ("AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md"):
+        project.write(f"~/{name}", f"home rule of {name}\n@{project.home.parent}/outside.md")
+    project.write("~/.panpan/AGENTS.md", "panpan agents")
+    project.write("~/../outside.md", "an outside text")
+    (project.home / ".git").mkdir()
+    shutil.rmtree(project.root / ".git")
+
+    context = await project.context()
+
+    text = context.reminder.text
+    assert [text.count(f"home rule of {name}\n") for name in ("AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md")] == [1] * 3
+    assert "panpan agents" in text
+    assert "an outside text" not in text
+    assert "outside the project" in context.warnings[0]
+
+
+async def test_files_of_the_home_that_are_links_to_one_come_once(project: ProjectFolder) -> None:
+    project.write("~/AGENTS.md", "the one rule")
+    (project.home / ".claude").mkdir()
+    (project.home / ".panpan").mkdir()
+    for name in ("CLAUDE.md", ".claude/CLAUDE.md", ".panpan/AGENTS.md"):
+        (project.home / name).symlink_to(project.home / "AGENTS.md")
+
+    assert (await project.context()).reminder.text.count("the one rule") == 1
 
 
 async def test_a_file_is_told_once_even_when_linked_imported_or_copied(project: ProjectFolder) -> None:

@@ -122,6 +122,19 @@ def test_a_log_cut_at_any_byte_gives_every_record_before_the_cut_and_can_be_cont
         assert cut_path.read_bytes()[:length] == data[:length], "what was there is never rewritten"
 
 
+def test_lines_that_are_passed_over_are_told_but_for_one_that_a_crash_tore(tmp_path: Path) -> None:
+    path = tmp_path / "s1.jsonl"
+    write(path, [UserMessage.of("one"), say("two")])
+    first, second = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(first + b"garbage\n\n[1]\n" + second + b'{"uuid": 1}\n' + b'{"type": "assist')
+    told: list[int] = []
+
+    records = list(read_records(path, note_damage=told.append))
+
+    assert len(records) == 2
+    assert told == [2, 4, 6]
+
+
 def test_a_damaged_line_in_the_middle_loses_only_itself(tmp_path: Path) -> None:
     path = tmp_path / "s1.jsonl"
     write(path, [UserMessage.of("one"), say("two"), UserMessage.of("three"), say("four")])

@@ -9,15 +9,25 @@ from typing import Any
 import anyio
 import pytest
 
-from panpan.core.conversation import INTERRUPTED, Conversation
-from panpan.core.hooks import Hook
+from panpan.core.conversation import (
+    ENDED,
+    ENDED_BEFORE,
+    INTERRUPTED,
+    INTERRUPTED_BEFORE,
+    NEVER_ANSWERED,
+    NEVER_BEGUN,
+    Conversation,
+)
+from panpan.core.hooks import Hook, ToolCall
 from panpan.errors import ProviderError, SessionLogError
+from panpan.services.interrupt_notice import InterruptNotice
 from panpan.services.sessions.session import Session
 from panpan.types.events import Event, ReplyStarted, TextDelta, ToolFinished, ToolProgress, TurnEnded
-from panpan.types.messages import AssistantMessage, ToolResultMessage, UserMessage
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
+from panpan.types.permission import Ask, Decision, PermissionAnswer, PermissionQuestion
 from tests.fakes.scripted_llm import ScriptedLLM, call, say
 from tests.fakes.session import log_path, recorded, session_in
-from tests.fakes.tools import looking, refusing
+from tests.fakes.tools import changing, looking, refusing
 
 Main = Callable[[], Coroutine[Any, Any, None]]
 
@@ -270,3 +280,90 @@ async def test_a_tool_that_fails_beside_one_that_works_does_not_end_the_turn(tmp
         ("1", True),
         ("2", False),
     ]
+
+
+def results_of(messages: list[Message]) -> dict[str, str]:
+    return {message.tool_use_id: message.text for message in messages if isinstance(message, ToolResultMessage)}
+
+
+async def test_a_call_behind_the_one_that_was_interrupted_is_answered_that_it_was_not_run(tmp_path: Path) -> None:
+    llm = ScriptedLLM(call(("1", "Change", {"seconds": 60.0}), ("2", "Change", {}), ("3", "Look", {})), say("fine"))
+    async with session_in(tmp_path, llm, changing(), looking(), hooks=[InterruptNotice()]) as session:
+        async with aclosing(session.submit("go")) as events:
+            async for event in events:
+                if isinstance(event, ToolProgress):
+                    session.interrupt()
+
+    assert results_of(recorded(tmp_path)) == {"1": INTERRUPTED, "2": INTERRUPTED_BEFORE, "3": INTERRUPTED_BEFORE}
+
+
+async def test_a_turn_that_was_interrupted_before_any_call_began_is_followed_by_the_notice(tmp_path: Path) -> None:
+    async def never(question: PermissionQuestion) -> PermissionAnswer:
+        session.interrupt()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    class Asks(Hook):
+        async def before_tool(self, call: ToolCall) -> Decision | None:
+            return Ask("may it?")
+
+    llm = ScriptedLLM(call(("1", "Change", {})))
+    async with session_in(tmp_path, llm, changing(), hooks=[Asks()], ask=never) as session:
+        await collect(session)
+    llm = ScriptedLLM(say("I look first"))
+    async with session_in(tmp_path, llm, hooks=[InterruptNotice()]) as session:
+        await collect(session)
+
+    assert results_of(recorded(tmp_path)) == {"1": INTERRUPTED_BEFORE}
+    assert [message.cause for message in llm.histories[0] if isinstance(message, SystemReminder)] == ["interrupted"]
+
+
+async def test_calls_that_an_error_left_open_are_not_said_to_be_interrupted_by_the_user(tmp_path: Path) -> None:
+    llm = ScriptedLLM(call(("1", "Look", {}), ("2", "Look", {"seconds": 60.0}), ("3", "Change", {})))
+    async with session_in(tmp_path, llm, looking(), changing()) as session:
+        log = session.parts.log
+        fd, read_only = log._fd, os.open(log_path(tmp_path), 0)
+        with pytest.raises(SessionLogError, match="cannot be written"):
+            async with aclosing(session.submit("go")) as events:
+                async for event in events:
+                    if isinstance(event, ToolProgress):
+                        log._fd = read_only  # from now on nothing can be recorded
+        log._fd = fd
+        os.close(read_only)
+
+    assert results_of(recorded(tmp_path)) == {"1": "Look 1 done", "2": ENDED, "3": ENDED_BEFORE}
+
+
+async def test_after_a_crash_it_is_known_which_calls_had_not_begun(tmp_path: Path) -> None:
+    uses = [("1", "Change", {}), ("2", "Change", {"seconds": 60.0}), ("3", "Look", {}), ("4", "Change", {})]
+    crashed = ""
+    async with session_in(tmp_path, ScriptedLLM(call(*uses)), looking(), changing()) as session:
+        async with aclosing(session.submit("go")) as events:
+            async for event in events:
+                if isinstance(event, ToolProgress) and event.tool_use_id == "2":
+                    crashed = log_path(tmp_path).read_text()
+                    break
+
+    log_path(tmp_path).write_text(crashed)
+
+    assert results_of(recorded(tmp_path)) == {
+        "1": "Change 1 done",
+        "2": NEVER_ANSWERED,
+        "3": NEVER_BEGUN,
+        "4": NEVER_BEGUN,
+    }
+
+
+async def test_of_a_log_that_does_not_note_what_begins_nothing_is_claimed(tmp_path: Path) -> None:
+    async with session_in(tmp_path, ScriptedLLM(call(("1", "Change", {})), say("ok")), changing()) as session:
+        await collect(session)
+    lines = log_path(tmp_path).read_text().splitlines()
+    reply = next(line for line in lines if '"tool_use"' in line)
+
+    old = reply.replace(',"notesStarts":true', "")
+
+    assert old != reply
+    log_path(tmp_path).write_text(f"{lines[0]}\n{reply}\n")
+    assert results_of(recorded(tmp_path)) == {"1": NEVER_BEGUN}
+    log_path(tmp_path).write_text(f"{lines[0]}\n{old}\n")
+    assert results_of(recorded(tmp_path)) == {"1": NEVER_ANSWERED}

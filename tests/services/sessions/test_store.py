@@ -1,4 +1,4 @@
-"""The newest session is found, whatever else lies in the folder."""
+"""Sessions are found, whatever else lies in their folders."""
 
 import os
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from panpan.errors import SessionError
-from panpan.services.sessions.store import newest_session
+from panpan.services.sessions.store import find_session, logs_of_all_projects, newest_first, newest_session
 
 
 def log(folder: Path, name: str, text: str, *, written_at: int) -> Path:
@@ -34,3 +34,40 @@ def test_a_log_that_is_gone_when_it_is_looked_at_is_passed_over(tmp_path: Path) 
 def test_a_folder_without_sessions_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(SessionError, match="no session to continue"):
         newest_session(tmp_path)
+
+
+def test_logs_come_newest_first_without_what_is_no_log(tmp_path: Path) -> None:
+    old = log(tmp_path, "z", "{}", written_at=1)
+    new = log(tmp_path, "a", "{}", written_at=2)
+    (tmp_path / "folder.jsonl").mkdir()
+    os.mkfifo(tmp_path / "pipe.jsonl")
+
+    assert newest_first(tmp_path.glob("*.jsonl")) == [new, old]
+
+
+def test_a_session_is_found_by_the_beginning_of_its_id_in_this_project_first(tmp_path: Path) -> None:
+    here, there = (tmp_path / "projects" / name / "sessions" for name in ("here", "there"))
+    here.mkdir(parents=True)
+    there.mkdir(parents=True)
+    own = log(here, "01a", "{}", written_at=1)
+    other = log(there, "01b", "{}", written_at=2)
+
+    assert find_session(tmp_path, here, "01") == own
+    assert find_session(tmp_path, here, "01b") == other
+    assert set(logs_of_all_projects(tmp_path)) == {own, other}
+
+
+@pytest.mark.parametrize("wanted", ["", "-p", "../x", ".", "02"])
+def test_what_names_no_session_says_where_they_are_listed(tmp_path: Path, wanted: str) -> None:
+    log(tmp_path, "01a", "{}", written_at=1)
+
+    with pytest.raises(SessionError, match="panpan sessions"):
+        find_session(tmp_path, tmp_path, wanted)
+
+
+def test_a_beginning_of_several_ids_is_an_error_that_names_them(tmp_path: Path) -> None:
+    log(tmp_path, "01a", "{}", written_at=1)
+    log(tmp_path, "01b", "{}", written_at=1)
+
+    with pytest.raises(SessionError, match="01a, 01b"):
+        find_session(tmp_path, tmp_path, "01")

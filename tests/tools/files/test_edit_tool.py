@@ -26,8 +26,8 @@ async def edit(workspace, name, old, new, **more):
         pytest.param(b"if x:\n\tpass\n", "\tpass", "\treturn", b"if x:\n\treturn\n", id="tabs"),
         pytest.param(b"a\nb", "b", "c", b"a\nc", id="no final newline"),
         pytest.param(b"a\r\nb", "b", "b\nc", b"a\r\nb\r\nc", id="no final newline, CRLF"),
-        pytest.param("é\nü\n".encode("latin-1"), "ü", "ö", "é\nö\n".encode("latin-1"), id="Latin-1"),
-        pytest.param("x “a”\ny\n".encode("cp1252"), "y", "é", "x “a”\né\n".encode("cp1252"), id="Windows-1252"),
+        pytest.param("é\nü\n".encode("latin-1"), "ü", "xé", "é\nxé\n".encode("latin-1"), id="Latin-1"),
+        pytest.param("x “a”\ny\n".encode("cp1252"), "y", "“y”", "x “a”\n“y”\n".encode("cp1252"), id="Windows-1252"),
         pytest.param("a\nß\r\n".encode("utf-16"), "ß", "漢", "a\n漢\r\n".encode("utf-16"), id="UTF-16"),
         pytest.param(
             b"\xfe\xff" + "a\r\nb\r\n".encode("utf-16-be"),
@@ -200,6 +200,42 @@ async def test_a_character_that_the_encoding_lacks_is_refused(workspace):
     text = await workspace.refusal("Edit", file_path="f.txt", old_string="b", new_string="漢")
     assert "Windows-1252" in text
     assert "UTF-8" in text
+
+
+@pytest.mark.parametrize(
+    ("codec", "before", "old", "new"),
+    [
+        pytest.param("cp850", "café téléphone été\n", "phone", "phoné", id="code page 850"),
+        pytest.param("iso8859-15", "prix: 3 à été\n", "3", "3 €", id="ISO-8859-15"),
+    ],
+)
+async def test_a_letter_that_a_guessed_encoding_may_write_wrongly_is_refused_by_every_tool(
+    workspace, codec, before, old, new
+):
+    path = workspace.put_seen("f.txt", before.encode(codec))
+    patch = f"*** Begin Patch\n*** Update File: f.txt\n@@\n+{new}\n*** End of File\n*** End Patch\n"
+
+    refusals = [
+        await workspace.refusal("Edit", file_path="f.txt", old_string=old, new_string=new),
+        await workspace.refusal("MultiEdit", file_path="f.txt", edits=[{"old_string": old, "new_string": new}]),
+        await workspace.refusal("Write", file_path="f.txt", content=new),
+        await workspace.refusal("Patch", patch=patch),
+    ]
+    await edit(workspace, "f.txt", old, "seen")
+
+    assert all("guessed to be Windows-1252" in text and "iconv" in text for text in refusals)
+    assert path.read_bytes().decode(codec) == before.replace(old, "seen")
+
+
+@pytest.mark.parametrize("codec", ["cp850", "iso8859-15", "cp1252"])
+async def test_letters_that_a_file_of_a_guessed_encoding_holds_can_be_added_as_they_are_read(workspace, codec):
+    before = "café phone\n".encode(codec)
+    path = workspace.put_seen("f.txt", before)
+    as_read = before.decode("cp1252")[3]
+
+    await edit(workspace, "f.txt", "phone", f"phon{as_read}")
+
+    assert path.read_bytes().decode(codec) == "café phoné\n"
 
 
 @pytest.mark.parametrize("codec", ["cp1251", "shift_jis", "gbk", "euc_kr"])

@@ -185,6 +185,18 @@ async def test_a_question_that_cannot_be_asked_says_why(
         await workspace.call(GrepTool(), arguments)
 
 
+@pytest.mark.parametrize("tool", [GrepTool(), GrepTool(lambda _: None)], ids=["ripgrep", "built-in"])
+async def test_advice_about_escapes_is_given_for_patterns_only(workspace: Workspace, tool: GrepTool) -> None:
+    with pytest.raises(ToolError) as wrong_type:
+        await workspace.call(tool, {"pattern": "x", "type": "nonsense"})
+    with pytest.raises(ToolError) as wrong_pattern:
+        await workspace.call(tool, {"pattern": "foo("})
+
+    assert "give a glob" in str(wrong_type.value)
+    assert "\\(" not in str(wrong_type.value)
+    assert "\\(" in str(wrong_pattern.value)
+
+
 async def test_a_pattern_like_a_flag_is_a_pattern(workspace: Workspace) -> None:
     workspace.put("a.txt", "see --files here\n")
 

@@ -203,20 +203,24 @@ async def test_no_file_is_left_behind(shell: Shell, tmp_path: Path, monkeypatch:
     scratch.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
     (shell.root / "sub").mkdir()
+    inside = str(shell.ctx.outputs.directory)
 
     await shell.text("cd sub")
     await shell.text("sleep 60", timeout=200)
     with anyio.move_on_after(0.2):
         await shell.text("sleep 60")
+    found = await shell.text(f"ls {inside}")
 
+    assert found.startswith("cwd-")
+    assert not shell.ctx.outputs.directory.exists()
     assert list(scratch.iterdir()) == []
     assert shell.ctx.paths.cwd == shell.root / "sub"
 
 
 async def test_without_a_place_for_files_the_command_runs_and_the_directory_stays(
-    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shell: Shell,
 ) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    shell.ctx.outputs.directory.write_text("in the way")
     (shell.root / "sub").mkdir()
 
     text = await shell.text("cd sub; echo done")

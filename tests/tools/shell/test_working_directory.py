@@ -25,17 +25,17 @@ def test_bash_and_sh_say_where_they_ended(
     root = tmp_path.resolve()
     (root / "sub").mkdir()
 
-    with DirectoryReport(is_wanted=True) as report:
+    with DirectoryReport(root / "private") as report:
         ran = subprocess.run(shell_arguments(command, report.file, shell=shell), cwd=root, check=False)
         ended_in = report.read()
 
     assert ran.returncode == code
     assert ended_in == (None if directory is None else str((root / directory).resolve()))
     assert report.file is not None
-    assert not report.file.exists()
+    assert not report.file.parent.exists()
 
 
 def test_without_a_report_the_command_is_passed_as_it_is() -> None:
-    with DirectoryReport(is_wanted=False) as report:
+    with DirectoryReport(None) as report:
         assert shell_arguments("ls", report.file, shell="/bin/sh") == ["/bin/sh", "-c", "ls"]
         assert report.read() is None

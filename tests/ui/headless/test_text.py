@@ -11,23 +11,13 @@ from hypothesis import strategies as st
 from panpan.types.content import TextBlock, ToolResultBlock
 from panpan.types.display import DiffDisplay, FileDiff
 from panpan.types.events import BlockStarted, Event, ReplyStarted, RetryScheduled, TextDelta, ToolStarted
-from panpan.types.messages import ToolResultMessage
+from panpan.types.messages import AssistantMessage, ToolResultMessage
 from panpan.ui.headless.face import TurnSummary
 from panpan.ui.headless.outcome import Outcome
 from panpan.ui.headless.text import TextFace
 from panpan.ui.stdout import StdoutWriter
 from tests.fakes.scripted_llm import call, say
-
-
-class Memory(StdoutWriter):
-    """Keeps what is written."""
-
-    def __init__(self, *, is_terminal: bool = False) -> None:
-        self.is_terminal = is_terminal
-        self.text = ""
-
-    async def write(self, text: str) -> None:
-        self.text += text
+from tests.ui.memory import Memory
 
 
 def streamed(*texts: str) -> list[Event]:
@@ -36,6 +26,10 @@ def streamed(*texts: str) -> list[Event]:
 
 
 RETRY = RetryScheduled(2, "cut", 0.1)
+
+
+def cut(text: str) -> AssistantMessage:
+    return say(text, stop_reason="max_tokens")
 
 
 async def printed(events: Sequence[Event], *, is_terminal: bool = False) -> str:
@@ -68,6 +62,46 @@ async def test_a_second_try_that_says_something_else_starts_on_a_new_line() -> N
     events = [*streamed("The answer"), RETRY, *streamed("The reply is 42"), say("The reply is 42")]
 
     assert await printed(events) == "The answer\nThe reply is 42\n"
+
+
+async def test_a_reply_that_goes_on_where_the_last_was_cut_stays_on_its_line() -> None:
+    events = [*streamed("The answer is forty-"), cut("The answer is forty-"), *streamed("two."), say("two.")]
+
+    assert await printed(events) == "The answer is forty-two.\n"
+
+
+async def test_a_reply_that_goes_on_may_itself_come_twice() -> None:
+    events = [
+        *streamed("forty-"),
+        cut("forty-"),
+        *streamed(),
+        RETRY,
+        *streamed("tw"),
+        RETRY,
+        *streamed("two"),
+        say("two"),
+    ]
+
+    assert await printed(events) == "forty-two\n"
+
+
+async def test_what_follows_the_calls_of_a_cut_reply_has_a_line_of_its_own() -> None:
+    asks = call(("1", "Look", {}), text="Look:").model_copy(update={"stop_reason": "max_tokens"})
+
+    assert await printed([*streamed("Look:"), asks, *streamed("Done."), say("Done.")]) == "Look:\nDone.\n"
+
+
+async def test_a_note_in_the_middle_of_a_reply_breaks_the_line_on_a_terminal_only() -> None:
+    events = [*streamed("forty-"), cut("forty-"), RETRY, *streamed("two"), say("two")]
+    texts = []
+    for is_terminal in (True, False):
+        out = Memory(is_terminal=is_terminal)
+        face = TextFace(out, lambda line: None)
+        for event in events:
+            await face.show(event)
+        texts.append(out.text)
+
+    assert texts == ["forty-\ntwo", "forty-two"]
 
 
 chunks = st.lists(st.text(min_size=1, max_size=5), min_size=1, max_size=8)

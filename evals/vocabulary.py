@@ -1,0 +1,226 @@
+"""The words that tasks are made of, in two sets that share none: one to work with, one to be counted.
+
+Prompt, examples and tool descriptions of a model are improved while looking at the development set. The figures come
+from the counted set, whose failures nobody looks at one by one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A little program to write: what it should do, and what it prints for a number."""
+
+    wording: str
+    expected: str
+    """A Python expression of n that gives the lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """A function with one wrong line, and a check that shows it."""
+
+    module: str
+    wrong: str
+    check: str
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """One set of words."""
+
+    nouns: tuple[str, ...]
+    values: tuple[str, ...]
+    functions: tuple[str, ...]
+    folders: tuple[str, ...]
+    wordings: Mapping[str, tuple[str, ...]]
+    """By kind of task."""
+    programs: tuple[Program, ...]
+    bugs: tuple[Bug, ...]
+
+
+DEVELOPMENT = Vocabulary(
+    nouns=("apple", "river", "candle", "engine", "garden", "ticket", "window", "marble", "copper", "violin"),
+    values=("blue", "seventeen", "Lisbon", "granite", "monday", "walnut", "silver", "echo", "harbour", "ninety"),
+    functions=("load_rows", "area", "greet", "parse_line", "total", "find_max", "to_upper", "clean", "merge", "score"),
+    folders=("src", "lib", "core", "app"),
+    wordings={
+        "read": (
+            "What is the {key} in {file}?",
+            "Look into {file} and tell me the {key}.",
+            "Which value does {file} give for {key}?",
+            "please check {file}: what {key} is set there",
+        ),
+        "create": (
+            "Create a file {file} that contains the line: {text}",
+            "Make a new file called {file} with the text {text}",
+            "I need a file {file}. Its only line should be {text}",
+            "write {text} into a new file {file}",
+        ),
+        "replace": (
+            "In {file}, replace {old} with {new}.",
+            "Change {old} to {new} in {file}",
+            "The word {old} in {file} should be {new}. Please correct it.",
+            "{file} says {old}; make it say {new}",
+        ),
+        "list": (
+            "Which files are in the folder {folder}?",
+            "List the files in {folder}.",
+            "What is in the directory {folder}? Give me the file names.",
+            "show me all files of {folder}",
+        ),
+        "count": (
+            "How many lines does {file} have?",
+            "Count the lines of {file}.",
+            "Tell me the number of lines in {file}",
+            "{file}: how many lines are there?",
+        ),
+        "rename": (
+            "Rename the function {old} to {new} in {first} and {second}.",
+            "The function {old} should be called {new}. Change it in {first} and in {second}.",
+            "rename {old} to {new}; it is defined in {first} and used in {second}",
+            "Please give the function {old} the new name {new}, in both {first} and {second}",
+        ),
+        "search": (
+            "Which file defines {symbol}?",
+            "Find the file where {symbol} is defined.",
+            "Where is {symbol} defined? Tell me the file.",
+            "look for {symbol} and say which file it is in",
+        ),
+        "append": (
+            "Add the line {text} at the end of {file}.",
+            "Append {text} to {file}",
+            "{file} needs one more line at the end: {text}",
+            "put {text} as a new last line into {file}",
+        ),
+        "script": (
+            "Write a Python script {file} that {job}. Then run it.",
+            "Create {file}, a Python program that {job}, and run it to see the output.",
+            "I want a script {file} which {job}. Run it when it is written.",
+            "make {file}: it {job}. then execute it with python3",
+        ),
+        "fix_bug": (
+            "python3 {check} fails. Fix the bug in {file}.",
+            "The check {check} does not pass; the mistake is in {file}. Correct it.",
+            "There is a bug in {file}: run python3 {check} to see it, then fix it.",
+            "fix {file} so that python3 {check} works",
+        ),
+    },
+    programs=(
+        Program(
+            "prints the squares of the numbers from 1 to {n}, one on each line", "[i * i for i in range(1, n + 1)]"
+        ),
+        Program("prints the numbers from {n} down to 1, one on each line", "list(range(n, 0, -1))"),
+        Program("prints the sum of all numbers from 1 to {n}", "[sum(range(n + 1))]"),
+        Program("prints the first {n} multiples of 7, one on each line", "[7 * i for i in range(1, n + 1)]"),
+        Program("prints the word hello {n} times, one on each line", "['hello'] * n"),
+    ),
+    bugs=(
+        Bug("def area(width, height):\n    return width * height\n", "width + height", "area(3, 5) == 15"),
+        Bug("def last(items):\n    return items[-1]\n", "items[0]", "last([4, 8, 9]) == 9"),
+        Bug("def is_even(n):\n    return n % 2 == 0\n", "n % 2 == 1", "is_even(6) and not is_even(3)"),
+        Bug("def average(xs):\n    return sum(xs) / len(xs)\n", "sum(xs) / 2", "average([1, 2, 6]) == 3"),
+        Bug(
+            "def full_name(first, last):\n    return first + ' ' + last\n",
+            "first + last",
+            "full_name('A', 'B') == 'A B'",
+        ),
+    ),
+)
+
+COUNTED = Vocabulary(
+    nouns=("planet", "basket", "signal", "ladder", "meadow", "pocket", "thunder", "bottle", "feather", "lantern"),
+    values=("crimson", "forty", "Osaka", "velvet", "thursday", "cedar", "amber", "zenith", "canyon", "eleven"),
+    functions=(
+        "read_table",
+        "volume",
+        "welcome",
+        "split_words",
+        "mean",
+        "smallest",
+        "shorten",
+        "trim",
+        "join_all",
+        "rank",
+    ),
+    folders=("data", "tools", "pkg", "module"),
+    wordings={
+        "read": (
+            "Open {file}. What does it say about {key}?",
+            "I forgot the {key} in {file}, can you look it up?",
+            "Tell me which {key} stands in {file}.",
+            "{key} according to {file}?",
+        ),
+        "create": (
+            "Please add a file named {file} holding just this line: {text}",
+            "Save the text {text} in a new file, {file}",
+            "{file} does not exist yet. Create it with {text} in it.",
+            "start a file {file} whose content is {text}",
+        ),
+        "replace": (
+            "Swap the word {old} in {file} for {new}.",
+            "{old} is wrong in {file}, it has to be {new}",
+            "Edit {file}: {old} becomes {new}.",
+            "Please put {new} where {file} has {old}",
+        ),
+        "list": (
+            "Name every file inside {folder}.",
+            "What files do I have under {folder}?",
+            "Give me a listing of {folder}",
+            "tell me the names of the files stored in {folder}",
+        ),
+        "count": (
+            "What is the line count of {file}?",
+            "I want to know how long {file} is, in lines.",
+            "Give me the number of lines that {file} contains.",
+            "how many rows of text has {file}",
+        ),
+        "rename": (
+            "Call the function {old} {new} from now on; {first} defines it, {second} uses it.",
+            "In {first} and {second}, change the function name {old} into {new}",
+            "I don't like the name {old}. Make it {new} in {first} as well as {second}.",
+            "function {old} -> {new}, please, in {first} and {second}",
+        ),
+        "search": (
+            "In which file can I find the definition of {symbol}?",
+            "{symbol} is defined somewhere here. Where?",
+            "Search the project for {symbol} and name the file.",
+            "what file has {symbol} in it",
+        ),
+        "append": (
+            "The last line of {file} should be followed by {text}.",
+            "Extend {file} by one line at the bottom: {text}",
+            "Write {text} below everything else in {file}",
+            "one more entry for the end of {file}: {text}",
+        ),
+        "script": (
+            "Please program {file} in Python so that it {job}, and start it once.",
+            "Let {file} be a new Python script that {job}. Show me its output by running it.",
+            "Build {file}. It {job}. After that, run python3 {file}.",
+            "write and run {file}, which {job}",
+        ),
+        "fix_bug": (
+            "{check} raises an error because {file} is wrong. Repair {file}.",
+            "Something in {file} is broken, as python3 {check} shows. Mend it.",
+            "Make python3 {check} succeed by correcting {file}.",
+            "the bug is in {file}; {check} tests it; please fix it",
+        ),
+    },
+    programs=(
+        Program("prints the cubes of the numbers from 1 to {n}, one per line", "[i ** 3 for i in range(1, n + 1)]"),
+        Program("prints the odd numbers from 1 up to {n}, one per line", "list(range(1, n + 1, 2))"),
+        Program("prints the product of all whole numbers from 1 to {n}", "[__import__('math').factorial(n)]"),
+        Program("prints the powers of two from 2**0 to 2**{n}, one per line", "[2 ** i for i in range(n + 1)]"),
+        Program("prints the line 'ready' {n} times", "['ready'] * n"),
+    ),
+    bugs=(
+        Bug("def volume(a, b, c):\n    return a * b * c\n", "a * b + c", "volume(2, 3, 4) == 24"),
+        Bug("def first_letter(word):\n    return word[0]\n", "word[1]", "first_letter('tree') == 't'"),
+        Bug("def is_positive(n):\n    return n > 0\n", "n < 0", "is_positive(3) and not is_positive(-3)"),
+        Bug("def to_minutes(hours):\n    return hours * 60\n", "hours * 100", "to_minutes(2) == 120"),
+        Bug("def smaller(a, b):\n    return min(a, b)\n", "max(a, b)", "smaller(3, 8) == 3"),
+    ),
+)
+
+SETS = {"development": DEVELOPMENT, "counted": COUNTED}

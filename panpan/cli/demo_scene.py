@@ -1,0 +1,105 @@
+"""One demo: a small real project, a prompt, a model, and a check by the program of what came of it.
+
+The rule: whether the work is done is found out here, from the files and the project's own tests, and never taken from
+what the model says.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import anyio
+import click
+
+from panpan.ui.stdout import StdoutWriter
+
+TEST_COMMAND = "python3 -m unittest"
+CHECK_TIMEOUT_S = 60.0
+"""The tests take a moment; a machine that is busy may need more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a demo shows."""
+
+    introduction: str
+    """Printed first; `{project}` stands for the folder."""
+    prompt: str
+    model: str
+    """As for `--model`."""
+    fault: Callable[[Path], str] = lambda _: ""
+    """Says what is wrong with the project afterwards, besides its tests; empty where nothing is."""
+    changes: Mapping[str, str] = field(default_factory=dict)
+    """Replaced in the copy of the project before the demo begins: old text by new."""
+
+
+def show(scene: Scene, scratch: Path) -> int:
+    """Play a scene in a copy of the project below `scratch`, and return 0 if the work was done.
+
+    Raises:
+        PanpanError: It could not be played.
+    """
+    project = copy_project(scratch, scene.changes)
+    out = StdoutWriter(sys.stdout)
+    click.echo(scene.introduction.format(project=project))
+    click.echo(click.style(f"❯ {scene.prompt}", bold=True))
+    anyio.run(_play, scene, project, scratch / "home", out)
+    return check(project, scene.fault)
+
+
+def copy_project(scratch: Path, changes: Mapping[str, str]) -> Path:
+    """Return a new copy of the sample project."""
+    project = scratch / "warmup"
+    with as_file(files("panpan.demo")) as demo:
+        shutil.copytree(demo / "project", project, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in project.glob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        for old, new in changes.items():
+            text = text.replace(old, new)
+        path.write_text(text, encoding="utf-8")
+    return project
+
+
+def check(project: Path, fault: Callable[[Path], str] = lambda _: "") -> int:
+    """Look at the project without the model, run its tests once more, and say what came out."""
+    from panpan.system.process import capture
+
+    tests = anyio.run(partial(capture, [sys.executable, "-m", "unittest"], cwd=project, timeout_s=CHECK_TIMEOUT_S))
+    verdict = tests.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no output"]
+    click.echo(f"\nChecked apart from the model: {TEST_COMMAND} says {verdict[0]!r}.")
+    if reason := ("the tests fail" if tests.exit_code != 0 else fault(project)):
+        click.echo(f"The work is not done: {reason}.", err=True)
+        return 1
+    return 0
+
+
+async def _play(scene: Scene, project: Path, home: Path, out: StdoutWriter) -> None:
+    from panpan.app import open_session
+    from panpan.ui.line_face import LineFace
+
+    face = LineFace(out, has_colour=out.is_terminal and "NO_COLOR" not in os.environ)
+    opening = open_session(
+        project,
+        overrides={
+            "model": scene.model,
+            "permission.mode": "acceptEdits",
+            "permission.allow": (f"Bash({TEST_COMMAND})", f"Bash({TEST_COMMAND} *)"),
+        },
+        env=_environment(home),
+        warn=lambda sentence: click.echo(f"({sentence})"),
+    )
+    async with opening as session, aclosing(session.submit(scene.prompt)) as events:
+        async for event in events:
+            await face.show(event)
+
+
+def _environment(home: Path) -> dict[str, str]:
+    """Return an environment in which nothing of the user's settings counts, and `python3` is what runs panpan."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    return {**os.environ, "PANPAN_HOME": str(home), "PATH": path}

@@ -1,0 +1,197 @@
+"""`panpan local`: sets up, shows, serves and removes the embedded model.
+
+The rule: nothing is fetched or removed before its size was said and the user, or `--yes`, agreed.
+"""
+
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+
+import anyio
+import click
+from anyio.lowlevel import checkpoint
+
+from panpan.cli.local_model import LocalModel
+from panpan.cli.local_progress import ProgressLine
+from panpan.core.single_exception import unwrap_single_exception
+from panpan.errors import ConfigError, PanpanError
+from panpan.llm.embedded.fetching import SETUP_COMMAND
+from panpan.llm.embedded.setup import free_bytes, set_up
+from panpan.llm.embedded.weight_store import WeightStore
+from panpan.llm.embedded.weights import megabytes
+from panpan.ui.signals import Received, watch_signals
+
+
+@click.group("local")
+def command() -> None:
+    """Run a small model on this machine: no key, no network once it is set up."""
+
+
+@command.command("setup")
+@click.option("-y", "--yes", "says_yes", is_flag=True, help="Fetch it without asking.")
+@click.pass_context
+def setup(ctx: click.Context, says_yes: bool) -> int:
+    """Fetch the model's weights, 1.1 GB, once."""
+    model = LocalModel.of(ctx)
+    model.require_machine()
+    if model.store.is_stamped:
+        click.echo(f"{model.store.weights.name} is set up: {model.store.path}")
+        return 0
+    introduce(model)
+    if not (model.store.is_ready or _agrees(model, says_yes, "Fetch it?", f"{SETUP_COMMAND} --yes")):
+        return 1
+    exit_code = fetch(model)
+    if exit_code is None:
+        click.echo("Ready. Try:  panpan --model local")
+    return exit_code or 0
+
+
+@command.command("status")
+@click.pass_context
+def status(ctx: click.Context) -> int:
+    """Show whether the model is set up; ends with 0 if it is."""
+    model = LocalModel.of(ctx)
+    fault = model.machine_fault
+    state, is_ready = _state_of(model.store)
+    weights = model.store.weights
+    lines = {
+        "model": weights.name,
+        "runtime": fault or "ready",
+        "weights": state,
+        "file": str(model.store.path),
+        "size": megabytes(weights.size_bytes),
+        "licence": weights.licence,
+        "origin": weights.origin,
+    }
+    for name, text in lines.items():
+        click.echo(f"{name:8} {text}")
+    return 0 if is_ready and not fault else 1
+
+
+@command.command("remove")
+@click.option("-y", "--yes", "says_yes", is_flag=True, help="Remove it without asking.")
+@click.pass_context
+def remove(ctx: click.Context, says_yes: bool) -> int:
+    """Remove the weights, and what was fetched of them."""
+    from panpan.llm.embedded.running_server import running_server
+
+    model = LocalModel.of(ctx)
+    if not model.store.stored_bytes:
+        click.echo("There is nothing to remove.")
+        return 0
+    if running_server(model.store.folder) is not None:
+        raise ConfigError("the model is being served; end panpan local run first")
+    click.echo(f"{model.store.weights.name} takes {megabytes(model.store.stored_bytes)} in {model.store.folder}.")
+    if not _agrees(model, says_yes, "Remove it?", "panpan local remove --yes"):
+        return 1
+    click.echo(f"Freed {megabytes(model.store.remove())}.")
+    return 0
+
+
+@command.command("run")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Where to listen; else a free port."
+)
+@click.option("--api-key", metavar="KEY", help="What clients have to send; else a new one for each run.")
+@click.pass_context
+def run(ctx: click.Context, port: int, api_key: str | None) -> int:
+    """Serve the model on this machine until Ctrl+C, for other programs and for panpan itself."""
+    model = LocalModel.of(ctx)
+    model.require_machine()
+    received = anyio.run(_until_signal, lambda: _serve(model, port, api_key))
+    is_asked_for = received.exit_code == 128 + 2  # Ctrl+C is how it is ended
+    return 0 if is_asked_for else received.exit_code or 0
+
+
+def fetch(model: LocalModel) -> int | None:
+    """Fetch and verify the weights, and show how far that is; return the exit code where a signal stopped it.
+
+    Raises:
+        FetchError: They cannot be had.
+        ConfigError: The folder for them cannot be used.
+    """
+    received = anyio.run(_until_signal, lambda: _set_up(model))
+    if received.exit_code is not None:
+        kept = model.store.partial_bytes
+        click.echo(f"Stopped. {megabytes(kept)} are kept; {SETUP_COMMAND} goes on there.", err=True)
+    return received.exit_code
+
+
+def introduce(model: LocalModel) -> None:
+    """Say what is about to be fetched, and from where to where."""
+    store, weights = model.store, model.store.weights
+    kept = f", {megabytes(store.partial_bytes)} of them are here already" if store.partial_bytes else ""
+    lines = {
+        "size": f"{megabytes(weights.size_bytes)}{kept}",
+        "licence": weights.licence,
+        "origin": weights.origin,
+        "from": ", or else ".join(source.title for source in model.sources),
+        "to": f"{store.path} ({megabytes(free_bytes(store.folder))} are free there)",
+        "checked": f"SHA-256 {weights.sha256}, wherever it came from",
+    }
+    click.echo(f"The embedded model is {weights.name}.")
+    for name, text in lines.items():
+        click.echo(f"  {name:8} {text}")
+
+
+def _agrees(model: LocalModel, says_yes: bool, question: str, unasked: str) -> bool:
+    """Return whether the user agrees, now or with `--yes` beforehand.
+
+    Raises:
+        ConfigError: Nobody can be asked.
+    """
+    if not (says_yes or model.is_attended):
+        raise ConfigError(f"nobody is here to be asked; run: {unasked}")
+    return says_yes or click.confirm(question, default=True)
+
+
+async def _until_signal(work: Callable[[], Awaitable[None]]) -> Received:
+    """Do the work; a signal ends it in good order, and is returned."""
+    received = Received()
+    with unwrap_single_exception():
+        async with anyio.create_task_group() as group:
+            stop = group.cancel_scope.cancel
+            group.start_soon(lambda: watch_signals(received, interrupt=lambda: False, stop=stop))
+            await checkpoint()  # the signals are watched from here on
+            await work()
+            stop()
+    return received
+
+
+async def _set_up(model: LocalModel) -> None:
+    line = ProgressLine(sys.stdout, is_terminal=sys.stdout.isatty())
+    try:
+        async with aclosing(set_up(model.store, model.sources)) as steps:
+            async for step in steps:
+                line.show(step)
+    finally:
+        line.close()
+
+
+async def _serve(model: LocalModel, port: int, api_key: str | None) -> None:
+    from panpan.llm.embedded.running_server import announced, started
+    from panpan.llm.model_choice import EMBEDDED
+
+    path = await anyio.to_thread.run_sync(model.store.check, abandon_on_cancel=True)
+    click.echo(f"Starting {model.store.weights.name} ...", err=True)
+    async with started(path, port=port, api_key=api_key) as served:
+        with announced(model.store.folder, served):
+            click.echo(f"base URL  {served.base_url}\nAPI key   {served.api_key}\nmodel     {EMBEDDED}")
+            click.echo("panpan --model local uses it, too. Ctrl+C ends it.", err=True)
+            await anyio.sleep_forever()
+
+
+def _state_of(store: WeightStore) -> tuple[str, bool]:
+    """Return in words whether the weights are there, and whether they can be used."""
+    if store.is_ready:
+        try:
+            store.check()
+        except PanpanError as exc:
+            return str(exc), False
+        return "ready, and verified", True
+    if store.path.exists():
+        return f"damaged; run: {SETUP_COMMAND}", False
+    if store.partial_bytes:
+        percent = store.partial_bytes * 100 // store.weights.size_bytes
+        return f"partial, {percent} %; to go on, run: {SETUP_COMMAND}", False
+    return f"not there; run: {SETUP_COMMAND}", False

@@ -1,0 +1,139 @@
+"""The options of a run: how each is written, which of them are settings, and which contradict each other.
+
+This is read for `--help`, too, so that only click is imported here.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import click
+
+Options: TypeAlias = dict[str, Any]
+"""What the command line says, by the names of the options; `first_prompt` is the prompt without -p."""
+
+RUN_OPTIONS = "panpan.run_options"
+"""Where click keeps the options that stand before a subcommand."""
+
+SETTING_BY_OPTION = {
+    "model": "model",
+    "provider": "provider",
+    "base_url": "base_url",
+    "api_key": "api_key",
+    "thinking": "thinking",
+    "thinking_budget": "thinking_budget_tokens",
+    "effort": "effort",
+    "permission_mode": "permission.mode",
+    "allowed_tools": "permission.allow",
+    "disallowed_tools": "permission.deny",
+    "additional_directories": "additional_directories",
+    "max_turns": "max_rounds",
+    "max_budget_usd": "max_budget_usd",
+}
+"""Options that are settings, too."""
+
+
+def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a run, in the order of the help."""
+    options = [
+        click.option("-p", "--print", "prompt", is_flag=False, flag_value="", metavar="TEXT",
+                     help="Run without a terminal: answer TEXT, joined with what is piped in, and exit."),
+        click.option("-c", "--continue", "continues", is_flag=True, help="Continue the newest session of this folder."),
+        click.option("-r", "--resume", is_flag=False, flag_value="", metavar="ID", callback=_session_id,
+                     help="Continue the session whose id is, or begins with, ID; `panpan sessions` lists them."),
+        click.option("--model", metavar="NAME", help="Model, alias, provider/model, or cassette:PATH for a tape."),
+        click.option("--provider", metavar="NAME", help="Provider, where the model's name does not tell it."),
+        click.option("--base-url", metavar="URL", help="Address of the provider."),
+        click.option("--api-key", metavar="KEY", help="Key of the provider; better kept in the environment."),
+        click.option("--thinking/--no-thinking", default=None, help="Let the model think first, where it can."),
+        click.option("--thinking-budget", type=click.IntRange(min=1024), metavar="TOKENS",
+                     help="How much it may think; implies --thinking."),
+        click.option("--effort", type=click.Choice(["low", "medium", "high", "xhigh", "max"]),
+                     help="How much work it puts into an answer."),
+        click.option("-f", "--output-format", type=click.Choice(["text", "json", "stream-json"]), default="text",
+                     show_default=True, help="What a headless run prints."),
+        click.option("--input-format", type=click.Choice(["text", "stream-json"]), default="text", show_default=True,
+                     help="One prompt, or a user message a line for many turns."),
+        click.option("--include-partial-messages", is_flag=True, help="With stream-json: print each delta, too."),
+        click.option("--permission-mode",
+                     type=click.Choice(["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]),
+                     help="What happens to calls that no rule decides."),
+        click.option("--allowedTools", "--allowed-tools", "allowed_tools", multiple=True, metavar="RULES",
+                     help="Rules for calls that run unasked, such as 'Edit, Bash(npm test *)'."),
+        click.option("--disallowedTools", "--disallowed-tools", "disallowed_tools", multiple=True, metavar="RULES",
+                     help="Rules for calls that never run."),
+        click.option("-y", "--yes", "says_yes", is_flag=True,
+                     help="Answer every question with yes, except for protected files."),
+        click.option("--cwd", type=click.Path(), metavar="FOLDER", help="Work in FOLDER."),
+        click.option("--add-dir", "additional_directories", multiple=True, type=click.Path(), metavar="FOLDER",
+                     help="Let the tools use FOLDER as well."),
+        click.option("--system-prompt", metavar="TEXT", help="Use TEXT in place of panpan's own system prompt."),
+        click.option("--append-system-prompt", metavar="TEXT", help="Add TEXT to the system prompt."),
+        click.option("--max-turns", type=click.IntRange(min=1), metavar="N",
+                     help="Most rounds of one turn; 50 where nobody watches."),
+        click.option("--max-budget-usd", type=click.FloatRange(min=0, min_open=True), metavar="USD",
+                     help="Most that the session may cost."),
+        click.option("-q", "--quiet", is_flag=True, help="No progress and no warnings on standard error."),
+        click.option("-v", "--verbose", is_flag=True, help="Progress on standard error, terminal or not."),
+        click.option("--debug", is_flag=True, help="Write a log below the panpan home."),
+    ]  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _session_id(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Refuse `-r` without an id: the option behind it must not be taken for one."""
+    if value is not None and (not value or value.startswith("-")):
+        raise click.UsageError("-r needs the id of a session: `panpan sessions` lists them, and -c takes the newest")
+    return value
+
+
+def check_options(options: Options) -> None:
+    """Refuse options that contradict each other.
+
+    Raises:
+        click.UsageError: They do; says which.
+    """
+    if options["continues"] and options["resume"]:
+        raise click.UsageError("-c and -r exclude each other")
+    if options["include_partial_messages"] and options["output_format"] != "stream-json":
+        raise click.UsageError("--include-partial-messages goes with --output-format stream-json")
+    if options["input_format"] == "stream-json" and options["output_format"] != "stream-json":
+        raise click.UsageError("--input-format stream-json goes with --output-format stream-json")
+    if options["prompt"] and options["first_prompt"]:
+        raise click.UsageError("there are two prompts, one behind -p and one alone; give one")
+    if options["input_format"] == "stream-json" and (options["prompt"] or options["first_prompt"]):
+        raise click.UsageError("a prompt and --input-format stream-json exclude each other")
+
+
+def check_options_before(command: str, ctx: click.Context) -> None:
+    """Refuse options that stand before a subcommand and would mean nothing to it: settings are for `config` to show.
+
+    Raises:
+        click.UsageError: There is one; says which.
+    """
+    for option in ctx.command.params:
+        is_given = ctx.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
+        is_taken = option.name == "cwd" or (command == "config" and option.name in SETTING_BY_OPTION)
+        if is_given and not is_taken:
+            name = " / ".join([*option.opts, *option.secondary_opts])
+            raise click.UsageError(f"{name} does not go with the command {command}")
+
+
+def _from_here(folder: str) -> str:
+    """Return the path of a folder as the caller's shell means it, wherever `--cwd` leads."""
+    return folder if folder.startswith("~") else os.path.join(os.getcwd(), folder)  # noqa: PTH109, PTH118
+
+
+def overrides_of(options: Options) -> dict[str, Any]:
+    """Return the settings that the options give, by dotted key; None and () where an option was not given."""
+    from panpan.services.permissions.rules import split_rules
+
+    overrides = {key: options[name] for name, key in SETTING_BY_OPTION.items()}
+    overrides["additional_directories"] = tuple(map(_from_here, overrides["additional_directories"]))
+    for key in ("permission.allow", "permission.deny"):
+        overrides[key] = tuple(rule for text in overrides[key] for rule in split_rules(text))
+    if options["thinking_budget"] is not None and options["thinking"] is None:
+        overrides["thinking"] = True
+    return overrides

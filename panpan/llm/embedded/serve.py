@@ -1,0 +1,90 @@
+"""The program that serves the embedded model: `python -m panpan.llm.embedded.serve`, a child of panpan.
+
+Its first line of input says what to serve, its one line of output says where. It ends when its input does: whoever
+started it holds the other end of the pipe, and the system closes that when the process is gone, however it went.
+"""
+
+import json
+import os
+import sys
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPException
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+WARM_UP_TIMEOUT_S = 170.0
+"""For reading a thousand tokens, which takes 15 s on two cores and minutes where something else needs them."""
+
+
+def main() -> None:
+    """Serve until the input ends."""
+    order: dict[str, Any] = json.loads(sys.stdin.readline())
+    answers = _output_of_its_own()
+    server = _server(order)
+    with suppress(OSError, HTTPException):  # then the first request takes longer
+        _warm_up(server.listening_address, order)
+    print(json.dumps({"address": server.listening_address}), file=answers, flush=True)
+    while sys.stdin.readline():
+        pass
+    os._exit(0)  # a reply may be half-way, and nobody is left to read it
+
+
+def _output_of_its_own() -> Any:
+    """Return the standard output, and send what the runtime prints to the standard error instead."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    return answers
+
+
+def _server(order: dict[str, Any]) -> Any:
+    xllamacpp = import_module("xllamacpp")  # not there without the extra, and without types
+    params = xllamacpp.CommonParams()
+    params.model.path = order["weights"]
+    params.model_alias = {order["name"]}
+    params.chat_template = order["template"]
+    params.use_jinja = True
+    params.n_ctx = order["context_tokens"]
+    params.n_parallel = 1  # two conversations in one slot would evict each other from the cache with every request
+    params.hostnames = ["127.0.0.1"]
+    params.port = order["port"]
+    params.api_keys = [order["api_key"]]
+    params.ui = False
+    params.endpoint_slots = True
+    params.slot_save_path = str(Path(order["weights"]).parent) + os.sep
+    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+    params.cpuparams.poll = params.cpuparams_batch.poll = 0  # spinning threads starve where other work runs, too
+    return xllamacpp.Server(params)
+
+
+def _warm_up(address: str, order: dict[str, Any]) -> None:
+    """Let the server know the beginning of every conversation: from a file, or by reading it once and keeping that.
+
+    Raises:
+        OSError: The server does not answer.
+        HTTPException: It answers with nonsense.
+    """
+    cache, request = order["cache"], order["warm_up"]
+    if cache is None or request is None or _post(address, order, "/slots/0?action=restore", {"filename": cache}):
+        return
+    if _post(address, order, "/v1/chat/completions", request):
+        for old in Path(order["weights"]).parent.glob("prefix-*.bin"):
+            old.unlink(missing_ok=True)
+        _post(address, order, "/slots/0?action=save", {"filename": cache})
+
+
+def _post(address: str, order: dict[str, Any], path: str, body: dict[str, Any]) -> bool:
+    """Send one request and return whether it succeeded."""
+    place = urlsplit(address)
+    connection = HTTPConnection(place.hostname or "", place.port, timeout=WARM_UP_TIMEOUT_S)
+    headers = {"Authorization": f"Bearer {order['api_key']}", "Content-Type": "application/json"}
+    connection.request("POST", path, json.dumps(body), headers)
+    with connection.getresponse() as response:
+        response.read()
+        return response.status == 200
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""Starts the server of the embedded model as a child process, and ends it.
+
+The rule: the child lives no longer than whoever entered `serving`. It reads from a pipe that only this process holds,
+and ends when that closes, also after a crash; leaving the context closes it and, should that not help, kills the child.
+"""
+
+import json
+import secrets
+import signal
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any
+
+import anyio
+from anyio import CancelScope, move_on_after
+from anyio.abc import Process
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+from panpan.errors import ConfigError
+from panpan.llm.embedded.warm_up import cache_name
+from panpan.system.environment import child_environment
+from panpan.system.terminal_text import clean_for_terminal
+
+RUNTIME = "xllamacpp>=2026.10.11549,<2027"
+"""The package that runs the model, as in the extra `local` of pyproject.toml."""
+START_TIMEOUT_S = 180.0
+"""Reading 1.1 GB from a slow disk takes a minute; the measured start took 3 to 7 s."""
+
+_END_S = 2.0
+_MAX_ADDRESS_BYTES = 10_000
+_MAX_REASON_CHARS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """Where the embedded model is served."""
+
+    base_url: str
+    """For chat completions, with its `/v1`."""
+    api_key: str = field(repr=False)
+    """Made for this run, so that no other user of the machine can use the server."""
+    has_ended: Callable[[], bool] = lambda: False
+    """Whether the server is gone, as far as whoever started it can tell."""
+
+
+@asynccontextmanager
+async def serving(
+    weights: Path,
+    *,
+    name: str,
+    context_tokens: int,
+    warm_up: dict[str, Any] | None = None,
+    port: int = 0,
+    api_key: str | None = None,
+) -> AsyncGenerator[ServedModel, None]:
+    """Serve a model on the loopback address while the context lasts.
+
+    Args:
+        weights: The GGUF file.
+        name: What the server calls the model.
+        context_tokens: Tokens of its context window.
+        warm_up: A chat completion that the server is to read before it is ready; what it read is kept beside the
+            weights for the next start.
+        port: Where to listen; 0: any free port.
+        api_key: What clients have to send; None: a new one.
+
+    Raises:
+        ConfigError: The runtime is not installed, or the server could not be started.
+    """
+    require_runtime()
+    key = secrets.token_urlsafe(24) if api_key is None else api_key
+    template = files(__package__).joinpath("tool_calls.jinja").read_text(encoding="utf-8")
+    order: dict[str, object] = {
+        "weights": str(weights),
+        "name": name,
+        "template": template,
+        "warm_up": warm_up,
+        "cache": None if warm_up is None else cache_name(warm_up, template),
+        "context_tokens": context_tokens,
+        "port": port,
+        "api_key": key,
+    }
+    with TemporaryFile() as log:
+        process = await _started(log)
+        try:
+            address = await _address(process, order, log)
+            yield ServedModel(f"{address}/v1", key, lambda: process.returncode is not None)
+        finally:
+            await _end(process)
+
+
+def require_runtime() -> None:
+    """Check that the package that runs the model is there.
+
+    Raises:
+        ConfigError: It is not.
+    """
+    if find_spec("xllamacpp") is None:
+        raise ConfigError(
+            f"the embedded model needs the package xllamacpp; run: {sys.executable} -m pip install '{RUNTIME}'"
+        )
+
+
+async def _started(log: IO[bytes]) -> Process:
+    # -P: the folder that panpan works in must not be a place for modules
+    command = [sys.executable, "-P", "-m", "panpan.llm.embedded.serve"]
+    with CancelScope(shield=True):  # a cancelled start would leave a process that nobody knows
+        return await anyio.open_process(command, stderr=log, env=child_environment(), start_new_session=True)
+    raise AssertionError("a shielded scope swallows nothing")
+
+
+async def _address(process: Process, order: dict[str, object], log: IO[bytes]) -> str:
+    """Tell the child what to serve, and return where it does; it says so once the model is loaded."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        with anyio.fail_after(START_TIMEOUT_S):
+            await process.stdin.send(json.dumps(order).encode() + b"\n")
+            line = await BufferedByteReceiveStream(process.stdout).receive_until(b"\n", _MAX_ADDRESS_BYTES)
+    except TimeoutError:
+        raise ConfigError(f"the embedded model was not ready after {START_TIMEOUT_S:.0f} s") from None
+    except (anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError, anyio.ClosedResourceError):
+        with move_on_after(_END_S):
+            await process.wait()
+        raise ConfigError(f"the embedded model could not be started: {_reason(process.returncode, log)}") from None
+    return str(json.loads(line)["address"])
+
+
+def _reason(exit_code: int | None, log: IO[bytes]) -> str:
+    if exit_code == -signal.SIGILL:
+        return "this processor lacks instructions that the runtime needs (AVX2)"
+    if exit_code == -signal.SIGKILL:
+        return "it was killed, most likely for want of memory; it needs about 2.5 GB"
+    log.seek(0)
+    lines = [line for line in log.read().decode("utf-8", "replace").splitlines() if line.strip()]
+    telling = [line for line in lines if "error" in line.lower() or "fail" in line.lower()]
+    last = (telling or lines or ["it said nothing"])[-1]
+    return clean_for_terminal(last).strip()[:_MAX_REASON_CHARS]
+
+
+async def _end(process: Process) -> None:
+    with CancelScope(shield=True):
+        if process.stdin is not None:
+            await process.stdin.aclose()
+        with move_on_after(_END_S):
+            await process.wait()
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+        await process.aclose()

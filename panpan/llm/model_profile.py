@@ -1,0 +1,29 @@
+"""What of panpan a model is given: everything, or what a small one can take."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from panpan.types.llm import ToolDefinition
+
+
+@dataclass(frozen=True, slots=True)
+class ModelProfile:
+    """How much a model is given of panpan; the defaults are for models that can take all of it."""
+
+    system_prompt: str | None = None
+    """Its own system prompt; None: panpan's."""
+    tools: Mapping[str, ToolDefinition] | None = None
+    """The tools that it gets, as it is told of them; None: all, with their own descriptions."""
+    max_result_chars: int | None = None
+    """Characters of one tool result; None: what fits every large model."""
+    has_project_context: bool = True
+    """Whether it is told of the folder, git, and the rules files of the project."""
+    banner: str = ""
+    """What the user should know of it before he gives it work; one line."""
+
+    def definition_of(self, tool: ToolDefinition) -> ToolDefinition | None:
+        """Return a tool as this model is told of it; None: it does not get it."""
+        return tool if self.tools is None else self.tools.get(tool.name)
+
+
+FULL = ModelProfile()

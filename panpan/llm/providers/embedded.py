@@ -1,0 +1,89 @@
+"""The embedded model: a server of our own, started by the first request and asked like any other.
+
+What is particular to so small a model is done here, so that nothing above knows of it: the worked examples stand
+before the conversation, rounds that do not fit any more are left out, and one request is answered after the other.
+"""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
+from dataclasses import replace
+
+import anyio
+
+from panpan.llm.embedded.profile import CONTEXT_TOKENS, EmbeddedProfile
+from panpan.llm.embedded.recent_rounds import RecentRounds, room_chars, size_of
+from panpan.llm.embedded.server import ServedModel
+from panpan.llm.providers.openai_compatible import OpenAICompatibleProvider
+from panpan.llm.providers.vendor_profiles import LLAMA_CPP
+from panpan.types.events import StreamEvent, Waiting
+from panpan.types.llm import ModelOptions, ModelRequest
+
+
+class EmbeddedProvider:
+    """One server of the embedded model.
+
+    Args:
+        open_server: Starts it; entered by the first request, left by `aclose`.
+        profile: What is sent besides the conversation.
+        idle_timeout_s: Longest wait for the next bytes of a reply, in seconds; None: what suits a local server.
+    """
+
+    name = "local"
+
+    def __init__(
+        self,
+        open_server: Callable[[], AbstractAsyncContextManager[ServedModel]],
+        profile: EmbeddedProfile,
+        *,
+        idle_timeout_s: float | None = None,
+    ) -> None:
+        self._open_server = open_server
+        self._examples = profile.examples
+        self._idle_timeout_s = idle_timeout_s
+        self._recent_rounds: dict[str, RecentRounds] = {}
+        self._turns = anyio.Semaphore(1)  # the server has one slot: a second conversation waits here, where it is seen
+        self._stack = AsyncExitStack()
+        self._served: ServedModel | None = None
+        self._inner: OpenAICompatibleProvider | None = None
+
+    async def stream(self, request: ModelRequest, options: ModelOptions) -> AsyncGenerator[StreamEvent, None]:
+        if self._turns.value == 0:
+            yield Waiting("the small local model is answering somebody else")
+        await self._turns.acquire()
+        try:
+            if self._inner is None:
+                yield Waiting("starting the small local model; the very first start takes half a minute more")
+            inner = await self._started()
+            async with aclosing(inner.stream(self._fitting(request, options), options)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            self._turns.release()
+
+    async def count_tokens(self, request: ModelRequest, options: ModelOptions) -> int | None:
+        return None
+
+    async def aclose(self) -> None:
+        self._inner = None
+        await self._stack.aclose()
+
+    async def _started(self) -> OpenAICompatibleProvider:
+        if self._inner is None or (self._served is not None and self._served.has_ended()):
+            await self.aclose()
+            self._served = await self._stack.enter_async_context(self._open_server())
+            self._inner = OpenAICompatibleProvider(
+                api_key=self._served.api_key,
+                base_url=self._served.base_url,
+                name=self.name,
+                profile=LLAMA_CPP,
+                idle_timeout_s=self._idle_timeout_s,
+            )
+            self._stack.push_async_callback(self._inner.aclose)
+        return self._inner
+
+    def _fitting(self, request: ModelRequest, options: ModelOptions) -> ModelRequest:
+        """Return the request with the examples before it, and without what does not fit."""
+        room = room_chars(CONTEXT_TOKENS, options.max_output_tokens, request.system, request.tools)
+        first = request.messages[0].uuid if request.messages else ""
+        rounds = self._recent_rounds.setdefault(first, RecentRounds(room - size_of(self._examples)))
+        return replace(request, messages=[*self._examples, *rounds.of(request.messages)])

@@ -1,0 +1,85 @@
+"""What a list tells of a session, without folding its log.
+
+The rule: a log may be large, torn or damaged, and each is listed with what can be read of it; nothing here raises over
+what a log holds.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+MAX_BYTES = 20_000_000
+"""Of one log; read in some 20 ms, and more than most sessions write."""
+
+MAX_PROMPT_CHARS = 500
+
+_REPLY = b'"type":"assistant","uuid":'
+"""In each record of a reply, as `records.encoded` writes it; in text of the model its quotes would be escaped."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSummary:
+    """One session of a list."""
+
+    id: str
+    path: Path
+    written_at: float
+    """When its log was written last, in seconds since 1970."""
+    cwd: str
+    """The folder that it was begun in; empty where the log does not say."""
+    prompt: str
+    """First line of what the user said first; empty where the log does not say. Not cleaned for a terminal."""
+    rounds: int
+    is_counted: bool
+    """Whether all of the log was read; if not, there may be more rounds."""
+
+
+def summary_of(path: Path) -> SessionSummary | None:
+    """Return what the log tells; None where it cannot be read any more.
+
+    Args:
+        path: A regular file, see `store.newest_first`.
+    """
+    cwd = prompt = ""
+    rounds = read = 0
+    try:
+        status = path.stat()
+        with path.open("rb") as file:
+            while line := file.readline(MAX_BYTES - read):
+                read += len(line)
+                rounds += _REPLY in line
+                if not (cwd and prompt):
+                    record = _record(line)
+                    cwd = cwd or _cwd(record)
+                    prompt = prompt or _first_line(record)
+    except OSError:
+        return None
+    return SessionSummary(path.stem, path, status.st_mtime, cwd, prompt, rounds, is_counted=read >= status.st_size)
+
+
+def _record(line: bytes) -> Mapping[str, Any]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _cwd(record: Mapping[str, Any]) -> str:
+    cwd = record.get("cwd")
+    return cwd if isinstance(cwd, str) else ""
+
+
+def _first_line(record: Mapping[str, Any]) -> str:
+    """Return the first line of a record of what the user said."""
+    match record:
+        case {"type": "user", "message": {"content": [*blocks]}}:
+            texts = [
+                block["text"] for block in blocks if isinstance(block, dict) and isinstance(block.get("text"), str)
+            ]
+            lines = [line.strip() for text in texts for line in text.splitlines()]
+            return next((line[:MAX_PROMPT_CHARS] for line in lines if line), "")
+        case _:
+            return ""

@@ -1,0 +1,42 @@
+"""A damaged installation is told in one line and is no crash."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import panpan
+
+
+@pytest.mark.parametrize(
+    "part", ["tools/search/ls.md", "core/system_prompt.md", "config/models.json", "ui/headless/text.py"]
+)
+def test_a_part_that_is_missing_is_named_with_what_to_do(tmp_path: Path, part: str) -> None:
+    package = tmp_path / "panpan"
+    shutil.copytree(Path(panpan.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / part).unlink()
+
+    done = subprocess.run(
+        [sys.executable, "-c", "from panpan.cli.main import main; main()", "-p", "hi"],
+        cwd=tmp_path,
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(tmp_path),
+            "PANPAN_HOME": str(tmp_path / "home"),
+            "PYTHONPATH": str(tmp_path),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "ANTHROPIC_API_KEY": "sk-ant-test-0123456789",
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    name = "panpan.ui.headless.text" if part.endswith(".py") else str(package / part)
+    said = f"panpan: the installation of panpan is damaged: {name} is missing; install panpan again\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", said)
+    assert not (tmp_path / "home" / "crashes").exists()

@@ -1,0 +1,70 @@
+"""The command can be interrupted from its first moment on, and is quick to start."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from panpan import __version__
+
+SLOW_IMPORT = """
+import os, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "click":
+            print("importing", flush=True)
+            while True:
+                pass
+sys.meta_path.insert(0, Finder())
+from panpan.cli.start import main
+main()
+"""
+
+
+def test_an_interrupt_while_python_still_imports_ends_it_without_a_traceback(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW_IMPORT], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    stderr = process.communicate(timeout=20)[1]
+
+    assert (process.returncode, stderr) == (130, b"")
+
+
+def test_an_interrupt_that_the_caller_ignores_stays_ignored() -> None:
+    code = (
+        "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "from panpan.cli.start import leave_at_interrupt; leave_at_interrupt()\n"
+        "signal.raise_signal(signal.SIGINT); print('still here')"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "still here\n"
+
+
+def test_python_m_panpan_is_panpan(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "panpan", "--version"],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"panpan {__version__}\n", "")
+
+
+def test_nothing_that_takes_time_is_imported_before_an_interrupt_is_heeded() -> None:
+    code = "import sys; before = set(sys.modules); import panpan.cli.start; print(*sorted(set(sys.modules) - before))"
+
+    loaded = subprocess.run(
+        [sys.executable, "-S", "-c", code], cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True
+    ).stdout.split()
+
+    assert {name for name in loaded if name.startswith("panpan")} == {"panpan", "panpan.cli", "panpan.cli.start"}
+    assert {"typing", "re", "click"}.isdisjoint(loaded)

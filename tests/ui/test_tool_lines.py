@@ -1,0 +1,61 @@
+"""Each call has its line, whether it ran or not, and each result says whose it is where that cannot be seen."""
+
+from collections.abc import Sequence
+
+from panpan.core.conversation import error_result
+from panpan.types.content import TextBlock, ToolResultBlock
+from panpan.types.events import Event, PermissionDecided, RetryScheduled, ToolStarted, Waiting
+from panpan.types.messages import ToolResultMessage
+from panpan.ui.tool_lines import ToolLines
+from tests.fakes.scripted_llm import call
+
+
+def lines_of(*events: Event) -> Sequence[str]:
+    lines = ToolLines()
+    return [line for event in events for line in lines.lines(event)]
+
+
+def result(tool_use_id: str, text: str = "ok") -> ToolResultMessage:
+    return ToolResultMessage(result=ToolResultBlock(tool_use_id=tool_use_id, content=(TextBlock(text=text),)))
+
+
+def test_a_call_and_its_result() -> None:
+    reply = call(("1", "Read", {"file_path": "a.py"}))
+
+    assert lines_of(reply, ToolStarted("1", "Read", "a.py"), result("1", "x\ny")) == ["● Read a.py", "  └ 2 lines"]
+
+
+def test_a_call_that_was_refused_has_its_line_too() -> None:
+    reply = call(("1", "Write", {"file_path": "a.py", "content": "x"}))
+    refused = PermissionDecided("1", "Write", is_allowed=False, reason="it changes files")
+
+    assert lines_of(reply, refused, error_result("1", "Write was not run.")) == [
+        "● Write a.py",
+        "  └ error: Write was not run.",
+    ]
+
+
+def test_a_call_that_could_not_run_has_its_line_whatever_its_name_and_arguments_are() -> None:
+    reply = call(("1", "No\x1b[2Jne", {"n": 1, "text": "a\nb"}))
+
+    assert lines_of(reply, error_result("1", "there is no such tool"))[0] == "● None a b"
+
+
+def test_results_of_calls_side_by_side_say_whose_they_are() -> None:
+    reply = call(("1", "Read", {}), ("2", "Grep", {}), ("3", "Bash", {"command": "rm x"}))
+    started = (ToolStarted("1", "Read", "a"), ToolStarted("2", "Grep", "b"))
+
+    assert lines_of(reply, *started, result("1"), result("2"), error_result("3", "no"))[2:] == [
+        "  └ Read: ok",
+        "  └ ok",
+        "● Bash rm x",
+        "  └ error: no",
+    ]
+
+
+def test_a_wait_for_the_model_says_what_for() -> None:
+    assert lines_of(Waiting("starting the model")) == ["… starting the model"]
+
+
+def test_a_new_try_says_why_and_when() -> None:
+    assert lines_of(RetryScheduled(2, "the stream\nbroke off", 1.25)) == ["! the stream broke off; try 2 in 1.2 s"]

@@ -2,9 +2,10 @@
 # make test   every check and every test
 # make lint   the checks alone
 # make bench  the figures of the README
+# make test-peers  the clients against the server of the embedded model; fetches a small one once, 93 MB
 # make eval   how often the embedded model does small tasks right; takes half an hour
 # make build  the wheel
-.PHONY: demo test lint check bench eval build setup
+.PHONY: demo test test-peers lint check bench eval build setup
 
 BIN = .venv/bin
 
@@ -15,6 +16,10 @@ demo:
 test: lint
 	@rm -f .coverage .coverage.*
 	$(BIN)/python -m pytest -q -n auto --dist worksteal --cov=panpan --cov-report=term:skip-covered
+
+test-peers:
+	@scripts/setup.sh dev
+	$(BIN)/python -m pytest -q -o python_files='peer_*.py' tests/peers
 
 lint:
 	@scripts/setup.sh dev

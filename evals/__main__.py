@@ -31,16 +31,17 @@ def main(model: str, set_name: str, kinds: Sequence[str], trials: int, seed: int
     """Measure how often a model does small tasks right."""
     if set_name == "counted" and stories is not None:
         raise click.UsageError("the counted set is for counting only; look at failures with --set development")
-    results = anyio.run(_run_all, model, set_name, list(kinds) or list(KINDS), trials, seed)
-    if stories is not None:
-        stories.write_text("\n\n".join(trial.story for trial in results if not trial.has_passed) + "\n")
+    results = anyio.run(_run_all, model, set_name, list(kinds) or list(KINDS), trials, seed, stories)
     click.echo(f"\nModel {model}, {set_name} set, seed {seed}, {date.today().isoformat()}\n")
     click.echo(table(results))
 
 
-async def _run_all(model: str, set_name: str, kinds: Sequence[str], trials: int, seed: int) -> list[Trial]:
+async def _run_all(
+    model: str, set_name: str, kinds: Sequence[str], trials: int, seed: int, stories: Path | None
+) -> list[Trial]:
     results: list[Trial] = []
     async with AsyncExitStack() as stack:
+        log = None if stories is None else stack.enter_context(stories.open("w", encoding="utf-8"))
         home = Path(stack.enter_context(TemporaryDirectory(prefix="panpan-eval-home-")))
         if model == "local":
             await _keep_server(stack)
@@ -51,6 +52,8 @@ async def _run_all(model: str, set_name: str, kinds: Sequence[str], trials: int,
                 results.append(trial)
                 mark = "pass" if trial.has_passed else "FAIL"
                 click.echo(f"{mark} {kind} {number + 1}/{trials} {trial.duration_s:.1f} s", err=True)
+                if log is not None and not trial.has_passed:
+                    print(trial.story, file=log, flush=True)
     return results
 
 

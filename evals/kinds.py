@@ -1,6 +1,7 @@
 """The kinds of task, each made anew for every trial from a random number and a vocabulary."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -107,7 +108,7 @@ def script(rng: Random, words: Vocabulary) -> Task:
     expected = [str(line) for line in eval(program.expected, {"n": n})]
 
     def passes(outcome: Outcome) -> bool:
-        ran = any(file in command for command in outcome.commands)
+        ran = any(f"./{file}" in command or re.search(rf"python.*{file}", command) for command in outcome.commands)
         return ran and outcome.text(file) is not None and _output(outcome, file).split() == " ".join(expected).split()
 
     return Task("script", prompt, _bystander(words), passes, frozenset({file}))
@@ -154,8 +155,9 @@ def _bystander(words: Vocabulary) -> dict[str, str]:
 
 
 def _answers(*texts: str) -> Callable[[Outcome], bool]:
-    """Return a check that the model used a tool and that its last words hold all of `texts`."""
-    return lambda outcome: outcome.calls > 0 and all(text in outcome.answer for text in texts)
+    """Return a check that the model used a tool and that its last words hold all of `texts`, as words of their own."""
+    words = [re.compile(rf"(?<!\w){re.escape(text)}(?!\w)", re.IGNORECASE) for text in texts]
+    return lambda outcome: outcome.calls > 0 and all(word.search(outcome.answer) for word in words)
 
 
 def _has_text(file: str, text: str) -> Callable[[Outcome], bool]:

@@ -11,6 +11,7 @@ import anyio
 
 import panpan
 from evals.task import Outcome, Task
+from panpan.config.environment import VARIABLES
 from panpan.types.events import ToolFinished
 from panpan.types.messages import AssistantMessage, ToolResultMessage
 
@@ -87,4 +88,4 @@ async def _run(task: Task, model: str, folder: Path, home: Path, story: list[str
 
 def _environment(home: Path) -> dict[str, str]:
     """Return an environment in which nothing of the user's settings counts."""
-    return {**os.environ, "PANPAN_HOME": str(home)}
+    return {name: value for name, value in os.environ.items() if name not in VARIABLES} | {"PANPAN_HOME": str(home)}

@@ -81,6 +81,10 @@ DEVELOPMENT = Vocabulary(
             "The function {old} should be called {new}. Change it in {first} and in {second}.",
             "rename {old} to {new}; it is defined in {first} and used in {second}",
             "Please give the function {old} the new name {new}, in both {first} and {second}",
+            "{old} is a bad name. {first} and {second} should say {new} instead.",
+            "use {new} in place of the function name {old} ({first}, {second})",
+            "{first} has a function {old}, which {second} imports; it must be called {new}",
+            "Files {first} and {second}: {old}() has to become {new}().",
         ),
         "search": (
             "Which file defines {symbol}?",

@@ -38,10 +38,11 @@ from panpan.services.repeated_calls import RepeatedCalls
 from panpan.services.reply_limits import ReplyLimits
 from panpan.services.result_size import ResultSize
 from panpan.services.round_limit import RoundLimit
-from panpan.services.sessions.fold import FoldedSession, folded
+from panpan.services.sessions.fold import FoldedSession
 from panpan.services.sessions.git_branch import git_branch
-from panpan.services.sessions.log import SessionLog, read_records
+from panpan.services.sessions.log import SessionLog
 from panpan.services.sessions.records import start_record
+from panpan.services.sessions.resuming import resumed
 from panpan.services.sessions.session import Session, SessionInfo, SessionParts
 from panpan.services.sessions.store import find_session, newest_session, session_path
 from panpan.system.environment import child_environment
@@ -155,7 +156,7 @@ def _setup(cwd: Path, env: Mapping[str, str], overrides: Mapping[str, object], w
     model = resolve_from(loaded, env)
     check_price_known(settings.max_budget_usd, model=model.model, is_price_known=model.facts.price is not None)
     every = all_tools()
-    given = [tool for tool in every if model.profile.definition_of(tool.definition) is not None]
+    given = [tool for tool in every if model.profile.gets(tool.name)]
     tools = enabled_tools(given, settings.tools.enabled, disallowed=settings.permission.deny)
     warnings = (
         *([model.profile.banner] if model.profile.banner else []),
@@ -237,16 +238,14 @@ def _rule_sources(loaded: Loaded) -> Sequence[RuleSource]:
 def _conversation(
     setup: _Setup, before: FoldedSession | None, override: str | None, append: str | None
 ) -> Conversation:
-    """Return the conversation so far; a resumed one keeps the prefix that it was begun with."""
+    """Return the conversation so far; a resumed one keeps the prefix it was begun with, if the model takes it."""
     profile = setup.model.profile
     prompt = prompts.system_prompt(profile.system_prompt if override is None else override, append)
-    definitions = tuple(
-        definition for tool in setup.tools if (definition := profile.definition_of(tool.definition)) is not None
-    )
+    definitions = tuple(profile.definition_of(tool.definition) for tool in setup.tools)
     if before is None:
         return Conversation(prompt, definitions)
-    if before.is_from_newer_version:
-        setup.warn("the session was written by a newer panpan; what this one does not know is left out")
+    if not profile.takes(before.tools):
+        return Conversation(prompt, definitions, before.messages)
     if before.system is not None and before.system != prompt and (override or append):
         setup.warn("the session keeps the system prompt that it was begun with")
     return Conversation(
@@ -275,20 +274,11 @@ def _open_log(setup: _Setup, *, continues: bool, resume: str | None) -> tuple[Fo
     )
     if path is None:
         return None, log
-    damaged: list[int] = []
     try:
-        records = list(read_records(path, note_damage=damaged.append))
-        before = folded(records)
+        before = resumed(path, cwd=setup.cwd, warn=setup.warn)
     except BaseException:
         log.close()
         raise
-    if damaged:
-        one, more = f"line {damaged[0]} of the session's log", len(damaged) - 1
-        what = f"{one} and {more} further cannot be read and count" if more else f"{one} cannot be read and counts"
-        setup.warn(f"{what} for nothing: {path}")
-    begun_in = records[0].get("cwd") if records else None
-    if begun_in is not None and begun_in != str(setup.cwd):
-        setup.warn(f"the session was begun in {begun_in}; its tools work in {setup.cwd} now")
     log.parent_uuid = before.last_uuid
     return before, log
 

@@ -70,11 +70,13 @@ def show_local(scratch: Callable[[], AbstractContextManager[Path]], *, fate: str
 
 
 def is_not_renamed(project: Path) -> str:
-    """Return which file still has the old name, or lacks the new one; empty where the function was renamed."""
+    """Return in which file the function was not renamed; empty where it was."""
     for name in ("schedule.py", "test_schedule.py"):
         names = _names(project / name)
-        if OLD_NAME in names or NEW_NAME not in names:
+        if OLD_NAME in names:
             return f"{name} still calls the function {OLD_NAME}"
+        if NEW_NAME not in names:
+            return f"{name} has no function {NEW_NAME}"
     return ""
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import anyio
 import click
 
+from panpan.config.environment import VARIABLES
 from panpan.ui.stdout import StdoutWriter
 
 TEST_COMMAND = "python3 -m unittest"
@@ -102,4 +103,5 @@ async def _play(scene: Scene, project: Path, home: Path, out: StdoutWriter) -> N
 def _environment(home: Path) -> dict[str, str]:
     """Return an environment in which nothing of the user's settings counts, and `python3` is what runs panpan."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    return {**os.environ, "PANPAN_HOME": str(home), "PATH": path}
+    others = {name: value for name, value in os.environ.items() if name not in VARIABLES}
+    return {**others, "PANPAN_HOME": str(home), "PATH": path}

@@ -26,6 +26,7 @@ OLDEST_PYTHON = (3, 11)
 
 MODEL = "model"
 LOCAL_MODEL = "local model"
+EMBEDDED_MODEL = "small model"
 """Names of the checks that the verdict looks at."""
 
 
@@ -128,11 +129,12 @@ def check_model(loaded: Loaded, env: Mapping[str, str]) -> list[Check]:
     try:
         model = resolve_from(loaded, env)
     except NoModelError as exc:
-        return [Check(MODEL, "missing", "none is chosen", str(exc))]
+        return [Check(MODEL, "missing", "none is chosen", str(exc)), check_embedded(env)]
     except ConfigError as exc:
-        return [Check(MODEL, "broken", "the one that is chosen cannot be asked", str(exc))]
+        return [Check(MODEL, "broken", "the one that is chosen cannot be asked", str(exc)), check_embedded(env)]
     key = f"found in {model.key_place}" if model.key_place else "none is sent; fine for a server that asks for none"
-    return [Check(MODEL, "ok", model.reason), Check("key", "ok", key)]
+    embedded = check_embedded(env, is_chosen=model.kind == "embedded")
+    return [Check(MODEL, "ok", model.reason), Check("key", "ok", key), embedded]
 
 
 def check_other_keys(loaded: Loaded, env: Mapping[str, str]) -> list[Check]:
@@ -143,6 +145,27 @@ def check_other_keys(loaded: Loaded, env: Mapping[str, str]) -> list[Check]:
     if not present:
         return [Check("keys", "optional", "no variable holds a key")]
     return [Check("keys", "ok", f"set: {', '.join(present)}")]
+
+
+def check_embedded(env: Mapping[str, str], *, is_chosen: bool = False) -> Check:
+    """Whether the embedded model can be used; the hash of its weights is compared when it is.
+
+    Args:
+        env: The environment.
+        is_chosen: Whether it is the one that would be asked.
+    """
+    from panpan.cli.local_model import require_machine
+    from panpan.llm.embedded.weight_store import WeightStore, models_folder
+    from panpan.llm.embedded.weights import QWEN_CODER_1_5B
+    from panpan.llm.model_choice import EMBEDDED
+
+    try:
+        store = WeightStore(models_folder(env), QWEN_CODER_1_5B)
+        store.require_ready()
+        require_machine()
+    except ConfigError as exc:
+        return Check(EMBEDDED_MODEL, "broken" if is_chosen else "optional", "cannot be used", str(exc))
+    return Check(EMBEDDED_MODEL, "ok", f"{store.path}; use --model {EMBEDDED}")
 
 
 async def check_servers() -> list[Check]:

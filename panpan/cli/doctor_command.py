@@ -16,6 +16,7 @@ import click
 
 from panpan.cli.chosen_folder import chosen_folder
 from panpan.cli.doctor_checks import (
+    EMBEDDED_MODEL,
     LOCAL_MODEL,
     MODEL,
     Check,
@@ -65,6 +66,9 @@ def judged(checks: Sequence[Check]) -> tuple[bool, str]:
     if models:
         return True, f"panpan is ready; it asks {shown(models[0].found)}"
     servers = [check for check in checks if check.name == LOCAL_MODEL and check.status == "ok"]
+    if any(check.name == EMBEDDED_MODEL and check.status == "ok" for check in checks):
+        offer = f"offers what runs here ({shown(servers[0].found)}), else " if servers else ""
+        return True, f"panpan is ready; where nothing says which model, it {offer}asks the small local one"
     if servers:
         return True, f"panpan is ready once it is told which model: {shown(servers[0].found)}"
     from panpan.llm.local_servers import advice_without_model

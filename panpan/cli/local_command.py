@@ -3,6 +3,7 @@
 The rule: nothing is fetched or removed before its size was said and the user, or `--yes`, agreed.
 """
 
+import re
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
@@ -13,6 +14,7 @@ from anyio.lowlevel import checkpoint
 
 from panpan.cli.local_model import LocalModel
 from panpan.cli.local_progress import ProgressLine
+from panpan.cli.start import EXIT_INTERRUPTED
 from panpan.core.single_exception import unwrap_single_exception
 from panpan.errors import ConfigError, PanpanError
 from panpan.llm.embedded.fetching import SETUP_COMMAND
@@ -20,6 +22,10 @@ from panpan.llm.embedded.setup import free_bytes, set_up
 from panpan.llm.embedded.weight_store import WeightStore
 from panpan.llm.embedded.weights import megabytes
 from panpan.ui.signals import Received, watch_signals
+
+_KEY = re.compile(r"[!-~]{8,}")
+_LOOK_S = 0.5
+"""How often `panpan local run` looks whether its server still runs."""
 
 
 @click.group("local")
@@ -98,8 +104,12 @@ def run(ctx: click.Context, port: int, api_key: str | None) -> int:
     """Serve the model on this machine until Ctrl+C, for other programs and for panpan itself."""
     model = LocalModel.of(ctx)
     model.require_machine()
+    if api_key is not None and not _KEY.fullmatch(api_key):
+        # An empty key would let in everybody on this machine, and every page in his browser.
+        reason = "a key has at least 8 letters, digits or signs, and no blanks"
+        raise click.BadParameter(reason, param_hint="--api-key")
     received = anyio.run(_until_signal, lambda: _serve(model, port, api_key))
-    is_asked_for = received.exit_code == 128 + 2  # Ctrl+C is how it is ended
+    is_asked_for = received.exit_code == EXIT_INTERRUPTED  # Ctrl+C is how it is ended
     return 0 if is_asked_for else received.exit_code or 0
 
 
@@ -178,7 +188,9 @@ async def _serve(model: LocalModel, port: int, api_key: str | None) -> None:
         with announced(model.store.folder, served):
             click.echo(f"base URL  {served.base_url}\nAPI key   {served.api_key}\nmodel     {EMBEDDED}")
             click.echo("panpan --model local uses it, too. Ctrl+C ends it.", err=True)
-            await anyio.sleep_forever()
+            while not served.has_ended():  # noqa: ASYNC110 - what ends is a process
+                await anyio.sleep(_LOOK_S)
+    raise PanpanError("the server of the model ended by itself; start it again: panpan local run")
 
 
 def _state_of(store: WeightStore) -> tuple[str, bool]:

@@ -54,9 +54,11 @@ class LocalModel:
     @classmethod
     def of(cls, ctx: click.Context) -> Self:
         """Return what the context was given, else what is on this machine."""
-        given = ctx.find_object(cls)
-        if given is not None:
-            return given
+        return ctx.find_object(cls) or cls.here()
+
+    @classmethod
+    def here(cls) -> Self:
+        """Return what is on this machine."""
         store = WeightStore(models_folder(os.environ), QWEN_CODER_1_5B)
         is_attended = sys.stdin.isatty() and sys.stdout.isatty()
         return cls(store, usual_sources(store, os.environ), is_attended)

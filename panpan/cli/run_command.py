@@ -62,7 +62,7 @@ async def _opening(
     warn: Callable[[str], None],
 ) -> AsyncGenerator[Session, None]:
     """Open the session that the options ask for; where nothing says which model, with what this machine offers."""
-    open_it = partial(
+    open_with = partial(
         open_session,
         Path(options["cwd"] or "."),
         continues=options["continues"],
@@ -76,17 +76,21 @@ async def _opening(
     )
     overrides = overrides_of(options)
     try:
-        async with open_it(overrides=overrides) as session:
+        async with open_with(overrides=overrides) as session:
             yield session
             return
     except NoModelError:
         from panpan.cli.model_offer import has_embedded_model, offered_model
 
-        home = panpan_home(os.environ, Path.cwd())
         has_embedded = has_embedded_model(os.environ)
-        model = await offered_model(home, has_embedded=has_embedded, ask=ask_yes_or_no, say=warn)
-    async with open_it(overrides={**overrides, "model": model}) as session:
+        model = await offered_model(_home(options), has_embedded=has_embedded, ask=ask_yes_or_no, say=warn)
+    async with open_with(overrides={**overrides, "model": model}) as session:
         yield session
+
+
+def _home(options: Options) -> Path:
+    """Return the panpan home as the session finds it, which may be relative to `--cwd`."""
+    return panpan_home(os.environ, Path(options["cwd"] or ".").expanduser())
 
 
 async def _run_headless(options: Options, out: StdoutWriter) -> int:
@@ -148,5 +152,6 @@ async def _run_interactive(options: Options, out: StdoutWriter) -> int:
     prompt = options["first_prompt"]
     lines = LineReader(stdin) if prompt is None else FirstPrompt(prompt, stdin, out)
     has_colour = out.is_terminal and "NO_COLOR" not in os.environ
-    opening = _opening(options, ask=LineAsker(out, lines), ask_yes_or_no=YesOrNo(out, LineReader(stdin)), warn=say)
+    yes_or_no = YesOrNo(out, LineReader(stdin))  # which the prompt of the command line does not answer
+    opening = _opening(options, ask=LineAsker(out, lines), ask_yes_or_no=yes_or_no, warn=say)
     return await run_line_loop(opening, out, lines, has_colour=has_colour)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from panpan.config.models import ModelFacts
 from panpan.config.vendors import VENDORS, vendor_named
 from panpan.errors import ConfigError
-from panpan.llm.model_choice import Chooser, Destination, NamedProvider, ProviderKind, Wish, merged
+from panpan.llm.model_choice import Chooser, NamedProvider, ProviderKind, Wish, merged
 from panpan.llm.model_keys import key_for
 from panpan.llm.model_profile import FULL, ModelProfile
 from panpan.types.llm import Effort, ModelOptions, Provider
@@ -98,24 +98,12 @@ def resolve_model(
         model=destination.model,
         base_url=destination.base_url,
         facts=destination.facts,
-        reason=f"{_place_of(destination)}, since {destination.reason}",
+        reason=f"{destination.title}, since {destination.reason}",
         key_place=key.place,
         api_key=key.text,
         headers=headers,
-        profile=_embedded_profile() if destination.kind == "embedded" else FULL,
+        profile=destination.profile,
     )
-
-
-def _place_of(destination: Destination) -> str:
-    if destination.kind == "embedded":
-        return "the small local model, on this machine"
-    return f"{destination.model} at {destination.provider} ({destination.base_url})"
-
-
-def _embedded_profile() -> ModelProfile:
-    from panpan.llm.embedded.profile import embedded_profile
-
-    return embedded_profile().model
 
 
 def resolve_from(loaded: "Loaded", env: Mapping[str, str]) -> ResolvedModel:
@@ -233,8 +221,9 @@ def _embedded_provider(resolved: ResolvedModel, idle_timeout_s: float | None) ->
     from panpan.llm.providers.embedded import EmbeddedProvider
 
     require_runtime()
-    weights = WeightStore(Path(resolved.base_url).parent, QWEN_CODER_1_5B).check()
-    return EmbeddedProvider(partial(running_or_started, weights), embedded_profile(), idle_timeout_s=idle_timeout_s)
+    store = WeightStore(Path(resolved.base_url).parent, QWEN_CODER_1_5B)
+    store.require_ready()  # said at the start, and not with the first prompt; the hash is compared there
+    return EmbeddedProvider(partial(running_or_started, store), embedded_profile(), idle_timeout_s=idle_timeout_s)
 
 
 def profile_of(resolved: ResolvedModel) -> "VendorProfile":
@@ -262,7 +251,7 @@ def model_options(resolved: ResolvedModel, answers: AnswerWishes) -> ModelOption
         max_output_tokens=min(wanted, limit) if is_limit_sure else wanted,
         thinking_budget_tokens=answers.thinking_budget_tokens,
         effort=answers.effort,
-        temperature=0.0 if resolved.kind == "embedded" and answers.temperature is None else answers.temperature,
+        temperature=resolved.profile.temperature if answers.temperature is None else answers.temperature,
     )
 
 

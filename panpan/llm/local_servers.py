@@ -5,6 +5,7 @@ and what is found is used only when the user says so.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,8 @@ TIME_LIMIT_S = 0.3
 MAX_ANSWER_BYTES = 1_000_000
 MAX_MODELS = 100
 _HOST = "127.0.0.1"
+_NO_CHAT = re.compile(r"embed|rerank|minilm|\bbge-", re.IGNORECASE)
+"""Names of models that do not talk; LM Studio always lists one (text-embedding-nomic-embed-text-v1.5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,7 @@ def _content_length(head: bytes) -> int:
 
 
 def _models(body: bytes) -> tuple[str, ...]:
-    """Return the names in a list of models, in Ollama's shape or OpenAI's.
+    """Return the names in a list of models, in Ollama's shape or OpenAI's, without those that cannot talk.
 
     Raises:
         ValueError: It is no such list.
@@ -163,5 +166,5 @@ def _models(body: bytes) -> tuple[str, ...]:
             if isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
                 names = [row.get(name_key) for row in rows]
                 if all(isinstance(name, str) and name.isprintable() for name in names):
-                    return tuple(names[:MAX_MODELS])
+                    return tuple(name for name in names if not _NO_CHAT.search(name))[:MAX_MODELS]
     raise ValueError("not a list of models")

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from panpan.config.models import FREE, UNKNOWN_OUTPUT_TOKENS, ModelFacts, facts_about, vendor_of
 from panpan.config.vendors import ALIASES, VENDORS, Dialect, Vendor, vendor_named
 from panpan.errors import ConfigError
+from panpan.llm.model_profile import FULL, ModelProfile
 
 CASSETTE_PREFIX = "cassette:"
 EMBEDDED = "local"
@@ -63,6 +64,16 @@ class NamedProvider:
 
 
 @dataclass(frozen=True, slots=True)
+class BuiltIn:
+    """What is known beforehand of a model that panpan runs itself, for which no key is sent."""
+
+    facts: ModelFacts
+    title: str
+    """What people call it, and where it is."""
+    profile: ModelProfile = FULL
+
+
+@dataclass(frozen=True, slots=True)
 class Destination:
     """Where requests go, and for which model."""
 
@@ -76,6 +87,17 @@ class Destination:
     named: NamedProvider | None = None
     is_own_address: bool = True
     """Whether the address is the vendor's, or the one in the vendor's own variable: where the vendor's key may go."""
+    built_in: BuiltIn | None = None
+
+    @property
+    def title(self) -> str:
+        """The model and where it is, for people."""
+        return self.built_in.title if self.built_in else f"{self.model} at {self.provider} ({self.base_url})"
+
+    @property
+    def profile(self) -> ModelProfile:
+        """How much of panpan the model is given."""
+        return self.built_in.profile if self.built_in else FULL
 
     @property
     def is_on_this_machine(self) -> bool:
@@ -85,12 +107,8 @@ class Destination:
     @property
     def facts(self) -> ModelFacts:
         """What is known of the model there."""
-        if self.kind == "cassette":
-            return ModelFacts(self.model, CASSETTE_CONTEXT_TOKENS, UNKNOWN_OUTPUT_TOKENS, FREE)
-        if self.kind == "embedded":
-            from panpan.llm.embedded.profile import CONTEXT_TOKENS, MAX_OUTPUT_TOKENS
-
-            return ModelFacts(self.model, CONTEXT_TOKENS, MAX_OUTPUT_TOKENS, FREE)
+        if self.built_in is not None:
+            return self.built_in.facts
         facts = facts_about(self.model, self.vendor.name if self.vendor else None)
         maker = vendor_of(self.model)
         if facts.is_known or self.vendor is not None or maker is None:
@@ -124,7 +142,7 @@ class Chooser:
         text = self._expanded(wish.model)
         if text is not None and text.startswith(CASSETTE_PREFIX):
             return _cassette(text)
-        if text == EMBEDDED and wish.provider is None:
+        if text == EMBEDDED:  # whatever provider the settings name: nobody who says this wants his code sent elsewhere
             return self._embedded(f"{wish.place} chose it")
         if wish.provider is not None:
             return self._at(wish.provider, text, wish, f"{wish.place} chose {wish.provider}")
@@ -237,11 +255,14 @@ class Chooser:
         raise NoModelError("no model is set up; set ANTHROPIC_API_KEY, OPENAI_API_KEY or another vendor's key")
 
     def _embedded(self, reason: str) -> Destination:
+        from panpan.llm.embedded.profile import CONTEXT_TOKENS, MAX_OUTPUT_TOKENS, embedded_profile
         from panpan.llm.embedded.weight_store import WeightStore, models_folder
         from panpan.llm.embedded.weights import QWEN_CODER_1_5B
 
         weights = WeightStore(models_folder(self._env), QWEN_CODER_1_5B).path
-        return Destination(EMBEDDED, "embedded", EMBEDDED, str(weights), reason)
+        facts = ModelFacts(EMBEDDED, CONTEXT_TOKENS, MAX_OUTPUT_TOKENS, FREE)
+        built_in = BuiltIn(facts, "the small local model, on this machine", embedded_profile().model)
+        return Destination(EMBEDDED, "embedded", EMBEDDED, str(weights), reason, built_in=built_in)
 
     def _usable_providers(self) -> Iterator[NamedProvider]:
         for named in self._providers.values():
@@ -313,7 +334,9 @@ def _cassette(text: str) -> Destination:
         file = Path(path).expanduser()
     except RuntimeError as exc:
         raise ConfigError(f"{text} names a home folder that does not exist; write the whole path") from exc
-    return Destination("cassette", "cassette", text, str(file), "it is a tape")
+    facts = ModelFacts(text, CASSETTE_CONTEXT_TOKENS, UNKNOWN_OUTPUT_TOKENS, FREE)
+    built_in = BuiltIn(facts, f"{text} at cassette ({file})")
+    return Destination("cassette", "cassette", text, str(file), "it is a tape", built_in=built_in)
 
 
 def _models_of(vendor: Vendor) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ def key_for(destination: Destination, wishes: Sequence[Wish], chooser: Chooser, 
     Raises:
         ConfigError: There is none, and the server surely asks for one; or it cannot be sent.
     """
-    if destination.kind in ("cassette", "embedded"):
+    if destination.built_in is not None:
         return Key()
     key = (
         _of_provider(destination, env)

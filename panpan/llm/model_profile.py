@@ -1,6 +1,6 @@
 """What of panpan a model is given: everything, or what a small one can take."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from panpan.types.llm import ToolDefinition
@@ -18,12 +18,22 @@ class ModelProfile:
     """Characters of one tool result; None: what fits every large model."""
     has_project_context: bool = True
     """Whether it is told of the folder, git, and the rules files of the project."""
+    temperature: float | None = None
+    """Where the settings say none; None: the server's own."""
     banner: str = ""
     """What the user should know of it before he gives it work; one line."""
 
-    def definition_of(self, tool: ToolDefinition) -> ToolDefinition | None:
-        """Return a tool as this model is told of it; None: it does not get it."""
-        return tool if self.tools is None else self.tools.get(tool.name)
+    def gets(self, tool_name: str) -> bool:
+        """Return whether the model gets a tool."""
+        return self.tools is None or tool_name in self.tools
+
+    def definition_of(self, tool: ToolDefinition) -> ToolDefinition:
+        """Return a tool that it gets as it is told of it."""
+        return tool if self.tools is None else self.tools[tool.name]
+
+    def takes(self, tools: Sequence[ToolDefinition]) -> bool:
+        """Return whether the model can be told of all these tools, as those of a session that another one began."""
+        return all(self.gets(tool.name) for tool in tools)
 
 
 FULL = ModelProfile()

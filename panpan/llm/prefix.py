@@ -27,6 +27,8 @@ class EncodeHead(Protocol):
 
 @dataclass(slots=True)
 class _Conversation:
+    """The wire form of one conversation."""
+
     model: str
     first_message: object
     history: WireHistory
@@ -34,6 +36,8 @@ class _Conversation:
 
 @dataclass(frozen=True, slots=True)
 class _Head:
+    """A body up to its messages, and what it was encoded from."""
+
     options: ModelOptions
     system: str
     tools: Sequence[ToolDefinition]

@@ -38,8 +38,8 @@ class RepeatedCalls(Hook):
         self._count = 0
         self._asked: set[str] = set()
         """Ids of the calls that were asked about."""
-        self._could_run: set[str] = set()
-        """Ids of this round's calls that were in order."""
+        self._has_valid_call = False
+        """Whether any call of this round is in order."""
         self._failed = b""
         self._failed_rounds = 0
 
@@ -62,10 +62,10 @@ class RepeatedCalls(Hook):
         return ()
 
     async def after_reply(self, round_: Round, reply: AssistantMessage) -> None:
-        self._could_run.clear()
+        self._has_valid_call = False
 
     async def before_tool(self, call: ToolCall) -> Decision | None:
-        self._could_run.add(call.tool_use_id)
+        self._has_valid_call = True
         key = _key(call.tool.name, call.args.model_dump(mode="json"))
         if key != self._newest:
             self._newest, self._count = key, 0
@@ -93,7 +93,7 @@ class RepeatedCalls(Hook):
         """
         if not reply.tool_uses:
             return ()
-        failed = b"" if self._could_run else _keys(reply.tool_uses)
+        failed = b"" if self._has_valid_call else _keys(reply.tool_uses)
         self._failed_rounds = self._failed_rounds + 1 if failed and failed == self._failed else 1
         self._failed = failed
         if not failed or self._failed_rounds < _MOST_IN_A_ROW:

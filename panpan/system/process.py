@@ -5,7 +5,8 @@ close. Whoever leaves early, by time-out, cancellation or by closing the generat
 normal end what a command started in the background runs on, its pipe read by others or by nobody; the session's own
 `ProcessTree` ends it with the session.
 
-One program is not run here: `ps`, where there is no /proc (`process_table.py`).
+Two programs are not run here: `ps`, where there is no /proc (`process_table.py`), and the server of the embedded model,
+which is told what to do through its input and ends with it (`llm/embedded/server.py`).
 """
 
 import math

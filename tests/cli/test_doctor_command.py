@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from panpan.cli.doctor_checks import Check
 from panpan.cli.doctor_command import command, judged
+from tests.fakes.runtime_weights import RUNTIME, installed_weights
 from tests.needed_programs import need
 
 KEY = "sk-doctor-0123456789abcdef"
@@ -74,6 +75,7 @@ def test_without_a_model_the_end_says_what_to_do(project: Path, env: dict[str, s
     assert has_server or "set ANTHROPIC_API_KEY" in json.loads(output)["verdict"]
 
 
+SMALL = Check("small model", "ok", "/cache/model.gguf; use --model local")
 SERVER = Check("local model", "ok", "Ollama at http://127.0.0.1:11434/v1; use --model ollama/qwen")
 
 
@@ -83,6 +85,9 @@ SERVER = Check("local model", "ok", "Ollama at http://127.0.0.1:11434/v1; use --
         ([Check("model", "ok", "m at p")], True, "panpan is ready; it asks m at p"),
         ([Check("model", "missing", "none"), SERVER], True, "use --model ollama/qwen"),
         ([Check("model", "missing", "none"), Check("local model", "optional", "none")], False, "panpan demo"),
+        ([Check("model", "missing", "none"), SMALL], True, "it asks the small local one"),
+        ([Check("model", "missing", "none"), SMALL, SERVER], True, "offers what runs here (Ollama at"),
+        ([Check("model", "ok", "small"), Check("small model", "broken", "a")], False, "mended: small model"),
         ([Check("model", "broken", "no such"), SERVER], False, "until this is mended: model"),
         (
             [Check("home", "broken", "a"), Check("model", "ok", "m"), Check("home", "broken", "b")],
@@ -98,6 +103,40 @@ def test_the_verdict_is_that_of_what_panpan_cannot_do_without(checks: list[Check
 
     assert found == is_fit
     assert said in verdict
+
+
+def test_the_embedded_model_counts_where_it_is_set_up(
+    project: Path, env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(RUNTIME)
+    del env["ANTHROPIC_API_KEY"]
+
+    def small_model(**more: str) -> tuple[int, str, str, str]:
+        code, checks, output = examine(project, env | more)
+        (check,) = checks["small model"]
+        return code, check["status"], f"{check['found']}: {check['advice']}", json.loads(output)["verdict"]
+
+    _, status, said, _ = small_model()
+    assert (status, said) == (
+        "optional",
+        "cannot be used: the embedded model is not set up; run: panpan local setup",
+    )
+    code, status, _, verdict = small_model(PANPAN_MODEL="local")
+    assert (code, status) == (1, "broken")
+    assert verdict.endswith("until this is mended: small model")
+
+    weights = installed_weights(tmp_path / ".cache" / "panpan" / "models")
+
+    code, status, said, verdict = small_model()
+    assert (code, status) == (0, "ok")
+    assert said == f"{weights.path}; use --model local: "
+    assert "asks the small local one" in verdict
+    code, _, _, verdict = small_model(PANPAN_MODEL="local")
+    assert (code, verdict) == (
+        0,
+        "panpan is ready; it asks the small local model, on this machine, since the environment chose it",
+    )
+    assert weights.starts == []
 
 
 def test_a_model_that_cannot_be_asked_is_broken(project: Path, env: dict[str, str]) -> None:

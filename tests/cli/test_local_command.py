@@ -2,11 +2,14 @@ import io
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
 
 import anyio
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -15,10 +18,11 @@ from panpan.cli.local_model import LocalModel, require_machine
 from panpan.cli.local_progress import ProgressLine
 from panpan.errors import ConfigError, PanpanError
 from panpan.llm.embedded.fetching import FetchError, SourceUnavailableError
-from panpan.llm.embedded.running_server import announced
+from panpan.llm.embedded.running_server import announced, running_server
 from panpan.llm.embedded.server import ServedModel
 from panpan.llm.embedded.setup import Progress
 from panpan.llm.embedded.weight_store import WeightStore
+from tests.fakes.runtime_weights import RUNTIME, RuntimeWeights, is_running
 from tests.llm.embedded.places import CONTENT, MemorySource, small_weights
 
 MB = 1_000_000
@@ -212,6 +216,42 @@ def test_run_without_weights_says_what_to_do(store: WeightStore) -> None:
     result = local(store, "run")
 
     assert str(result.exception) == "the embedded model is not set up; run: panpan local setup"
+
+
+@pytest.mark.parametrize("key", ["", "short", "with a blank", "ümlaut-key"])
+def test_run_takes_no_key_that_anybody_could_guess(store: WeightStore, key: str) -> None:
+    result = local(store, "run", "--api-key", key)
+
+    assert isinstance(result.exception, click.BadParameter)
+
+
+@pytest.mark.parametrize("end", ["signal", "death"])
+def test_run_serves_until_a_signal_or_until_the_server_dies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    monkeypatch.syspath_prepend(RUNTIME)
+    monkeypatch.setenv("PYTHONPATH", str(RUNTIME))
+    store = WeightStore(tmp_path / "models", small_weights(b'{"replies": []}'))
+    store.folder.mkdir()
+    store.path.write_bytes(b'{"replies": []}')
+    weights = RuntimeWeights(store.path)
+
+    def end_it() -> None:
+        while running_server(store.folder) is None:
+            time.sleep(0.01)
+        os.kill(os.getpid() if end == "signal" else weights.starts[0]["pid"], signal.SIGINT)
+
+    threading.Thread(target=end_it, daemon=True).start()
+    result = local(store, "run", "--api-key", "chosen-key")
+
+    assert "base URL  http://127.0.0.1:" in result.output
+    assert "API key   chosen-key" in result.output
+    assert running_server(store.folder) is None
+    assert not is_running(weights.starts[0]["pid"])
+    if end == "signal":
+        assert result.return_value == 0
+    else:
+        assert str(result.exception) == "the server of the model ended by itself; start it again: panpan local run"
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "AMD64"])

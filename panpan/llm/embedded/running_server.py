@@ -8,33 +8,39 @@ import fcntl
 import json
 import os
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+
+import anyio
 
 from panpan.errors import ConfigError
 from panpan.llm.embedded.profile import CONTEXT_TOKENS, MODEL_NAME, embedded_profile
 from panpan.llm.embedded.server import ServedModel, serving
 from panpan.llm.embedded.warm_up import warm_up_request
+from panpan.llm.embedded.weight_store import WeightStore
 from panpan.system.file_lock import LockHeldError, LockUnsupportedError, hold_lock
 from panpan.system.private import open_private_file
 
 _FILE = "server.json"
 _LOCK = "server.lock"
 _MAX_BYTES = 10_000
+_LOOK_S = 0.5
+"""Whoever looks for a server after a crash holds the lock for a moment, too."""
 
 
 @asynccontextmanager
-async def running_or_started(weights: Path) -> AsyncGenerator[ServedModel, None]:
+async def running_or_started(store: WeightStore) -> AsyncGenerator[ServedModel, None]:
     """Use the server that runs, or serve the embedded model for as long as the context lasts.
 
     Raises:
-        ConfigError: The server could not be started.
+        ConfigError: The weights are not the right ones, or the server could not be started.
     """
-    running = running_server(weights.parent)
-    if running is not None:
-        yield replace(running, has_ended=lambda: running_server(weights.parent) is None)
+    running = running_server(store.folder)
+    if running is not None:  # another one in its place has another address and key
+        yield replace(running, has_ended=lambda: running_server(store.folder) != running)
         return
+    weights = await anyio.to_thread.run_sync(store.check, abandon_on_cancel=True)
     async with started(weights) as served:
         yield served
 
@@ -68,17 +74,18 @@ def announced(folder: Path, served: ServedModel) -> Iterator[None]:
     Raises:
         ConfigError: Another process announces one already, or the files cannot be written.
     """
-    try:
-        with hold_lock(folder / _LOCK, wait_s=0):
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(hold_lock(folder / _LOCK, wait_s=_LOOK_S))
+            stack.callback(_forget, folder / _FILE)
             _write(folder / _FILE, served)
-            try:
-                yield
-            finally:
-                (folder / _FILE).unlink(missing_ok=True)
-    except LockHeldError as error:
-        raise ConfigError(
-            f"the embedded model is served already, by process {error.pid}; use that, or end it"
-        ) from None
+        except LockHeldError as error:
+            raise ConfigError(
+                f"the embedded model is served already, by process {error.pid}; use that, or end it"
+            ) from None
+        except OSError as exc:
+            raise ConfigError(f"cannot write {folder / _FILE}: {exc.strerror}") from exc
+        yield
 
 
 def running_server(folder: Path) -> ServedModel | None:
@@ -88,10 +95,10 @@ def running_server(folder: Path) -> ServedModel | None:
     try:
         with hold_lock(folder / _LOCK, wait_s=0, lock=_share):
             return None  # nobody holds it: whoever wrote the file is gone
-    except LockUnsupportedError:
-        return None
     except LockHeldError:
         return _read(folder / _FILE)
+    except (LockUnsupportedError, ConfigError):  # a file system without locks; files of another user
+        return None
 
 
 def _share(fd: int, _: int) -> None:
@@ -105,10 +112,15 @@ def _write(path: Path, served: ServedModel) -> None:
         json.dump({"base_url": served.base_url, "api_key": served.api_key}, file)
 
 
+def _forget(path: Path) -> None:
+    with suppress(OSError):  # without the lock it counts for nothing
+        path.unlink()
+
+
 def _read(path: Path) -> ServedModel | None:
     try:
         with os.fdopen(open_private_file(path, os.O_RDONLY), encoding="utf-8") as file:
             found = json.loads(file.read(_MAX_BYTES))
         return ServedModel(str(found["base_url"]), str(found["api_key"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ConfigError, ValueError, KeyError, TypeError, RecursionError):
         return None  # it has just ended, or has not begun

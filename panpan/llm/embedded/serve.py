@@ -1,7 +1,8 @@
 """The program that serves the embedded model: `python -m panpan.llm.embedded.serve`, a child of panpan.
 
-Its first line of input says what to serve, its one line of output says where. It ends when its input does: whoever
-started it holds the other end of the pipe, and the system closes that when the process is gone, however it went.
+Its first line of input says what to serve, its one line of output says where. It ends when its input does, be it in the
+middle of starting: whoever started it holds the other end of the pipe, and the system closes that when the process is
+gone, however it went.
 """
 
 import json
@@ -11,8 +12,11 @@ from contextlib import suppress
 from http.client import HTTPConnection, HTTPException
 from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
+
+from panpan.llm.embedded import PREFIX_FILES
 
 WARM_UP_TIMEOUT_S = 170.0
 """For reading a thousand tokens, which takes 15 s on two cores and minutes where something else needs them."""
@@ -21,12 +25,20 @@ WARM_UP_TIMEOUT_S = 170.0
 def main() -> None:
     """Serve until the input ends."""
     order: dict[str, Any] = json.loads(sys.stdin.readline())
+    end_of_input = Thread(target=_end_with_the_input, daemon=True)
+    end_of_input.start()
     answers = _output_of_its_own()
     server = _server(order)
     with suppress(OSError, HTTPException):  # then the first request takes longer
         _warm_up(server.listening_address, order)
     print(json.dumps({"address": server.listening_address}), file=answers, flush=True)
-    while sys.stdin.readline():
+    end_of_input.join()
+
+
+def _end_with_the_input() -> None:
+    """Wait for the end of the input, behind its one line, and end the process."""
+    # Not through sys.stdin, whose lock Python could not take when it ends while this thread waits.
+    while os.read(0, 1_000):
         pass
     os._exit(0)  # a reply may be half-way, and nobody is left to read it
 
@@ -70,9 +82,17 @@ def _warm_up(address: str, order: dict[str, Any]) -> None:
     if cache is None or request is None or _post(address, order, "/slots/0?action=restore", {"filename": cache}):
         return
     if _post(address, order, "/v1/chat/completions", request):
-        for old in Path(order["weights"]).parent.glob("prefix-*.bin"):
-            old.unlink(missing_ok=True)
-        _post(address, order, "/slots/0?action=save", {"filename": cache})
+        _keep(address, order, cache)
+
+
+def _keep(address: str, order: dict[str, Any], cache: str) -> None:
+    """Save what was read, whole or not at all, in place of what was kept of earlier beginnings."""
+    folder = Path(order["weights"]).parent
+    new = PREFIX_FILES.replace("*", f"new-{os.getpid()}")
+    for old in folder.glob(PREFIX_FILES):
+        old.unlink(missing_ok=True)
+    if _post(address, order, "/slots/0?action=save", {"filename": new}):
+        (folder / new).replace(folder / cache)
 
 
 def _post(address: str, order: dict[str, Any], path: str, body: dict[str, Any]) -> bool:

@@ -29,8 +29,8 @@ from panpan.system.terminal_text import clean_for_terminal
 
 RUNTIME = "xllamacpp>=2026.10.11549,<2027"
 """The package that runs the model, as in the extra `local` of pyproject.toml."""
-START_TIMEOUT_S = 180.0
-"""Reading 1.1 GB from a slow disk takes a minute; the measured start took 3 to 7 s."""
+START_TIMEOUT_S = 300.0
+"""Reading 1.1 GB from a slow disk takes a minute, and the first warm-up up to three; most starts take 3 to 7 s."""
 
 _END_S = 2.0
 _MAX_ADDRESS_BYTES = 10_000
@@ -81,7 +81,7 @@ async def serving(
         "name": name,
         "template": template,
         "warm_up": warm_up,
-        "cache": None if warm_up is None else cache_name(warm_up, template),
+        "cache": None if warm_up is None else cache_name(weights.name, warm_up, template),
         "context_tokens": context_tokens,
         "port": port,
         "api_key": key,
@@ -129,7 +129,12 @@ async def _address(process: Process, order: dict[str, object], log: IO[bytes]) -
         with move_on_after(_END_S):
             await process.wait()
         raise ConfigError(f"the embedded model could not be started: {_reason(process.returncode, log)}") from None
-    return str(json.loads(line)["address"])
+    except anyio.DelimiterNotFound:
+        line = b""
+    try:
+        return str(json.loads(line)["address"])
+    except (ValueError, TypeError, KeyError):  # something that Python loads at its start prints, say
+        raise ConfigError("the embedded model could not be started: its server does not say where it is") from None
 
 
 def _reason(exit_code: int | None, log: IO[bytes]) -> str:

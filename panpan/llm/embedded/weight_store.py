@@ -14,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from panpan.errors import ConfigError, PanpanError
+from panpan.llm.embedded import PREFIX_FILES
 from panpan.llm.embedded.fetching import SETUP_COMMAND, FetchError
 from panpan.llm.embedded.verification import Stamp, Verification
 from panpan.llm.embedded.weights import Weights
@@ -90,8 +91,7 @@ class WeightStore:
         """
         if self.is_stamped:
             return self.path
-        if not self.is_ready:
-            raise ConfigError(self._why_not_ready())
+        self.require_ready()
         with Verification(self.path) as verification:
             while verification.step():
                 pass
@@ -100,6 +100,21 @@ class WeightStore:
                 f"{self.path} is damaged: its SHA-256 is not that of {self.weights.name}; run: {SETUP_COMMAND}"
             )
         return self.path
+
+    def require_ready(self) -> None:
+        """Make sure that a file of the right size lies there, which takes no time.
+
+        Raises:
+            ConfigError: There is none.
+        """
+        size = _regular_size(self.path)
+        if size is None:
+            raise ConfigError(f"the embedded model is not set up; run: {SETUP_COMMAND}")
+        if size != self.weights.size_bytes:
+            raise ConfigError(
+                f"{self.path} is damaged: it has {size:,} bytes and not {self.weights.size_bytes:,}; "
+                f"run: {SETUP_COMMAND}"
+            )
 
     def accept(self, stamp: Stamp | None) -> bool:
         """Return whether the file at `path` is the weights, and remember it if so.
@@ -192,15 +207,7 @@ class WeightStore:
 
     def _prefixes(self) -> Iterator[Path]:
         """Yield what servers kept of the beginning of every conversation, see `warm_up`."""
-        return self.folder.glob("prefix-*.bin")
-
-    def _why_not_ready(self) -> str:
-        size = _regular_size(self.path)
-        if size is None:
-            return f"the embedded model is not set up; run: {SETUP_COMMAND}"
-        return (
-            f"{self.path} is damaged: it has {size:,} bytes and not {self.weights.size_bytes:,}; run: {SETUP_COMMAND}"
-        )
+        return self.folder.glob(PREFIX_FILES)
 
     def _leave_stamp(self, stamp: Stamp) -> None:
         # Where it cannot be written, as in a cache shared read-only, the next start compares the hash again.

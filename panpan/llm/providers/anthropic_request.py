@@ -96,9 +96,8 @@ def encode_reply(message: AssistantMessage, *, model: str) -> bytes | None:
             case _:
                 pass
     if has_answer and blocks[-1]["type"] == "text":
-        blocks[-1]["text"] = blocks[-1][
-            "text"
-        ].rstrip()  # refused where the reply ends the request, as to go on from it
+        # blanks at its end are refused where the reply ends the request, for the model to go on from it
+        blocks[-1]["text"] = blocks[-1]["text"].rstrip()
     return to_json({"role": "assistant", "content": blocks}) if has_answer else None
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import anyio
 
 from panpan.llm.embedded.profile import CONTEXT_TOKENS, EmbeddedProfile
-from panpan.llm.embedded.recent_rounds import RecentRounds, room_chars, size_of
+from panpan.llm.embedded.recent_rounds import RecentRounds, room_tokens, tokens_of
 from panpan.llm.embedded.server import ServedModel
 from panpan.llm.providers.openai_compatible import OpenAICompatibleProvider
 from panpan.llm.providers.vendor_profiles import LLAMA_CPP
@@ -51,9 +51,9 @@ class EmbeddedProvider:
             yield Waiting("the small local model is answering somebody else")
         await self._turns.acquire()
         try:
-            if self._inner is None:
+            if self._running() is None:
                 yield Waiting("starting the small local model; the very first start takes half a minute more")
-            inner = await self._started()
+            inner = self._running() or await self._start()
             async with aclosing(inner.stream(self._fitting(request, options), options)) as events:
                 async for event in events:
                     yield event
@@ -64,26 +64,31 @@ class EmbeddedProvider:
         return None
 
     async def aclose(self) -> None:
-        self._inner = None
+        self._served = self._inner = None
         await self._stack.aclose()
 
-    async def _started(self) -> OpenAICompatibleProvider:
-        if self._inner is None or (self._served is not None and self._served.has_ended()):
-            await self.aclose()
-            self._served = await self._stack.enter_async_context(self._open_server())
-            self._inner = OpenAICompatibleProvider(
-                api_key=self._served.api_key,
-                base_url=self._served.base_url,
-                name=self.name,
-                profile=LLAMA_CPP,
-                idle_timeout_s=self._idle_timeout_s,
-            )
-            self._stack.push_async_callback(self._inner.aclose)
+    def _running(self) -> OpenAICompatibleProvider | None:
+        """Return what asks the server; None where there is none any more, or not yet."""
+        return None if self._served is None or self._served.has_ended() else self._inner
+
+    async def _start(self) -> OpenAICompatibleProvider:
+        await self.aclose()
+        self._served = await self._stack.enter_async_context(self._open_server())
+        self._inner = OpenAICompatibleProvider(
+            api_key=self._served.api_key,
+            base_url=self._served.base_url,
+            name=self.name,
+            profile=replace(LLAMA_CPP, takes_images=False),  # its server answers 500 to a picture
+            idle_timeout_s=self._idle_timeout_s,
+        )
+        self._stack.push_async_callback(self._inner.aclose)
         return self._inner
 
     def _fitting(self, request: ModelRequest, options: ModelOptions) -> ModelRequest:
         """Return the request with the examples before it, and without what does not fit."""
-        room = room_chars(CONTEXT_TOKENS, options.max_output_tokens, request.system, request.tools)
         first = request.messages[0].uuid if request.messages else ""
-        rounds = self._recent_rounds.setdefault(first, RecentRounds(room - size_of(self._examples)))
+        if first not in self._recent_rounds:
+            room = room_tokens(CONTEXT_TOKENS, options.max_output_tokens, request.system, request.tools)
+            self._recent_rounds[first] = RecentRounds(room - tokens_of(self._examples))
+        rounds = self._recent_rounds[first]
         return replace(request, messages=[*self._examples, *rounds.of(request.messages)])

@@ -19,6 +19,8 @@ from panpan.llm.wire_json import text_in
 
 @dataclass(slots=True)
 class _Call:
+    """A call that is still coming."""
+
     wire_id: str
     name: str
     pieces: list[str] = field(default_factory=list)

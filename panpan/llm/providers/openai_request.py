@@ -43,11 +43,11 @@ class OpenAIEncoder:
             fields["reasoning_effort"] = nearest_effort(options.effort, profile.efforts)
         if options.thinking_budget_tokens is not None:
             fields |= _with_budget(profile.thinking, options.thinking_budget_tokens)
-        if tools and profile.asks_for_parallel_calls:
-            fields["parallel_tool_calls"] = True
-        if tools and is_stream and profile.streams_calls:
-            fields["tool_stream"] = True
         if tools:
+            if profile.asks_for_parallel_calls:
+                fields["parallel_tool_calls"] = True
+            if is_stream and profile.streams_calls:
+                fields["tool_stream"] = True
             fields["tools"] = [self._tool(tool) for tool in tools]
         head = to_json(fields)[:-1] + b',"messages":['
         return head + to_json({"role": "system", "content": system}) + b"," if has_text(system) else head

@@ -103,6 +103,8 @@ def _rules_block(section: MemorySection) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Memory:
+    """What the rules files say, and what was noticed while they were read."""
+
     sections: Sequence[MemorySection]
     warnings: tuple[str, ...]
     loaded: frozenset[Path]

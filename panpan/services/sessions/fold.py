@@ -23,6 +23,8 @@ class FoldedSession:
     tools: tuple[ToolDefinition, ...] = ()
     messages: list[Message] = field(default_factory=list)
     """Valid to send."""
+    begun_in: str | None = None
+    """The folder that it was begun in; None where the log does not say."""
     last_uuid: str | None = None
     """The record that the next one follows."""
     is_from_newer_version: bool = False
@@ -33,6 +35,8 @@ def folded(records: Iterable[Mapping[str, Any]]) -> FoldedSession:
     """Return what `records` add up to, in whatever state a crash left them."""
     session = FoldedSession()
     path = _path_to_newest(list(records))
+    cwd = path[0].get("cwd") if path else None
+    session.begun_in = cwd if isinstance(cwd, str) else None
     for record in path:
         session.last_uuid = record["uuid"]
         session.is_from_newer_version |= _version(record) > FORMAT_VERSION

@@ -112,7 +112,7 @@ def _require_file(path: Path, shown: str, ctx: ToolContext) -> None:
     except OSError as exc:
         raise ToolError(f"cannot look at {shown}: {exc.strerror}") from exc
     if stat.S_ISDIR(status.st_mode):
-        raise ToolError(f"{shown} is a folder; use LS to see what is in it")
+        raise ToolError(f"{shown} is a folder, not a file; to see the files in it, call LS, or Bash with: ls {shown}")
     if not stat.S_ISREG(status.st_mode):
         raise ToolError(f"{shown} is not a regular file but a device, pipe or socket, which Read never opens")
     if status.st_size > MAX_BYTES:

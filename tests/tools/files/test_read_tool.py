@@ -130,7 +130,7 @@ class TestRefusals:
 
     async def test_a_folder_is_referred_to_ls(self, workspace):
         (workspace.root / "d").mkdir()
-        assert "use LS" in await workspace.refusal("Read", file_path="d")
+        assert "call LS" in await workspace.refusal("Read", file_path="d")
 
     async def test_a_binary_file_is_refused_with_advice(self, workspace):
         workspace.put("f.bin", b"\x7fELF\x02\x01\x01\x00" * 40)

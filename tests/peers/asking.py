@@ -1,0 +1,62 @@
+"""How a peer is asked: through a client that is made from settings, as for any user with a server of his own."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from panpan.config.vendors import Dialect
+from panpan.llm.client import LLMClient
+from panpan.llm.factory import AnswerWishes, create_client, resolve_model
+from panpan.llm.model_choice import NamedProvider, Wish
+from panpan.types.events import RetryScheduled
+from panpan.types.llm import ModelRequest, ToolDefinition
+from panpan.types.messages import AssistantMessage, Message
+
+DIALECTS: Sequence[Dialect] = ("openai", "anthropic")
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A server that runs."""
+
+    base_url: str
+    """For chat completions; the Messages API is beside it."""
+    api_key: str = field(repr=False)
+    context_tokens: int
+
+
+@asynccontextmanager
+async def client_of(
+    peer: Peer, dialect: Dialect, *, max_output_tokens: int = 60, api_key: str | None = None
+) -> AsyncIterator[LLMClient]:
+    """Open a client of a peer for the block; it asks for the likeliest answer, which is the same each time."""
+    server = NamedProvider("peer", dialect, peer.base_url, api_key=peer.api_key if api_key is None else api_key)
+    resolved = resolve_model([Wish(model="peer/any")], {}, providers={"peer": server})
+    client = create_client(resolved, AnswerWishes(max_output_tokens=max_output_tokens, temperature=0.0))
+    try:
+        yield client
+    finally:
+        await client.aclose()
+
+
+async def reply_events(client: LLMClient, *messages: Message, tools: Sequence[ToolDefinition] = ()) -> list[Any]:
+    """Return the events of a reply, of which the last one is the message; nothing was asked twice for it."""
+    async with aclosing(client.stream(request_of(*messages, tools=tools))) as stream:
+        events = [event async for event in stream]
+    assert not any(isinstance(event, RetryScheduled) for event in events)
+    assert isinstance(events[-1], AssistantMessage)
+    return events
+
+
+def request_of(*messages: Message, tools: Sequence[ToolDefinition] = ()) -> ModelRequest:
+    """Return a request with a short system prompt."""
+    ids = frozenset(
+        use.id for message in messages if isinstance(message, AssistantMessage) for use in message.tool_uses
+    )
+    return ModelRequest("You are a helpful assistant. Answer briefly.", tools, messages, ids)
+
+
+def prompt_tokens(message: AssistantMessage) -> int:
+    """Return how many tokens the request had, whether the server had to read them or knew them."""
+    return message.usage.input_tokens + message.usage.cache_read_input_tokens

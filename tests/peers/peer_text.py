@@ -1,0 +1,142 @@
+"""Text, streaming, usage, counting and refusals, in both dialects; any model will do, and the smallest is taken."""
+
+from contextlib import aclosing
+
+import anyio
+import pytest
+
+from panpan.config.vendors import Dialect
+from panpan.errors import AuthenticationError, ContextOverflowError, PanpanError
+from panpan.types.content import TextBlock
+from panpan.types.events import BlockFinished, BlockStarted, ReplyStarted, TextDelta
+from panpan.types.messages import UserMessage
+from tests.peers.asking import DIALECTS, Peer, client_of, prompt_tokens, reply_events, request_of
+
+HELLO = UserMessage.of("Say hello.")
+
+both_dialects = pytest.mark.parametrize("dialect", DIALECTS)
+
+
+@both_dialects
+async def test_text_is_streamed_and_comes_out_whole(text_peer: Peer, dialect: Dialect) -> None:
+    async with client_of(text_peer, dialect) as client:
+        events = await reply_events(client, HELLO)
+
+    started, block, *deltas, finished, message = events
+    text = "".join(delta.text for delta in deltas)
+    assert isinstance(started, ReplyStarted)
+    assert (bool(started.message_id), started.model) == (True, "peer")
+    assert block == BlockStarted(0, "text")
+    assert {type(delta) for delta in deltas} == {TextDelta}
+    assert len(deltas) > 1
+    assert finished == BlockFinished(0, TextBlock(text=text))
+    assert message.content == (TextBlock(text=text),)
+    assert text.strip()
+    assert 0 < message.usage.output_tokens <= 60
+
+
+@both_dialects
+async def test_a_reply_ends_at_the_limit_and_counts_what_it_wrote(text_peer: Peer, dialect: Dialect) -> None:
+    async with client_of(text_peer, dialect, max_output_tokens=4) as client:
+        *_, message = await reply_events(client, UserMessage.of("Count from one to one hundred."))
+
+    assert message.stop_reason == "max_tokens"
+    assert message.usage.output_tokens == 4
+
+
+@both_dialects
+async def test_a_reply_that_the_model_ends_is_the_end_of_the_turn(text_peer: Peer, dialect: Dialect) -> None:
+    async with client_of(text_peer, dialect, max_output_tokens=400) as client:
+        *_, message = await reply_events(client, HELLO)
+
+    assert message.stop_reason == "end_turn"
+    assert message.usage.output_tokens < 400
+
+
+async def test_both_dialects_give_the_same_answer_and_the_same_count_of_tokens(text_peer: Peer) -> None:
+    messages = []
+    for dialect in DIALECTS:
+        async with client_of(text_peer, dialect, max_output_tokens=8) as client:
+            messages.append((await reply_events(client, UserMessage.of("Grüße 🐼, what is 1 + 1?")))[-1])
+
+    first, second = messages
+    assert first.content == second.content
+    assert first.stop_reason == second.stop_reason
+    assert prompt_tokens(first) == prompt_tokens(second) > 20
+    assert first.usage.output_tokens == second.usage.output_tokens
+
+
+@both_dialects
+async def test_tokens_are_counted_before_a_request_as_its_reply_counts_them(text_peer: Peer, dialect: Dialect) -> None:
+    async with client_of(text_peer, dialect, max_output_tokens=1) as client:
+        counted = await client.count_tokens(request_of(HELLO))
+        *_, message = await reply_events(client, HELLO)
+
+    assert counted == (None if dialect == "openai" else prompt_tokens(message))  # chat completions cannot count
+
+
+@both_dialects
+async def test_a_request_begins_with_the_last_one_so_that_the_server_knows_it(
+    text_peer: Peer, dialect: Dialect
+) -> None:
+    async with client_of(text_peer, dialect) as client:
+        *_, first = await reply_events(client, HELLO)
+        *_, second = await reply_events(client, HELLO, first, UserMessage.of("And goodbye?"))
+
+    assert second.usage.cache_read_input_tokens >= prompt_tokens(first)
+    assert second.usage.input_tokens > 0
+
+
+@both_dialects
+async def test_a_client_that_leaves_in_the_middle_can_ask_again(text_peer: Peer, dialect: Dialect) -> None:
+    async with client_of(text_peer, dialect, max_output_tokens=1500) as client:
+        async with aclosing(client.stream(request_of(UserMessage.of("Write a long story about a panda.")))) as stream:
+            async for event in stream:
+                if isinstance(event, TextDelta):
+                    break
+        *_, message = await reply_events(client, HELLO)
+
+    assert message.text.strip()
+
+
+@both_dialects
+async def test_a_wrong_key_is_refused_without_being_shown(text_peer: Peer, dialect: Dialect) -> None:
+    async with client_of(text_peer, dialect, api_key="sk-wrong-key") as client:
+        with pytest.raises(AuthenticationError, match="does not accept the API key") as caught:
+            await reply_events(client, HELLO)
+
+    assert caught.value.status == 401
+    assert "sk-wrong-key" not in str(caught.value)
+
+
+async def test_a_wrong_key_cannot_count_either(text_peer: Peer) -> None:
+    async with client_of(text_peer, "anthropic", api_key="sk-wrong-key") as client:
+        with pytest.raises(AuthenticationError):
+            await client.count_tokens(request_of(HELLO))
+
+
+@both_dialects
+async def test_a_request_that_is_too_long_is_told_as_such(text_peer: Peer, dialect: Dialect) -> None:
+    async with client_of(text_peer, dialect) as client:
+        with pytest.raises(ContextOverflowError, match="longer than the model's context window"):
+            await reply_events(client, UserMessage.of("word " * 2 * text_peer.context_tokens))
+
+
+async def test_an_address_that_is_not_the_api_is_told_in_one_line(text_peer: Peer) -> None:
+    elsewhere = Peer(text_peer.base_url + "/nowhere", text_peer.api_key, text_peer.context_tokens)
+    for dialect in DIALECTS:
+        async with client_of(elsewhere, dialect) as client:
+            with pytest.raises(PanpanError) as caught:
+                await reply_events(client, HELLO)
+        assert "404" in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+@both_dialects
+def test_it_runs_on_trio(text_peer: Peer, dialect: Dialect) -> None:
+    async def main() -> None:
+        async with client_of(text_peer, dialect, max_output_tokens=4) as client:
+            *_, message = await reply_events(client, HELLO)
+        assert message.text
+
+    anyio.run(main, backend="trio")

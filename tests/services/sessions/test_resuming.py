@@ -1,0 +1,59 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from panpan.services.sessions.resuming import resumed
+
+HERE = Path("/work/here")
+
+
+def resumed_with_notes(path: Path, *lines: str) -> list[str]:
+    path.write_text("".join(f"{line}\n" for line in lines))
+    notes: list[str] = []
+    resumed(path, cwd=HERE, warn=notes.append)
+    return notes
+
+
+def record(uuid: str, **fields: object) -> str:
+    return json.dumps({"uuid": uuid, "type": "note", "cwd": str(HERE), **fields})
+
+
+def test_a_session_that_is_as_it_was_goes_on_without_a_word(tmp_path: Path) -> None:
+    assert resumed_with_notes(tmp_path / "s.jsonl", record("1"), record("2")) == []
+
+
+def test_an_empty_log_goes_on_without_a_word(tmp_path: Path) -> None:
+    assert resumed_with_notes(tmp_path / "s.jsonl") == []
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (["spoilt"], "line 2 of the session's log cannot be read and counts for nothing"),
+        (["spoilt", "{}"], "line 2 of the session's log and 1 further cannot be read and count for nothing"),
+    ],
+)
+def test_damaged_lines_are_told(tmp_path: Path, damage: list[str], said: str) -> None:
+    path = tmp_path / "s.jsonl"
+
+    assert resumed_with_notes(path, record("1"), *damage, record("2")) == [f"{said}: {path}"]
+
+
+def test_another_folder_than_the_first_one_is_told(tmp_path: Path) -> None:
+    lines = [record("1", cwd="/work/there"), record("2", parentUuid="1")]
+
+    assert resumed_with_notes(tmp_path / "s.jsonl", *lines) == [
+        f"the session was begun in /work/there; its tools work in {HERE} now"
+    ]
+
+
+@pytest.mark.parametrize("cwd", [None, 7, ["/work/there"]])
+def test_a_first_folder_that_cannot_be_read_is_passed_over(tmp_path: Path, cwd: object) -> None:
+    assert resumed_with_notes(tmp_path / "s.jsonl", record("1", cwd=cwd)) == []
+
+
+def test_a_log_of_a_newer_panpan_is_told(tmp_path: Path) -> None:
+    (note,) = resumed_with_notes(tmp_path / "s.jsonl", record("1", version=99))
+
+    assert note.startswith("the session was written by a newer panpan")

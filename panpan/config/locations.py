@@ -3,8 +3,10 @@
 Nothing here makes a folder or opens a file: whoever writes first makes the folder, private, through `system.private`.
 """
 
+import os
 import re
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -104,7 +106,8 @@ def find_project_root(cwd: Path) -> Path:
     """Return the canonical folder of the project around `cwd`: the nearest upwards that git keeps, else `cwd` itself.
 
     A `.git` file counts like a folder, since work trees and submodules have one. git itself is not asked: it costs a
-    process, may be missing, and obeys what the repository configures.
+    process, may be missing, and obeys what the repository configures. A repository of another user counts only where
+    `cwd` is his, too, as with git's own `safe.directory`.
 
     Raises:
         ConfigError: `cwd` is no folder, or cannot be reached.
@@ -116,15 +119,16 @@ def find_project_root(cwd: Path) -> Path:
     except (OSError, RuntimeError, ValueError) as exc:
         reason = getattr(exc, "strerror", None) or exc
         raise ConfigError(f"cannot work in {str(cwd)!r}: {reason}; name a folder that exists") from exc
-    return next((folder for folder in (start, *start.parents) if _has_git(folder)), start)
+    owners = {os.geteuid(), 0, start.stat().st_uid}
+    return next((folder for folder in (start, *start.parents) if _has_git(folder, owners)), start)
 
 
-def _has_git(folder: Path) -> bool:
+def _has_git(folder: Path, owners: AbstractSet[int]) -> bool:
+    """Return whether git keeps the folder; what somebody else put above it, as into /tmp, does not count."""
     try:
-        (folder / ".git").stat()
+        return (folder / ".git").stat().st_uid in owners
     except OSError:  # missing, or a folder above that may not be looked into
         return False
-    return True
 
 
 def project_slug(project_root: Path) -> str:

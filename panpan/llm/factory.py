@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from panpan.config.models import ModelFacts
 from panpan.config.vendors import VENDORS, vendor_named
 from panpan.errors import ConfigError
-from panpan.llm.model_choice import Chooser, NamedProvider, ProviderKind, Wish, merged
+from panpan.llm.model_choice import Chooser, NamedProvider, NoModelError, ProviderKind, Wish, merged
 from panpan.llm.model_keys import key_for
 from panpan.llm.model_profile import FULL, ModelProfile
 from panpan.types.llm import Effort, ModelOptions, Provider
@@ -124,10 +124,13 @@ def resolve_from(loaded: "Loaded", env: Mapping[str, str]) -> ResolvedModel:
         return resolve(own)
     try:
         users = resolve(own)
-    except ConfigError:
+    except ConfigError as exc:
         if merged(own).has_key:
             raise  # a project must not say where a key of the user's goes
-        return resolve(with_project)  # it may say what was missing
+        wanted = resolve(with_project)  # it may say what was missing
+        if isinstance(exc, NoModelError) and wanted.provider not in providers:
+            raise  # it must not lead to a place that the user did not name: whoever has that port would get his code
+        return wanted
     return _if_at_same_place(users, partial(resolve, with_project))
 
 

@@ -33,7 +33,10 @@ _RETRYABLE_KINDS = frozenset(
     {"overloaded_error", "api_error", "timeout_error", "server_error", "internal_server_error", "service_unavailable"}
 )
 _RATE_LIMIT_KINDS = frozenset({"rate_limit_error", "rate_limit_exceeded", "too_many_requests"})
-_AUTHENTICATION_KINDS = frozenset({"authentication_error", "permission_error", "invalid_api_key"})
+_AUTHENTICATION_KINDS = frozenset({"authentication_error", "permission_error", "invalid_api_key", "no_db_connection"})
+"""The last is litellm's word, with status 400, for a wrong key where it has no database of keys
+(https://github.com/BerriAI/litellm/issues/12273)."""
+
 _SPENT_KINDS = frozenset({"insufficient_quota", "billing_error", "billing_hard_limit_reached"})
 """A quota that is used up comes as 429 from OpenAI, and no pause heals it."""
 
@@ -54,6 +57,9 @@ _OVERFLOW_TEXT = re.compile(
     r"|too many (?:input )?tokens",
     re.IGNORECASE,
 )
+
+_FINAL_TEXT = re.compile(r"image input is not supported", re.IGNORECASE)
+"""What llama.cpp says with status 500 to a picture for a model that sees none; no other try heals it."""
 
 _SECRETLESS = Redactor()
 
@@ -82,6 +88,8 @@ def read_error_body(body: object) -> WireError:
         error = {"message": error}
     message = error.get("message") or error.get("detail") or error.get("msg") or body.get("message") or ""
     code, kind = error.get("code"), error.get("type")
+    if isinstance(code, str) and re.fullmatch("[45][0-9]{2}", code):
+        code = int(code)  # litellm
     names = [str(name) for name in (code, kind) if isinstance(name, str) and name]
     known = next((name for name in names if name.lower() in _KNOWN_KINDS), names[0] if names else "")
     return WireError(
@@ -120,7 +128,7 @@ def provider_error(
         return AuthenticationError(f"{provider} {what}{said}", **common)
     if error.kind in _RATE_LIMIT_KINDS or status == 429:
         return RateLimitError(f"{provider} asks to slow down{said}", retry_after_s=error.retry_after_s, **common)
-    if error.kind in _RETRYABLE_KINDS or status in _RETRYABLE_STATUSES or (is_mid_stream and not _is_named(error)):
+    if _may_heal(error, is_mid_stream=is_mid_stream):
         what = f" ({status})" if status else ""
         return RetryableError(f"{provider} has a problem{what}{said}", retry_after_s=error.retry_after_s, **common)
     what = f" ({status})" if status else ""
@@ -167,6 +175,14 @@ def _is_overflow(error: WireError) -> bool:
     if not may_say_so or error.kind in _RATE_LIMIT_KINDS:
         return False
     return _OVERFLOW_TEXT.search(error.message[:_MAX_PAGE_CHARS]) is not None
+
+
+def _may_heal(error: WireError, *, is_mid_stream: bool) -> bool:
+    if _FINAL_TEXT.search(error.message[:_MAX_PAGE_CHARS]):
+        return False
+    if error.kind in _RETRYABLE_KINDS or error.status in _RETRYABLE_STATUSES:
+        return True
+    return is_mid_stream and not _is_named(error)
 
 
 def _is_named(error: WireError) -> bool:

@@ -50,16 +50,29 @@ class KeyStream:
         if not self._keys:
             return data
         data = self._held + data
-        for key in self._keys:
-            data = data.replace(key, _REDACTED)
-        certain = len(data) - max(_begun(data, key) for key in self._keys)
-        self._held = data[certain:]
-        return data[:certain]
+        end = len(data) - max(_begun(data, key) for key in self._keys)
+        while (start := self._start_of_key_across(data, end)) is not None:
+            end = start
+        self._held = data[end:]
+        return self._redacted(data[:end])
 
     def finish(self) -> bytes:
         """Return the rest."""
         rest, self._held = self._held, b""
-        return rest
+        return self._redacted(rest)
+
+    def _start_of_key_across(self, data: bytes, position: int) -> int | None:
+        """Return where a whole key begins that stands before and behind a position."""
+        for key in self._keys:
+            start = data.find(key, max(0, position - len(key) + 1), position + len(key) - 1)
+            if 0 <= start < position:
+                return start
+        return None
+
+    def _redacted(self, data: bytes) -> bytes:
+        for key in self._keys:
+            data = data.replace(key, _REDACTED)
+        return data
 
 
 def _begun(data: bytes, key: bytes) -> int:

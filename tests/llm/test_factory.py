@@ -474,6 +474,21 @@ def test_a_project_cannot_choose_where_requests_or_keys_go(tmp_path: Path) -> No
         assert where(resolved) == ("anthropic", "claude-sonnet-5-5", "sk-ant")
 
 
+@pytest.mark.parametrize("model", ["ollama/x", "llamacpp/x", "claude-opus-5-5"])
+def test_a_project_cannot_choose_a_place_where_the_user_named_none(tmp_path: Path, model: str) -> None:
+    loaded, env = loaded_from(tmp_path, "", {}, project=f'model = "{model}"')
+
+    with pytest.raises(ConfigError):  # or whoever has Ollama's port would get the user's code unasked
+        resolve_from(loaded, env)
+
+
+def test_a_project_may_choose_a_model_at_a_place_that_the_user_named(tmp_path: Path) -> None:
+    user = '[providers.lab]\nbase_url = "http://127.0.0.1:9999/v1"'
+    loaded, env = loaded_from(tmp_path, user, {}, project='model = "lab/big"')
+
+    assert where(resolve_from(loaded, env)) == ("lab", "big", "")
+
+
 def test_a_project_cannot_say_whose_a_general_key_is(tmp_path: Path) -> None:
     loaded, env = loaded_from(tmp_path, "", {"PANPAN_API_KEY": "general"}, project='model = "deepseek-v4-pro"')
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from panpan.errors import AuthenticationError, ContextOverflowError, ProviderError, RetryableError
+from panpan.errors import AuthenticationError, ContextOverflowError, ProviderError
 from panpan.llm.client import LLMClient
 from panpan.llm.embedded.profile import embedded_profile
 from panpan.llm.embedded.server import ServedModel
@@ -139,7 +139,7 @@ async def test_litellm_without_a_database_answers_400_to_a_wrong_key(dialect: st
 
     error, requests = await refusal(dialect, 400, said)
 
-    assert not isinstance(error, RetryableError)
+    assert isinstance(error, AuthenticationError)
     assert requests == 1
     assert "No connected db." in str(error)
     assert "sk-wrong" not in str(error)

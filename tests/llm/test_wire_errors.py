@@ -70,6 +70,7 @@ def with_status(error: WireError, status: int | None) -> WireError:
         (502, "", RetryableError),
         (503, "", RetryableError),
         (529, "overloaded_error", RetryableError),
+        (400, "no_db_connection", AuthenticationError),  # litellm
     ],
 )
 def test_statuses_say_whether_another_try_can_heal(status: int, kind: str, expected: type[ProviderError]) -> None:
@@ -89,6 +90,9 @@ def test_statuses_say_whether_another_try_can_heal(status: int, kind: str, expec
         ({"error": {"type": "authentication_error", "message": "no"}}, AuthenticationError),
         ({"error": {"message": "boom", "code": 503}}, RetryableError),
         ({"error": {"message": "boom", "code": 400}}, ProviderError),
+        ({"error": {"message": "boom", "type": "None", "code": "400"}}, ProviderError),  # litellm
+        ({"error": {"message": "boom", "type": "None", "code": "429"}}, RateLimitError),
+        ({"error": {"message": "image input is not supported", "type": "server_error", "code": 500}}, ProviderError),
         ({"error": "the model crashed"}, RetryableError),
         ({"error": {"type": "something_new", "message": "?"}}, RetryableError),
         ({}, RetryableError),

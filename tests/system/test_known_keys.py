@@ -25,11 +25,14 @@ def test_short_values_are_words_and_stay() -> None:
     assert KnownKeys(["", "ollama", "not-needed"]).redact("ollama is not-needed") == "ollama is not-needed"
 
 
-@given(st.lists(st.sampled_from([KEY, "abc", "ab", "d", "x", "é", "[redacted]"])), st.lists(st.integers(0, 200)))
+@given(
+    st.lists(st.sampled_from([KEY, "abc", "ab", "d", "x", "é", "-more", "-mo", "[redacted]"])),
+    st.lists(st.integers(0, 200)),
+)
 def test_an_output_in_pieces_loses_the_same_as_in_one(parts: list[str], cuts: list[int]) -> None:
     text = "".join(parts)
     data = text.encode()
-    keys = KnownKeys([KEY])
+    keys = KnownKeys([KEY, LONGER])
     edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
 
     stream = keys.stream()

@@ -19,6 +19,7 @@ from panpan.llm.embedded.profile import CONTEXT_TOKENS, MODEL_NAME, embedded_pro
 from panpan.llm.embedded.server import ServedModel, serving
 from panpan.llm.embedded.warm_up import warm_up_request
 from panpan.llm.embedded.weight_store import WeightStore
+from panpan.llm.model_choice import is_loopback
 from panpan.system.file_lock import LockHeldError, LockUnsupportedError, hold_lock
 from panpan.system.private import open_private_file
 
@@ -120,7 +121,10 @@ def _forget(path: Path) -> None:
 def _read(path: Path) -> ServedModel | None:
     try:
         with os.fdopen(open_private_file(path, os.O_RDONLY), encoding="utf-8") as file:
+            if os.fstat(file.fileno()).st_uid != os.geteuid():
+                return None  # in a cache that users share: whoever wrote it would get the conversation
             found = json.loads(file.read(_MAX_BYTES))
-        return ServedModel(str(found["base_url"]), str(found["api_key"]))
+        served = ServedModel(str(found["base_url"]), str(found["api_key"]))
+        return served if is_loopback(served.base_url) else None
     except (OSError, ConfigError, ValueError, KeyError, TypeError, RecursionError):
         return None  # it has just ended, or has not begun

@@ -76,6 +76,17 @@ async def test_tokens_are_counted_before_a_request_as_its_reply_counts_them(text
 
 
 @both_dialects
+async def test_marks_of_the_template_in_a_file_are_text_and_open_no_turn(text_peer: Peer, dialect: Dialect) -> None:
+    counts = []
+    for text in ("<|im_end|>", "<|xx_yyy|>"):
+        async with client_of(text_peer, dialect, max_output_tokens=1) as client:
+            message = (await reply_events(client, UserMessage.of("x " + text * 20)))[-1]
+        counts.append(prompt_tokens(message))
+
+    assert counts[0] > counts[1] / 2  # a mark that is read as one is a single token
+
+
+@both_dialects
 async def test_a_request_begins_with_the_last_one_so_that_the_server_knows_it(
     text_peer: Peer, dialect: Dialect
 ) -> None:

@@ -26,7 +26,7 @@ _MAX_TRIES = 100
 _WRITE_BYTES = 1 << 20
 """Written at once, so that a thread is asked a thousand times for the file and not once for each packet."""
 
-_CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+)")
+_CONTENT_RANGE = re.compile(r"bytes (\d{1,15})-\d{1,15}/(\d{1,15})")
 
 
 class HubSource:
@@ -86,9 +86,7 @@ class HubSource:
     async def _try(self, client: "httpx2.AsyncClient", partial: PartialFile) -> AsyncGenerator[int, None]:
         """Ask once, and add what comes."""
         start = partial.length
-        # No If-Range: the revision in the address never changes, and the hash has the last word.
-        headers = {"range": f"bytes={start}-"} if start else {}
-        async with client.stream("GET", self._url, headers=headers) as answer:
+        async with aclosing(await self._answer(client, start)) as answer:
             to_skip = start - self._start_of(answer, start, partial.size_bytes)
             waiting = bytearray()
             try:
@@ -106,6 +104,19 @@ class HubSource:
             finally:
                 partial.append(waiting)
         yield partial.length
+
+    async def _answer(self, client: "httpx2.AsyncClient", start: int) -> "httpx2.Response":
+        """Ask for what begins at `start`, and return the answer, its body still to come; the caller closes it.
+
+        Raises:
+            SourceUnavailableError: The address is none, or a redirect leads to one that is none.
+        """
+        # No If-Range: the revision in the address never changes, and the hash has the last word.
+        headers = {"range": f"bytes={start}-"} if start else {}
+        try:
+            return await client.send(client.build_request("GET", self._url, headers=headers), stream=True)
+        except (ValueError, OverflowError, OSError, ExceptionGroup) as exc:  # what the client does not wrap
+            raise SourceUnavailableError(f"{self.title} cannot be reached: {_reason(exc)}") from exc
 
     def _start_of(self, answer: "httpx2.Response", start: int, size_bytes: int) -> int:
         """Return where in the file the answer begins.
@@ -128,6 +139,8 @@ class HubSource:
 
 def _reason(exc: BaseException) -> str:
     """Return what went wrong, on one line; time-outs say nothing of themselves."""
+    while isinstance(exc, BaseExceptionGroup):
+        exc = exc.exceptions[0]
     return printable(Redactor().redact(str(exc))) or (
         "no answer in time" if "Timeout" in type(exc).__name__ else type(exc).__name__
     )

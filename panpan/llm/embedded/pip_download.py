@@ -72,19 +72,28 @@ class PipDownload:
             raise SourceUnavailableError(f"pip cannot be run: {exc}") from exc
         return cls(requirement, folder, python, child)
 
-    async def sizes(self) -> AsyncGenerator[int, None]:
+    async def sizes(self, stall_s: float) -> AsyncGenerator[int, None]:
         """Yield how many bytes of the wheel are there, until it is whole.
 
+        Args:
+            stall_s: Seconds without a byte more after which pip is given up; it would try again for a long time.
+
         Raises:
-            SourceUnavailableError: pip failed.
+            SourceUnavailableError: pip failed, or stalls.
             FetchError: The disk is full.
         """
         said = b""
+        largest, grown_at = 0, anyio.current_time()
         while not self._child.has_ended:
             with anyio.move_on_after(_POLL_S):
                 await self._child.wait()
             said = (said + self._child.stdout.drain())[-_KEPT_BYTES:]
-            yield _largest_file(self._folder)
+            size = _largest_file(self._folder)
+            if size > largest:
+                largest, grown_at = size, anyio.current_time()
+            elif anyio.current_time() - grown_at > stall_s and not self._child.has_ended:
+                raise SourceUnavailableError(f"pip fetched nothing of {self.requirement} for {stall_s:.0f} seconds")
+            yield size
         said += self._child.stdout.drain()
         if self._child.exit_code != 0:
             raise self._failure(said.decode("utf-8", "replace"))

@@ -20,6 +20,7 @@ from panpan.llm.embedded.fetching import SETUP_COMMAND, FetchError, PartialFile,
 from panpan.llm.embedded.verification import Verification
 from panpan.llm.embedded.weight_store import WeightStore
 from panpan.llm.embedded.weights import megabytes
+from panpan.llm.model_choice import checked_address
 
 _SPARE_BYTES = 100_000_000
 """Left free on the disk: a set-up must not be what fills it."""
@@ -42,10 +43,13 @@ def usual_sources(store: WeightStore, env: Mapping[str, str]) -> tuple[Source, .
     Args:
         store: Whose weights.
         env: The environment; `HF_ENDPOINT` names another hub with the same files, as for the hub's own programs.
+
+    Raises:
+        ConfigError: `HF_ENDPOINT` is no address.
     """
     url = store.weights.hub_url
     if endpoint := env.get("HF_ENDPOINT"):
-        url = url.replace("https://huggingface.co", endpoint.rstrip("/"), 1)
+        url = url.replace("https://huggingface.co", checked_address(endpoint, "HF_ENDPOINT"), 1)
     return HubSource(url), RegistrySource(store.weights.parts, store.scratch_folder, env)
 
 
@@ -80,20 +84,16 @@ async def set_up(
             async with aclosing(_keep_or_remove(store)) as steps:
                 async for step in steps:
                     yield step
-        if store.is_stamped:
+        if store.path.exists():
             return
         with suppress(OSError):  # left by a set-up that was killed
             store.clear_scratch()
         sources = usual_sources(store, os.environ) if sources is None else sources
         _require_space(store, sources, free)
         with PartialFile(store.partial_path, store.weights.size_bytes) as partial:
-            async with aclosing(_fetched(store, partial, sources)) as steps:
+            async with aclosing(_completed(store, partial, sources, free)) as steps:
                 async for step in steps:
                     yield step
-            await anyio.to_thread.run_sync(partial.sync)
-        async with aclosing(_accepted(store)) as steps:
-            async for step in steps:
-                yield step
 
 
 async def _keep_or_remove(store: WeightStore) -> AsyncGenerator[Progress, None]:
@@ -110,14 +110,52 @@ async def _keep_or_remove(store: WeightStore) -> AsyncGenerator[Progress, None]:
     yield _progress(store, "fetch", 0, f"{store.path} was damaged and is removed; it is fetched again")
 
 
-async def _fetched(
-    store: WeightStore, partial: PartialFile, sources: Sequence[Source]
+async def _completed(
+    store: WeightStore, partial: PartialFile, sources: Sequence[Source], free: Callable[[Path], int]
 ) -> AsyncGenerator[Progress, None]:
-    """Make the partial file whole; where one source fails, the next goes on."""
+    """Make the partial file whole and then the weights; if it turns out to be something else, begin anew.
+
+    A source that was asked for the file from its beginning is not asked again, since it may be the one that is wrong.
+    One that only went on with what was there may be right.
+    """
+    untried = list(sources)
     reasons: list[str] = []
-    for source in sources:
+    while True:
+        async with aclosing(_fetched(store, partial, untried, reasons)) as steps:
+            async for step in steps:
+                yield step
+        await anyio.to_thread.run_sync(partial.sync)
+        with Verification(store.partial_path) as verification:
+            while await anyio.to_thread.run_sync(verification.step):
+                yield _progress(store, "verify", verification.done_bytes)
+        stamp = verification.stamp
+        if stamp is not None and stamp.sha256 == store.weights.sha256:
+            store.complete(stamp)
+            return
+        reasons.append(f"what was fetched is not {store.weights.name}: its SHA-256 is another")
+        if not untried:
+            _remove(store.partial_path)
+            raise FetchError(f"{reasons[-1]}; it was removed, run {SETUP_COMMAND} to fetch it again")
+        await anyio.to_thread.run_sync(partial.cut, 0)
+        _require_space(store, untried, free)
+
+
+async def _fetched(
+    store: WeightStore, partial: PartialFile, untried: list[Source], reasons: list[str]
+) -> AsyncGenerator[Progress, None]:
+    """Make the partial file whole; where one source fails, the next goes on.
+
+    Args:
+        store: What is fetched.
+        partial: The partial file.
+        untried: The sources; those that are asked for all of the file are taken out.
+        reasons: Why what was tried before failed; grows.
+    """
+    for source in tuple(untried):
         if partial.is_whole:
             return
+        if not partial.length:
+            untried.remove(source)
         note = f"{reasons[-1]}; trying {source.title}" if reasons else ""
         yield _progress(store, "fetch", partial.length, note)
         try:
@@ -132,22 +170,6 @@ async def _fetched(
             f"{store.weights.name} could not be fetched: {'; '.join(reasons)}; run {SETUP_COMMAND} again later{kept}, "
             f"or put {store.weights.file_name} into {store.folder} yourself"
         )
-
-
-async def _accepted(store: WeightStore) -> AsyncGenerator[Progress, None]:
-    """Make the partial file, which is whole, the weights; remove it if it is something else."""
-    with Verification(store.partial_path) as verification:
-        while await anyio.to_thread.run_sync(verification.step):
-            yield _progress(store, "verify", verification.done_bytes)
-    stamp = verification.stamp
-    if stamp is not None and stamp.sha256 == store.weights.sha256:
-        store.complete(stamp)
-        return
-    _remove(store.partial_path)
-    raise FetchError(
-        f"what was fetched is not {store.weights.name}: its SHA-256 is another; it was removed, "
-        f"run {SETUP_COMMAND} to fetch it again"
-    )
 
 
 def _progress(store: WeightStore, stage: Literal["fetch", "verify"], done_bytes: int, note: str = "") -> Progress:

@@ -24,6 +24,7 @@ from panpan.system.private import make_private_folder
 from panpan.system.read_file import read_regular_file
 
 _MAX_STAMP_BYTES = 10_000
+_ROOT = 0
 
 
 def models_folder(env: Mapping[str, str]) -> Path:
@@ -129,11 +130,14 @@ class WeightStore:
 
     @property
     def is_stamped(self) -> bool:
-        """Whether the weights were verified before and have not changed since."""
+        """Whether the weights were verified before and have not changed since, as far as nobody else could pretend."""
         try:
             status = self.path.stat()
+            owners = {status.st_uid, self._stamp_path.stat().st_uid}
             recorded = json.loads(read_regular_file(self._stamp_path, max_bytes=_MAX_STAMP_BYTES))
         except (OSError, PanpanError, ValueError, RecursionError):
+            return False
+        if not owners <= {os.geteuid(), _ROOT}:  # who owns a file can set its times back, or write what stamp he likes
             return False
         is_whole = stat.S_ISREG(status.st_mode) and status.st_size == self.weights.size_bytes
         return is_whole and recorded == asdict(Stamp.of(status, self.weights.sha256))

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from panpan.llm.embedded.fetch_hub import HubSource
-from panpan.llm.embedded.fetching import PartialFile, SourceUnavailableError
+from panpan.llm.embedded.fetching import FetchError, PartialFile, SourceUnavailableError
 from tests.llm.embedded.places import CONTENT, Hub, all_of
 
 
@@ -93,6 +93,8 @@ async def test_a_hub_that_only_breaks_off_is_given_up(tmp_path: Path) -> None:
         (Hub(content=CONTENT + b"x"), "answers with something that is not the file"),
         (Hub(headers={"content-encoding": "gzip"}), "in a form that was not asked for"),
         (Hub(redirects=100), "cannot be reached: Exceeded maximum allowed redirects"),
+        (Hub(status=302, headers={"location": "http://127.0.0.1:99999/"}), r"127\.0\.0\.1 cannot be reached: .*port"),
+        (Hub(status=302, headers={"location": "http://[::1"}), r"127\.0\.0\.1 cannot be reached: ."),
     ],
 )
 async def test_what_is_not_the_file_is_refused(tmp_path: Path, hub: Hub, reason: str) -> None:
@@ -103,7 +105,16 @@ async def test_what_is_not_the_file_is_refused(tmp_path: Path, hub: Hub, reason:
 
 
 @pytest.mark.parametrize(
-    "content_range", ["bytes 0-299999/300000", "bytes 1000-299999/*", "bytes 1000-5000/5001", "pages 1000-1/300000", ""]
+    "content_range",
+    [
+        "bytes 0-299999/300000",
+        "bytes 1000-299999/*",
+        "bytes 1000-5000/5001",
+        "pages 1000-1/300000",
+        f"bytes {'1' * 5_000}-299999/300000",
+        f"bytes 1000-299999/{'3' * 5_000}",
+        "",
+    ],
 )
 async def test_a_range_that_was_not_asked_for_is_refused(tmp_path: Path, content_range: str) -> None:
     hub = Hub(headers={"content-range": content_range})
@@ -146,6 +157,25 @@ async def test_a_hub_that_is_not_there_is_told(tmp_path: Path) -> None:
         deaf.bind(("127.0.0.1", 0))  # and does not listen
         with pytest.raises(SourceUnavailableError, match=r"^127\.0\.0\.1 cannot be reached: "):
             await all_of(HubSource(f"http://127.0.0.1:{deaf.getsockname()[1]}/file").fetch(partial))
+
+
+async def test_a_port_that_there_cannot_be_is_told(tmp_path: Path) -> None:
+    with PartialFile(tmp_path / "partial", len(CONTENT)) as partial:
+        with pytest.raises(SourceUnavailableError, match=r"^127\.0\.0\.1 cannot be reached: .*port"):
+            await all_of(HubSource("http://127.0.0.1:99999/file").fetch(partial))
+
+
+async def test_a_disk_that_fails_is_not_taken_for_the_hub(tmp_path: Path) -> None:
+    class FailingFile(PartialFile):
+        def append(self, data: bytes | bytearray) -> None:
+            raise FetchError("the disk failed")
+
+    async with Hub().serving() as url:
+        with FailingFile(tmp_path / "partial", len(CONTENT)) as partial:
+            with pytest.raises(FetchError, match=r"^the disk failed$") as caught:
+                await all_of(HubSource(url).fetch(partial))
+
+    assert not isinstance(caught.value, SourceUnavailableError)
 
 
 async def test_a_proxy_that_is_no_address_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

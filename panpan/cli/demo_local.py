@@ -28,7 +28,10 @@ OLD_NAME, NEW_NAME = "learning_rate", "rate_at"
 BUG = {"/ total_steps": "/ (total_steps - warmup_steps)"}
 """The bug that the tape fixes: this demo is not about it, so it is mended beforehand."""
 
-PROMPT = f"Rename the function {OLD_NAME} to {NEW_NAME} in schedule.py and test_schedule.py, then run {TEST_COMMAND}."
+PROMPT = (
+    f"Rename the function {OLD_NAME} to {NEW_NAME} in schedule.py and test_schedule.py. "
+    f"Then run the tests with {TEST_COMMAND}."
+)
 INTRODUCTION = """\
 This is a demo. {name} runs on this machine and gets a small task;
 what it says and does is its own, and you could unplug the network. It works on a copy of a small project, in

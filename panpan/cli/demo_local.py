@@ -4,7 +4,6 @@ Where it cannot be had, that is said, and the tape is played in its place.
 """
 
 import ast
-import os
 import select
 import sys
 from collections.abc import Callable
@@ -17,9 +16,6 @@ from panpan.cli.demo_scene import TEST_COMMAND, Scene, show
 from panpan.cli.local_command import fetch, introduce
 from panpan.cli.local_model import LocalModel
 from panpan.errors import PanpanError
-from panpan.llm.embedded.setup import usual_sources
-from panpan.llm.embedded.weight_store import WeightStore, models_folder
-from panpan.llm.embedded.weights import QWEN_CODER_1_5B
 
 CHOICE_S = 5
 """Seconds in which the tape can be chosen instead."""
@@ -49,7 +45,7 @@ def show_local(scratch: Callable[[], AbstractContextManager[Path]], *, fate: str
     Returns:
         The exit code; None where the tape should be played instead, which was said.
     """
-    model = _local_model()
+    model = LocalModel.here()
     if _chooses_tape(model):
         click.echo("Playing the tape.\n")
         return None
@@ -97,12 +93,6 @@ def _names(path: Path) -> set[str]:
             case _:
                 pass
     return names
-
-
-def _local_model() -> LocalModel:
-    store = WeightStore(models_folder(os.environ), QWEN_CODER_1_5B)
-    is_attended = sys.stdin.isatty() and sys.stdout.isatty()
-    return LocalModel(store, usual_sources(store, os.environ), is_attended)
 
 
 def _chooses_tape(model: LocalModel) -> bool:

@@ -60,10 +60,9 @@ async def _run_all(
 async def _keep_server(stack: AsyncExitStack) -> None:
     """Start the embedded model once for all trials, unless it runs already."""
     from panpan.llm.embedded.running_server import announced, running_server, started
-    from panpan.llm.embedded.weight_store import WeightStore, models_folder
-    from panpan.llm.embedded.weights import QWEN_CODER_1_5B
+    from panpan.llm.embedded.weight_store import embedded_store
 
-    weights = WeightStore(models_folder(os.environ), QWEN_CODER_1_5B).check()
+    weights = embedded_store(os.environ).check()
     if running_server(weights.parent) is None:
         served = await stack.enter_async_context(started(weights))
         stack.enter_context(announced(weights.parent, served))

@@ -155,12 +155,11 @@ def check_embedded(env: Mapping[str, str], *, is_chosen: bool = False) -> Check:
         is_chosen: Whether it is the one that would be asked.
     """
     from panpan.cli.local_model import require_machine
-    from panpan.llm.embedded.weight_store import WeightStore, models_folder
-    from panpan.llm.embedded.weights import QWEN_CODER_1_5B
+    from panpan.llm.embedded.weight_store import embedded_store
     from panpan.llm.model_choice import EMBEDDED
 
     try:
-        store = WeightStore(models_folder(env), QWEN_CODER_1_5B)
+        store = embedded_store(env)
         store.require_ready()
         require_machine()
     except ConfigError as exc:

@@ -14,8 +14,7 @@ from panpan.errors import ConfigError, PanpanError
 from panpan.llm.embedded.fetching import Source
 from panpan.llm.embedded.server import require_runtime
 from panpan.llm.embedded.setup import usual_sources
-from panpan.llm.embedded.weight_store import WeightStore, models_folder
-from panpan.llm.embedded.weights import QWEN_CODER_1_5B
+from panpan.llm.embedded.weight_store import WeightStore, embedded_store
 
 _CPU_FILE = Path("/proc/cpuinfo")
 
@@ -59,7 +58,7 @@ class LocalModel:
     @classmethod
     def here(cls) -> Self:
         """Return what is on this machine."""
-        store = WeightStore(models_folder(os.environ), QWEN_CODER_1_5B)
+        store = embedded_store(os.environ)
         is_attended = sys.stdin.isatty() and sys.stdout.isatty()
         return cls(store, usual_sources(store, os.environ), is_attended)
 

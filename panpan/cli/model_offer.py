@@ -58,12 +58,11 @@ async def offered_model(
 def has_embedded_model(env: Mapping[str, str]) -> bool:
     """Return whether the embedded model is set up on this machine, and the machine can run it."""
     from panpan.cli.local_model import require_machine
-    from panpan.llm.embedded.weight_store import WeightStore, models_folder
-    from panpan.llm.embedded.weights import QWEN_CODER_1_5B
+    from panpan.llm.embedded.weight_store import embedded_store
 
     try:
         require_machine()
-        WeightStore(models_folder(env), QWEN_CODER_1_5B).require_ready()
+        embedded_store(env).require_ready()
     except ConfigError:
         return False
     return True

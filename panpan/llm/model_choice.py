@@ -256,10 +256,9 @@ class Chooser:
 
     def _embedded(self, reason: str) -> Destination:
         from panpan.llm.embedded.profile import CONTEXT_TOKENS, MAX_OUTPUT_TOKENS, embedded_profile
-        from panpan.llm.embedded.weight_store import WeightStore, models_folder
-        from panpan.llm.embedded.weights import QWEN_CODER_1_5B
+        from panpan.llm.embedded.weight_store import embedded_store
 
-        weights = WeightStore(models_folder(self._env), QWEN_CODER_1_5B).path
+        weights = embedded_store(self._env).path
         facts = ModelFacts(EMBEDDED, CONTEXT_TOKENS, MAX_OUTPUT_TOKENS, FREE)
         built_in = BuiltIn(facts, "the small local model, on this machine", embedded_profile().model)
         return Destination(EMBEDDED, "embedded", EMBEDDED, str(weights), reason, built_in=built_in)

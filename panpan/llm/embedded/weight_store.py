@@ -17,7 +17,7 @@ from panpan.errors import ConfigError, PanpanError
 from panpan.llm.embedded import PREFIX_FILES
 from panpan.llm.embedded.fetching import SETUP_COMMAND, FetchError
 from panpan.llm.embedded.verification import Stamp, Verification
-from panpan.llm.embedded.weights import Weights
+from panpan.llm.embedded.weights import QWEN_CODER_1_5B, Weights
 from panpan.system.atomic_write import write_atomic
 from panpan.system.file_lock import LockHeldError, LockUnsupportedError, hold_lock
 from panpan.system.private import make_private_folder
@@ -224,6 +224,15 @@ class WeightStore:
             f"{weights.file_name}\n\nmodel    {weights.name}\norigin   {weights.origin}\nlicence  {weights.licence}\n"
             f"SHA-256  {weights.sha256}\n\nThe file is as its origin published it.\n"
         )
+
+
+def embedded_store(env: Mapping[str, str]) -> WeightStore:
+    """Return where the embedded model's weights are kept for this user.
+
+    Raises:
+        ConfigError: There is no home folder.
+    """
+    return WeightStore(models_folder(env), QWEN_CODER_1_5B)
 
 
 def _regular_size(path: Path) -> int | None:

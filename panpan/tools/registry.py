@@ -6,6 +6,7 @@ from panpan.tools.files.edit import EditTool
 from panpan.tools.files.multi_edit import MultiEditTool
 from panpan.tools.files.patch import PatchTool
 from panpan.tools.files.read import ReadTool
+from panpan.tools.files.rename import RenameTool
 from panpan.tools.files.write import WriteTool
 from panpan.tools.search.glob import GlobTool
 from panpan.tools.search.grep import GrepTool
@@ -22,6 +23,7 @@ def all_tools() -> list[Tool[Any]]:
         EditTool(),
         MultiEditTool(),
         PatchTool(),
+        RenameTool(),
         LsTool(),
         GlobTool(),
         GrepTool(),

@@ -30,6 +30,11 @@ class Output:
         """The content as blocks."""
         return (TextBlock(text=self.content),) if isinstance(self.content, str) else self.content
 
+    @property
+    def text(self) -> str:
+        """All its text, without pictures and documents."""
+        return "\n".join(block.text for block in self.blocks if isinstance(block, TextBlock))
+
 
 ToolYield: TypeAlias = Progress | Output
 """What `Tool.run` yields."""

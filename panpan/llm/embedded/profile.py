@@ -61,10 +61,14 @@ def _definition(tool: Mapping[str, Any]) -> ToolDefinition:
     parameters: Mapping[str, str] = tool["parameters"]
     schema = {
         "type": "object",
-        "properties": {name: {"type": kind} for name, kind in parameters.items()},
+        "properties": {name: _type(kind) for name, kind in parameters.items()},
         "required": [name for name, kind in parameters.items() if kind != "boolean"],
     }
     return ToolDefinition(tool["name"], tool["description"], schema)
+
+
+def _type(kind: str) -> dict[str, Any]:
+    return {"type": "array", "items": {"type": "string"}} if kind == "strings" else {"type": kind}
 
 
 def _conversation(number: int, example: Mapping[str, Any]) -> Iterator[Message]:

@@ -18,7 +18,7 @@ from panpan.services.permissions.path_pattern import PathPattern
 
 READ_TOOLS = frozenset({"Read", "LS", "Glob", "Grep"})
 """What a rule for Read speaks of."""
-EDIT_TOOLS = frozenset({"Edit", "MultiEdit", "Write", "Patch"})
+EDIT_TOOLS = frozenset({"Edit", "MultiEdit", "Write", "Patch", "Rename"})
 """What a rule for Edit speaks of."""
 _AGENT_TOOLS = frozenset({"Agent", "Task", "Skill"})
 _TOOLS_OF_RULE = {"Read": READ_TOOLS, "Edit": EDIT_TOOLS}

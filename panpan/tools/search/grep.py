@@ -26,6 +26,9 @@ from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield
 
+NO_MATCHES = "no matches"
+"""The summary of a search that found nothing."""
+
 _MOST_SECRETS_NAMED = 3
 
 _ANSWER_BY_MODE: dict[str, Answer] = {"content": "lines", "files_with_matches": "files", "count": "counts"}
@@ -177,14 +180,14 @@ def _answer(
         summary = f"{sum(int(rest) for _, rest in records):,} in {summary}"
         notes.insert(0, summary)
     if not records:
-        summary = "no matches"
+        summary = NO_MATCHES
         notes = [_nothing(args), *notes]
     return Output(with_notes(page.lines, tuple(notes)), SummaryDisplay(text=summary))
 
 
 def _nothing(args: GrepInput) -> str:
     hint = "; a pattern with \\n needs multiline" if "\\n" in args.pattern and not args.multiline else ""
-    return f"no matches{hint}"
+    return f"{NO_MATCHES}{hint}"
 
 
 def _file_line(records: Sequence[Record], prefix: PathPrefix, number: int) -> str:

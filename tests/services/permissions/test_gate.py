@@ -186,7 +186,7 @@ async def test_a_path_rule_opens_a_folder_outside(calls: Calls, outside: Path) -
 async def test_an_edit_rule_covers_every_editing_tool_and_every_file_of_a_patch(calls: Calls) -> None:
     opened = gate(allow=("Edit(/src/**)",))
 
-    for name in ("Edit", "MultiEdit", "Write", "Patch"):
+    for name in ("Edit", "MultiEdit", "Write", "Patch", "Rename"):
         assert isinstance(await opened.before_tool(calls.write("src/a.py", "src/b.py", name=name)), Allow)
         assert isinstance(await opened.before_tool(calls.write("src/a.py", "b.py", name=name)), Ask)
 

@@ -11,12 +11,13 @@ from panpan.tools.files.edit import EditTool
 from panpan.tools.files.multi_edit import MultiEditTool
 from panpan.tools.files.patch import PatchTool
 from panpan.tools.files.read import ReadTool
+from panpan.tools.files.rename import RenameTool
 from panpan.tools.files.write import WriteTool
 from panpan.tools.tool import ToolContext
 from panpan.types.tool import Output
 from tests.fakes.context import context_in
 
-TOOLS = {tool.name: tool for tool in (ReadTool(), WriteTool(), EditTool(), MultiEditTool(), PatchTool())}
+TOOLS = {tool.name: tool for tool in (ReadTool(), WriteTool(), EditTool(), MultiEditTool(), PatchTool(), RenameTool())}
 
 
 class Workspace:

@@ -20,6 +20,7 @@ from panpan.tools.files.read import ReadInput, ReadTool
 from panpan.tools.files.read_image import prepare_image
 from panpan.tools.files.read_notebook import read_notebook
 from panpan.tools.files.read_pdf import read_pdf
+from panpan.tools.files.rename import RenameInput, RenameTool
 from panpan.tools.files.write import WriteInput, WriteTool
 from panpan.tools.tool import PathUse
 
@@ -29,6 +30,7 @@ CALLS = [
     (EditTool(), EditInput(file_path="f", old_string="a", new_string="b"), "write"),
     (MultiEditTool(), MultiEditInput(file_path="f", edits=[{"old_string": "a", "new_string": "b"}]), "write"),
     (PatchTool(), PatchInput(patch="*** Begin Patch\n*** Delete File: f\n*** End Patch"), "write"),
+    (RenameTool(), RenameInput(old_name="a", new_name="b", file_paths=["f"]), "write"),
 ]
 
 
@@ -47,7 +49,7 @@ def test_the_definitions_are_small():
         sizes[one.name] = len(
             json.dumps({"name": one.name, "description": one.description, "input_schema": one.input_schema})
         )
-    assert list(sizes) == ["Read", "Write", "Edit", "MultiEdit", "Patch"]
+    assert list(sizes) == ["Read", "Write", "Edit", "MultiEdit", "Patch", "Rename"]
     assert sum(sizes.values()) < 4_500
 
 

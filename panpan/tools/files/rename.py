@@ -1,0 +1,75 @@
+"""Rename: give a name another one in several files, all or none."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, suppress
+
+import anyio.to_thread
+from pydantic import BaseModel, ConfigDict, Field
+
+from panpan.errors import ToolError
+from panpan.tools.files.edited import carry_out
+from panpan.tools.files.rename_plan import plan_rename
+from panpan.tools.search.grep import NO_MATCHES, GrepInput, GrepTool
+from panpan.tools.tool import PathUse, Tool, ToolContext
+from panpan.types.display import SummaryDisplay
+from panpan.types.tool import Output, ToolYield
+
+_MAX_FILES = 200
+_MAX_TITLE_PATHS = 3
+_MAX_LEFT = 10
+
+
+class RenameInput(BaseModel):
+    """What the model may ask of Rename."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    old_name: str = Field(pattern=r"^\w+$")
+    new_name: str = Field(pattern=r"^\w+$")
+    file_paths: list[str] = Field(min_length=1, max_length=_MAX_FILES)
+
+
+class RenameTool(Tool[RenameInput]):
+    """Replace a name by another wherever it stands as a whole word."""
+
+    name = "Rename"
+    input_model = RenameInput
+    tool_class = "write"
+
+    def __init__(self) -> None:
+        self._grep = GrepTool()
+
+    def is_read_only(self, args: RenameInput) -> bool:
+        return False
+
+    def title(self, args: RenameInput) -> str:
+        more = len(args.file_paths) - _MAX_TITLE_PATHS
+        paths = ", ".join(args.file_paths[:_MAX_TITLE_PATHS]) + (f" and {more} more" if more > 0 else "")
+        return f"{paths} ({args.old_name} to {args.new_name})"
+
+    def path_uses(self, args: RenameInput) -> Sequence[PathUse]:
+        return tuple(PathUse(path, "write") for path in dict.fromkeys(args.file_paths))
+
+    async def run(self, args: RenameInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        plan = await anyio.to_thread.run_sync(
+            plan_rename, args.old_name, args.new_name, args.file_paths, ctx, abandon_on_cancel=True
+        )
+        unread = [change.target.path for change in plan.changes if ctx.seen_files.digest(change.target.path) is None]
+        output = await carry_out(plan, ctx)
+        for path in unread:  # the model was shown the changed lines, not the file
+            ctx.seen_files.forget(path)
+        left = await self._left(args.old_name, ctx)
+        yield Output(f"{output.text}\n{left}", output.display) if left else output
+
+    async def _left(self, old_name: str, ctx: ToolContext) -> str:
+        """Return where in the working directory the old name is left, which is what is forgotten most; "" for nowhere.
+
+        It looks with Grep, so that what Grep may not show is not shown here either.
+        """
+        look = GrepInput(pattern=rf"\b{old_name}\b", output_mode="content", head_limit=_MAX_LEFT)
+        with suppress(ToolError):  # the rename is done, whatever becomes of this
+            async with aclosing(self._grep.run(look, ctx)) as outputs:
+                async for found in outputs:
+                    if isinstance(found, Output) and found.display != SummaryDisplay(text=NO_MATCHES):
+                        return f"{old_name} is still in these lines, in files that were not named:\n{found.text}"
+        return ""

@@ -16,6 +16,7 @@ NAMES = (
     "last_reply",
     "rounds",
     "deltas",
+    "repl",
     "parallel_tools",
     "memory",
     "search",

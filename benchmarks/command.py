@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.process import Finished, run
+from tests.terminal_emulator import Terminal
 
 PANPAN = str(Path(sys.executable).with_name("panpan"))
 
@@ -30,13 +31,23 @@ class Bench:
 
     def ask(self, url: str, *arguments: str, provider: str = "anthropic") -> Finished:
         """Run one headless turn against a model server."""
-        argv = [PANPAN, "-p", "hello", "--base-url", url, "--provider", provider, "--api-key", "sk-bench-0123456789"]
-        return run([*argv, "--model", "scripted-model", *arguments], env=self._env(), cwd=self.workspace)
+        argv = [PANPAN, "-p", "hello", *_model_at(url, provider), *arguments]
+        return run(argv, env=self._env(), cwd=self.workspace)
+
+    def on_terminal(self, url: str, *arguments: str) -> Terminal:
+        """Start the REPL on a terminal that is read at once, as fast as it writes."""
+        argv = [PANPAN, *arguments, *_model_at(url, "anthropic")]
+        return Terminal(argv, env=self._env(), cwd=self.workspace, columns=100, rows=40)
 
     def _env(self) -> dict[str, str]:
         """Return an environment with nothing in it that could change the figures."""
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
         return kept | {"HOME": str(self.home), "PANPAN_HOME": str(self.home / ".panpan")}
+
+
+def _model_at(url: str, provider: str) -> list[str]:
+    key = "sk-bench-0123456789"
+    return ["--base-url", url, "--provider", provider, "--api-key", key, "--model", "scripted-model"]
 
 
 @contextmanager

@@ -19,7 +19,8 @@ from pydantic import BaseModel
 from panpan.core.conversation import Conversation
 from panpan.services.permissions.askers import NobodyToAsk
 from panpan.services.sessions.log import SessionLog
-from panpan.services.sessions.session import Session, SessionInfo, SessionParts
+from panpan.services.sessions.parts import ModelParts, SessionParts
+from panpan.services.sessions.session import Session
 from panpan.system.output_store import OutputStore
 from panpan.system.paths import PathResolver
 from panpan.tools.seen_files import SeenFiles
@@ -83,16 +84,14 @@ class ScriptedModel:
 
 
 def _session(root: Path) -> Session:
-    info = SessionInfo("s1", root, "scripted", "scripted", "none", "default", ["Look"])
     return Session(
         SessionParts(
-            info=info,
+            id="s1",
+            cwd=root,
             conversation=Conversation(),
             log=SessionLog(root / "log.jsonl", session_id="s1", cwd=root),
-            llm=ScriptedModel(),
-            tools={"Look": LookTool()},
+            model=ModelParts("scripted", ScriptedModel(), {"Look": LookTool()}),
             tool_context=ToolContext("", PathResolver(root), SeenFiles(), OutputStore(root)),
-            hooks=(),
             ask=NobodyToAsk(),
             max_rounds=ROUNDS + 1,
         )

@@ -69,6 +69,10 @@ DEVELOPMENT = Vocabulary(
             "List the files in {folder}.",
             "What is in the directory {folder}? Give me the file names.",
             "show me all files of {folder}",
+            "what's inside {folder}?",
+            "I need the names of everything under {folder}/.",
+            "ls {folder}",
+            "Tell me what {folder} holds",
         ),
         "count": (
             "How many lines does {file} have?",
@@ -97,6 +101,10 @@ DEVELOPMENT = Vocabulary(
             "Append {text} to {file}",
             "{file} needs one more line at the end: {text}",
             "put {text} as a new last line into {file}",
+            "{text} should come last in {file}",
+            "Please extend the list in {file} with {text}.",
+            "write one line more into {file}, it says {text}",
+            "At the bottom of {file}, insert a line with {text}.",
         ),
         "script": (
             "Write a Python script {file} that {job}. Then run it.",

@@ -36,6 +36,10 @@ fi
 if ! command -v git >/dev/null; then
     debian git || say "git is not installed: what needs it is skipped"
 fi
+# a terminal for the tests of the REPL, and for its pictures
+if [ "$what" = dev ] && ! command -v tmux >/dev/null; then
+    debian tmux || say "tmux is not installed: tests that need it are skipped"
+fi
 
 stamp=.venv/.panpan-$what
 wanted=$(cat pyproject.toml constraints.txt scripts/setup.sh | cksum)

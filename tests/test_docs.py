@@ -250,7 +250,7 @@ def test_the_hooks_in_the_architecture_are_those_of_the_program(tmp_path: Path) 
             env={"HOME": str(tmp_path), "PANPAN_HOME": str(tmp_path / "home")},
         )
         async with opening as session:
-            return list(session.parts.hooks)
+            return list(session.parts.model.hooks)
 
     expected = [
         [type(hook).__name__, {point for point in POINTS if getattr(type(hook), point) is not getattr(Hook, point)}]

@@ -154,7 +154,7 @@ def check_embedded(env: Mapping[str, str], *, is_chosen: bool = False) -> Check:
         env: The environment.
         is_chosen: Whether it is the one that would be asked.
     """
-    from panpan.cli.local_model import require_machine
+    from panpan.llm.embedded.machine import require_machine
     from panpan.llm.embedded.weight_store import embedded_store
     from panpan.llm.model_choice import EMBEDDED
 

@@ -57,7 +57,7 @@ async def offered_model(
 
 def has_embedded_model(env: Mapping[str, str]) -> bool:
     """Return whether the embedded model is set up on this machine, and the machine can run it."""
-    from panpan.cli.local_model import require_machine
+    from panpan.llm.embedded.machine import require_machine
     from panpan.llm.embedded.weight_store import embedded_store
 
     try:

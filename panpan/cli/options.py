@@ -29,6 +29,7 @@ SETTING_BY_OPTION = {
     "additional_directories": "additional_directories",
     "max_turns": "max_rounds",
     "max_budget_usd": "max_budget_usd",
+    "plain": "ui.plain",
 }
 """Options that are settings, too."""
 
@@ -75,6 +76,8 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="Most that the session may cost."),
         click.option("-q", "--quiet", is_flag=True, help="No progress and no warnings on standard error."),
         click.option("-v", "--verbose", is_flag=True, help="Progress on standard error, terminal or not."),
+        click.option("--plain", is_flag=True, default=None,
+                     help="On a terminal: lines only, for screen readers; nothing moves."),
         click.option("--debug", is_flag=True, help="Write a log below the panpan home."),
     ]  # fmt: skip
     for option in reversed(options):

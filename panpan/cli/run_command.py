@@ -13,12 +13,14 @@ import click
 from panpan.app import open_session
 from panpan.cli.failures import say
 from panpan.cli.options import Options, check_options, overrides_of
-from panpan.config.locations import panpan_home
+from panpan.config.locations import Locations, panpan_home
+from panpan.config.sources import load_settings
 from panpan.errors import PanpanError
 from panpan.llm.model_choice import NoModelError
 from panpan.services.sessions.session import Session
 from panpan.types.messages import UserMessage
 from panpan.types.permission import Asker
+from panpan.types.user_questions import UserAsker
 from panpan.ui.headless.face import HeadlessFace
 from panpan.ui.stdin import StdinReader
 from panpan.ui.stdout import StdoutWriter
@@ -58,6 +60,7 @@ async def _opening(
     options: Options,
     *,
     ask: Asker | None,
+    ask_user: UserAsker | None = None,
     ask_yes_or_no: Callable[[str], Awaitable[bool | None]] | None = None,
     warn: Callable[[str], None],
 ) -> AsyncGenerator[Session, None]:
@@ -70,6 +73,7 @@ async def _opening(
         system_prompt=options["system_prompt"],
         append_system_prompt=options["append_system_prompt"],
         ask=ask,
+        ask_user=ask_user,
         says_yes=options["says_yes"],
         is_attended=ask is not None,
         warn=warn,
@@ -143,6 +147,27 @@ def _note(line: str) -> None:
 
 
 async def _run_interactive(options: Options, out: StdoutWriter) -> int:
+    """Show the session on the terminal; as lines only, where that is wanted or nothing else is possible."""
+    if _is_plain(options, out):
+        return await _run_line_loop(options, out)
+    from panpan.cli.repl_command import run_repl_for
+
+    return await run_repl_for(options, out, _opening)
+
+
+def _is_plain(options: Options, out: StdoutWriter) -> bool:
+    """Return whether the terminal shall only get lines.
+
+    Raises:
+        ConfigError: The settings cannot be read.
+    """
+    if not out.is_terminal or os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
+        return True
+    cwd = Path(options["cwd"] or ".").expanduser().absolute()
+    return load_settings(cwd, os.environ, overrides_of(options), Locations.find(cwd, os.environ)).settings.ui.plain
+
+
+async def _run_line_loop(options: Options, out: StdoutWriter) -> int:
     from panpan.cli.first_prompt import FirstPrompt
     from panpan.ui.line_asker import LineAsker, YesOrNo
     from panpan.ui.line_loop import run_line_loop

@@ -48,7 +48,7 @@ def command(ctx: click.Context, is_all: bool, limit: int, as_json: bool, cwd: Pa
 
 
 def _lines(sessions: Sequence[SessionSummary], *, has_folders: bool) -> Iterator[str]:
-    """Yield a line for each session: short id, when, rounds, first prompt; and the folder, behind or below it."""
+    """Yield a line for each session: id, when, rounds, title or first prompt; and the folder, behind or below it."""
     count_by_beginning = Counter(session.id[:SHORT_ID_CHARS] for session in sessions)
     width = shutil.get_terminal_size().columns
     for session in sessions:
@@ -56,7 +56,7 @@ def _lines(sessions: Sequence[SessionSummary], *, has_folders: bool) -> Iterator
         short = beginning if count_by_beginning[beginning] == 1 else session.id
         when = datetime.fromtimestamp(session.written_at).strftime("%Y-%m-%d %H:%M")
         head = f"{printable(short)}  {when}  {_rounds(session):>10}  "
-        yield head + _cut(printable(session.prompt) or "(no prompt)", width - len(head))
+        yield head + _cut(printable(session.title or session.prompt) or "(no prompt)", width - len(head))
         if has_folders:
             yield f"    {printable(session.cwd) or '(folder not known)'}"
 
@@ -88,6 +88,7 @@ def _as_json(session: SessionSummary) -> dict[str, object]:
         "written_at": datetime.fromtimestamp(session.written_at, UTC).isoformat(timespec="seconds"),
         "rounds": session.rounds,
         "is_counted": session.is_counted,
+        "title": session.title,
         "prompt": session.prompt,
         "cwd": session.cwd,
         "path": str(session.path),

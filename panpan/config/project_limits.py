@@ -31,7 +31,8 @@ _FREE = frozenset(
 _SIZES_OF_MODELS = frozenset({"fast", "smart"})
 """Names that mean a model of whatever vendor the user has."""
 
-_STRICTNESS = {"bypassPermissions": 0, "acceptEdits": 1, "default": 2, "dontAsk": 3, "plan": 4}
+STRICTNESS: Mapping[str, int] = {"bypassPermissions": 0, "acceptEdits": 1, "default": 2, "dontAsk": 3, "plan": 4}
+"""How much each permission mode withholds; more is stricter."""
 _MODES_OF_PROJECTS = ("default", "plan")
 
 
@@ -125,7 +126,7 @@ def _has_key(vendor: Vendor, env: Mapping[str, str]) -> bool:
 def _objection_to_mode(mode: str, weaker: Settings) -> str | None:
     if mode not in _MODES_OF_PROJECTS:
         return f"a project may only set {' or '.join(_MODES_OF_PROJECTS)}"
-    if _STRICTNESS[mode] < _STRICTNESS[weaker.permission.mode]:
+    if STRICTNESS[mode] < STRICTNESS[weaker.permission.mode]:
         return f"a project may not loosen the mode {shown(weaker.permission.mode)}"
     return None
 

@@ -110,6 +110,22 @@ class ToolSettings(_Frozen):
     wildcards, more fixed characters before fewer, off before on; what nothing fits is on."""
 
 
+class UiSettings(_Frozen):
+    """How the terminal looks and what it says; a matter of the user's and of no project."""
+
+    theme: Literal["auto", "light", "dark", "high-contrast"] = "auto"
+    """Colours; auto: light or dark, as the terminal says."""
+    vim: bool = False
+    """Whether the editor has the keys of vi."""
+    plain: bool = False
+    """Whether nothing moves: no spinner and no cursor movement, for screen readers and simple terminals."""
+    notify: Literal["auto", "bell", "osc9", "off"] = "auto"
+    """How a long turn's end or a question calls for attention; auto: OSC 9 where the terminal knows it, else the
+    bell."""
+    status_line: Name | None = None
+    """Command whose first line of output is the status line; None: panpan's own."""
+
+
 class Settings(_Frozen):
     """All settings of one run, from every source, checked."""
 
@@ -157,6 +173,8 @@ class Settings(_Frozen):
     """Seconds without a byte from the provider after which a request has failed; None: 120, 600 for local servers."""
     retry: RetrySettings = RetrySettings()
     """What is tried again, `[retry]`."""
+    ui: UiSettings = UiSettings()
+    """How the terminal looks, `[ui]`."""
 
 
 MERGED_LISTS = frozenset(

@@ -27,6 +27,7 @@ FLAGS: Mapping[str, str] = {
     "permission.deny": "--disallowedTools",
     "permission.mode": "--permission-mode",
     "thinking_budget_tokens": "--thinking-budget",
+    "ui.plain": "--plain",
 }
 """Flags that are not called like their setting; any other is `--` and the key, with `-` for `_`."""
 

@@ -45,6 +45,7 @@ async def _asked(call: ToolCall, asks: Sequence[Ask], approved: frozenset[Path],
         reason=_joined(asks),
         rule=asks[0].rule if len(asks) == 1 else None,
         is_protected=any(decision.is_protected for decision in asks),
+        preview=await call.tool.preview(call.args, call.context),
     )
     answer = await ask(question)
     if not answer.is_allowed:

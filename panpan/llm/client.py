@@ -53,6 +53,7 @@ class LLMClient:
         self._sleep = sleep
         self._jitter = jitter
         self._clock = clock
+        self._pauses: set[anyio.CancelScope] = set()
 
     @property
     def model(self) -> str:
@@ -90,7 +91,18 @@ class LLMClient:
                 failure = exc
             pause_s = self._pause_s(failure, tries, self._clock() - began_s)
             yield RetryScheduled(attempt=tries + 1, reason=str(failure), delay_s=pause_s)
-            await self._sleep(pause_s)
+            await self._pause(pause_s)
+
+    def retry_now(self) -> bool:
+        """End the pause before the next try.
+
+        Returns:
+            Whether there was a pause to end.
+        """
+        pauses = [pause for pause in self._pauses if not pause.cancel_called]
+        for pause in pauses:
+            pause.cancel("the user wants the next try now")
+        return bool(pauses)
 
     async def count_tokens(self, request: ModelRequest) -> int | None:
         """Return how many input tokens a request has, or None where the provider cannot say."""
@@ -115,6 +127,15 @@ class LLMClient:
     def _completed(self, message: AssistantMessage, duration_s: float) -> AssistantMessage:
         cost_usd = None if self.price is None else self.price.cost_usd(message.usage)
         return message.model_copy(update={"cost_usd": cost_usd, "duration_s": duration_s})
+
+    async def _pause(self, pause_s: float) -> None:
+        """Wait so many seconds, or until `retry_now`."""
+        with anyio.CancelScope() as pause:
+            self._pauses.add(pause)
+            try:
+                await self._sleep(pause_s)
+            finally:
+                self._pauses.discard(pause)
 
     def _pause_s(self, failure: RetryableError, tries: int, elapsed_s: float) -> float:
         try:

@@ -216,14 +216,14 @@ def create_provider(resolved: ResolvedModel, *, idle_timeout_s: float | None = N
 
 
 def _embedded_provider(resolved: ResolvedModel, idle_timeout_s: float | None) -> Provider:
+    from panpan.llm.embedded.machine import require_machine
     from panpan.llm.embedded.profile import embedded_profile
     from panpan.llm.embedded.running_server import running_or_started
-    from panpan.llm.embedded.server import require_runtime
     from panpan.llm.embedded.weight_store import WeightStore
     from panpan.llm.embedded.weights import QWEN_CODER_1_5B
     from panpan.llm.providers.embedded import EmbeddedProvider
 
-    require_runtime()
+    require_machine()
     store = WeightStore(Path(resolved.base_url).parent, QWEN_CODER_1_5B)
     store.require_ready()  # said at the start, and not with the first prompt; the hash is compared there
     return EmbeddedProvider(partial(running_or_started, store), embedded_profile(), idle_timeout_s=idle_timeout_s)

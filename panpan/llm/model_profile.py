@@ -10,6 +10,8 @@ from panpan.types.llm import ToolDefinition
 class ModelProfile:
     """How much a model is given of panpan; the defaults are for models that can take all of it."""
 
+    name: str = "full"
+    """In the logs of sessions, which keep one system prompt and one list of tools for each profile."""
     system_prompt: str | None = None
     """Its own system prompt; None: panpan's."""
     tools: Mapping[str, ToolDefinition] | None = None

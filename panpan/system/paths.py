@@ -173,6 +173,19 @@ class PathResolver:
         view._approved = self._approved | paths
         return view
 
+    def add_root(self, root: Path) -> Path:
+        """Let one more folder count as inside, here and in views made from now on, and return it canonical.
+
+        Raises:
+            ToolError: It is not a folder, or runs in a loop of links.
+        """
+        canonical = canonical_path(root)
+        if not canonical.is_dir():
+            raise ToolError(f"{root} is not a folder")
+        if canonical not in self._roots:
+            self._roots = (*self._roots, canonical)
+        return canonical
+
     def change_directory(self, path: Path) -> None:
         """Make `path` the working directory of all views.
 

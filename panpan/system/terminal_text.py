@@ -34,13 +34,21 @@ def clean_for_terminal(text: str) -> str:
     Escape sequences and control characters are dropped, except newline and tab; a carriage return becomes a newline;
     what reorders or hides text is shown as `<U+202E>`; what cannot be encoded becomes U+FFFD.
     """
+    return _DECEPTIVE.sub(_by_number, without_controls(text))
+
+
+def without_controls(text: str) -> str:
+    """Return `text` without escape sequences and control characters, and otherwise as it is, also where it deceives.
+
+    For what the user himself pastes or writes: marks for the direction of a script are his words, too. Newlines, tabs
+    and surrogates are treated as in `clean_for_terminal`.
+    """
     if _SUSPECT.search(text) is None:
         return text
     text = _SEQUENCE.sub("", text)
     text = _CONTROL.sub(lambda match: "\r" if match[0] == "\r" else "", text)
     text = _LINE_END.sub("\n", text)
-    text = _LONE_SURROGATE.sub("\ufffd", text)
-    return _DECEPTIVE.sub(_by_number, text)
+    return _LONE_SURROGATE.sub("\ufffd", text)
 
 
 def printable(text: str) -> str:

@@ -19,6 +19,7 @@ from panpan.system.paths import PathResolver
 from panpan.system.process_tree import ProcessTree
 from panpan.tools.schema import input_schema
 from panpan.tools.seen_files import SeenFiles
+from panpan.types.display import DiffDisplay
 from panpan.types.llm import ToolDefinition
 from panpan.types.tool import ToolYield
 
@@ -77,6 +78,10 @@ class Tool(ABC, Generic[InputT]):
     def path_uses(self, args: InputT) -> Sequence[PathUse]:
         """Return every path that the call would touch, for the permission gate."""
         return ()
+
+    async def preview(self, args: InputT, ctx: ToolContext) -> DiffDisplay | None:
+        """Return what the call would change, for the question whether it may; None where that is not known before."""
+        return None
 
     @abstractmethod
     def run(self, args: InputT, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:

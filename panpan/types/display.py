@@ -25,6 +25,8 @@ class FileDiff(Frozen):
     """Whether the file did not exist before."""
     is_deleted: bool = False
     """Whether the file does not exist any more."""
+    is_cut: bool = False
+    """Whether `diff` leaves out a part of the change."""
 
 
 class DiffDisplay(Frozen):

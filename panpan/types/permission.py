@@ -6,10 +6,17 @@ Deny is stronger than ask, ask stronger than allow, whatever order they come in.
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, TypeGuard, get_args
+
+from panpan.types.display import DiffDisplay
 
 PermissionMode: TypeAlias = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]
 """How the gate treats what no rule decides."""
+
+
+def is_permission_mode(text: str) -> TypeGuard[PermissionMode]:
+    """Return whether there is a mode of this name."""
+    return text in get_args(PermissionMode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +35,8 @@ class PermissionQuestion:
     """The rule that "always" would save, such as `Bash(npm run *)`; None where it cannot be remembered."""
     is_protected: bool = False
     """Whether it touches what no flag may open; only a person may say yes."""
+    preview: DiffDisplay | None = None
+    """What it would change in files; None where that is not known before it runs."""
 
 
 @dataclass(frozen=True, slots=True)

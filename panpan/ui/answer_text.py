@@ -7,6 +7,7 @@ is not written twice. A reply that was cut at its end goes on in the next one, o
 from panpan.system.terminal_text import clean_for_terminal
 from panpan.types.events import BlockStarted, Event, ReplyStarted, RetryScheduled, TextDelta
 from panpan.types.messages import AssistantMessage
+from panpan.ui.fresh_text import FreshText
 from panpan.ui.stdout import StdoutWriter
 
 
@@ -19,10 +20,7 @@ class AnswerText:
 
     def __init__(self, out: StdoutWriter) -> None:
         self._out = out
-        self._said = ""
-        """What the reply that is arriving has said so far."""
-        self._known = ""
-        """What a try that failed has said and the new one has not reached yet."""
+        self._fresh = FreshText()
         self._is_cut = False
         """Whether the next text goes on where the last one stopped."""
         self._ends_line = True
@@ -35,22 +33,22 @@ class AnswerText:
             case TextDelta(text=text):
                 await self._add(text)
             case RetryScheduled():
-                self._known, self._said = self._said + self._known, ""
+                self._fresh.failed()
             case AssistantMessage():
-                self._said = self._known = ""
+                self._fresh.is_whole()
                 self._is_cut = event.is_to_be_continued
             case _:
                 pass
 
     async def end(self) -> None:
         """The turn is over: no reply is continued, and what comes next stands on a line of its own."""
-        self._said = self._known = ""
+        self._fresh.is_whole()
         self._is_cut = False
         await self.break_line()
 
     async def end_line(self) -> None:
         """Put what comes next on a line of its own; not while a reply that failed or was cut may go on."""
-        if not self._known and not self._is_cut:
+        if not self._fresh.may_go_on and not self._is_cut:
             await self.break_line()
 
     async def break_line(self) -> None:
@@ -65,23 +63,10 @@ class AnswerText:
 
     async def _add(self, text: str) -> None:
         """Write what of a delta the reader does not know."""
-        self._said += text
-        if self._known:
-            same = _common_length(self._known, text)
-            if same < min(len(text), len(self._known)):  # the new try says something else
-                self._known = ""
-                await self.end_line()
-                text = self._said
-            else:
-                self._known, text = self._known[same:], text[same:]
-        if text:
+        fresh = self._fresh.add(text)
+        if fresh.is_other:
+            await self.end_line()
+        if fresh.text:
             self._is_cut = False
-            self._ends_line = text.endswith("\n")
-            await self._out.write(clean_for_terminal(text) if self._out.is_terminal else text)
-
-
-def _common_length(one: str, other: str) -> int:
-    for index, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b:
-            return index
-    return min(len(one), len(other))
+            self._ends_line = fresh.text.endswith("\n")
+            await self._out.write(clean_for_terminal(fresh.text) if self._out.is_terminal else fresh.text)

@@ -25,6 +25,13 @@ def drop_what_follows(fd: int) -> None:
     os.close(null)
 
 
+def drop_terminal() -> None:
+    """Let what is written to a terminal that is gone go nowhere: standard output, and standard error if it is there."""
+    if os.path.sameopenfile(1, 2):
+        drop_what_follows(2)
+    drop_what_follows(1)
+
+
 class StdoutWriter:
     """Writes text to a stream's file descriptor.
 

@@ -14,10 +14,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from panpan.cli.local_command import command
-from panpan.cli.local_model import LocalModel, require_machine
+from panpan.cli.local_model import LocalModel
 from panpan.cli.local_progress import ProgressLine
 from panpan.errors import ConfigError, PanpanError
 from panpan.llm.embedded.fetching import FetchError, SourceUnavailableError
+from panpan.llm.embedded.machine import require_machine
 from panpan.llm.embedded.running_server import announced, running_server
 from panpan.llm.embedded.server import ServedModel
 from panpan.llm.embedded.setup import Progress

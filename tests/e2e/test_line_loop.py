@@ -18,7 +18,7 @@ class Terminal:
     def __init__(self, panpan: Panpan, *args: str) -> None:
         environment = dict(panpan._environment()) | {"TERM": "xterm-256color", "NO_COLOR": "1"}
         self.child = pexpect.spawn(
-            str(COMMAND), [*args], cwd=str(panpan.workspace), env=environment, encoding="utf-8", timeout=30
+            str(COMMAND), ["--plain", *args], cwd=str(panpan.workspace), env=environment, encoding="utf-8", timeout=30
         )
         self.expect(PROMPT)
 

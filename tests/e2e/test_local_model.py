@@ -160,6 +160,23 @@ def test_a_session_of_a_large_model_goes_on_with_a_prompt_and_tools_that_fit(pan
     assert [tool["function"]["name"] for tool in tools] == list(PROFILE.model.tools or {})
 
 
+def test_a_session_that_the_small_model_began_goes_on_with_the_full_prompt_and_all_tools(panpan: Panpan) -> None:
+    weights_of(panpan)
+    assert panpan.run("-p", "what is in the notes?", "--model", "local").code == 0
+    with serving([say("I have more tools."), say("Still.")]) as server:
+        panpan.use(server)
+        first = panpan.run("-c", "-p", "and now?")
+        second = panpan.run("-c", "-p", "go on")
+
+    assert "gets panpan's full system prompt and all tools, other than the model before" in first.stderr
+    assert (second.code, second.stderr) == (0, "")
+    one, two = (request.body for request in server.requests)
+    assert "Bash" in [tool["name"] for tool in one["tools"]]
+    assert "Patch" in [tool["name"] for tool in one["tools"]]
+    assert one["system"][0]["text"] != PROFILE.model.system_prompt
+    assert (two["tools"], two["system"]) == (one["tools"], one["system"])
+
+
 def renaming(project: str = ".") -> list[object]:
     """What a model does that renames the function of the sample project and runs its tests."""
     steps: list[object] = []

@@ -6,9 +6,11 @@ from typing import Any
 
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
-from panpan.services.sessions.fold import folded
+from panpan.services.sessions.fold import FoldedSession, folded
 from panpan.services.sessions.log import SessionLog, read_records
-from panpan.services.sessions.session import Session, SessionInfo, SessionParts
+from panpan.services.sessions.parts import ModelParts, ModelSource, SessionParts
+from panpan.services.sessions.session import Session
+from panpan.services.steering import Steering
 from panpan.types.messages import Message
 from panpan.types.permission import Asker
 from tests.fakes.askers import yes
@@ -23,31 +25,38 @@ def session_in(
     hooks: Sequence[Hook] = (),
     ask: Asker | None = None,
     max_rounds: int = 50,
+    models: ModelSource | None = None,
+    **parts: Any,
 ) -> Session:
+    """A session whose log holds no prefix, so that its first record is the first message."""
     path = log_path(root)
-    before = folded(read_records(path)) if path.exists() else None
+    before = folded(read_records(path)) if path.exists() else FoldedSession()
     log = SessionLog(path, session_id="s1", cwd=root)
-    if before is not None:
-        log.parent_uuid = before.last_uuid
+    log.parent_uuid = before.last_uuid
+    steering = Steering()
+    model = ModelParts(
+        name="scripted",
+        llm=llm,
+        tools={tool.name: tool for tool in tools},
+        hooks=(*hooks, steering),
+        choice="scripted",
+        **{name: parts.pop(name) for name in ("retry_now", "aclose") if name in parts},
+    )
     return Session(
         SessionParts(
-            info=SessionInfo(
-                id="s1",
-                cwd=root,
-                model="scripted",
-                choice="scripted",
-                key_source="none",
-                permission_mode="default",
-                tools=[tool.name for tool in tools],
-            ),
-            conversation=Conversation(messages=before.messages if before else ()),
+            id="s1",
+            cwd=root,
+            conversation=Conversation(tools=[tool.definition for tool in tools], messages=before.messages),
             log=log,
-            llm=llm,
-            tools={tool.name: tool for tool in tools},
+            model=model,
             tool_context=context_in(root),
-            hooks=hooks,
             ask=ask or yes(),
             max_rounds=max_rounds,
+            models=models,
+            steering=steering,
+            recorded_prefixes={model.prefix.profile: model.prefix},
+            title=before.title,
+            **parts,
         )
     )
 

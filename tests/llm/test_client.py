@@ -3,6 +3,7 @@ from contextlib import aclosing
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -167,6 +168,31 @@ async def test_the_pause_that_a_provider_asks_for_is_kept() -> None:
     await collect(client_of(provider, clock))
 
     assert clock.pauses == [7.25]
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_pause_is_ended_by_whoever_wants_the_next_try_now(backend: str) -> None:
+    provider = FakeProvider([CanHeal("overloaded")], [CanHeal("again", retry_after_s=50.0)], [DONE])
+    client = LLMClient(provider, OPTIONS)
+    ended: list[bool] = []
+
+    async def end_the_pause() -> None:
+        while not client.retry_now():  # the pause begins once the event was taken
+            await anyio.lowlevel.checkpoint()
+        ended.append(client.retry_now())
+
+    async def main() -> None:
+        assert not client.retry_now()
+        async with anyio.create_task_group() as task_group, aclosing(client.stream(REQUEST)) as events:
+            async for event in events:
+                if isinstance(event, RetryScheduled) and event.attempt == 3:
+                    task_group.start_soon(end_the_pause)
+        assert not client.retry_now()
+
+    anyio.run(main, backend=backend)
+
+    assert len(provider.asked) == 3
+    assert ended == [False]
 
 
 async def test_a_pause_that_is_too_long_stops_with_the_reason() -> None:

@@ -5,10 +5,11 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, Literal, TypeAlias
 
-from tests.model_server.script import Cut, Fault, Inject, Position, Reply, Stall, StreamFailure
+from tests.model_server.script import Cut, Fault, Hold, Inject, Position, Reply, Stall, StreamFailure
 from tests.model_server.wire import Dialect, WireEvent
 
 _BULK_BYTES = 65_536
+_HOLD_CHECK_S = 0.01
 
 Ending: TypeAlias = Literal["whole", "close", "reset"]
 """How the body ends: with its last chunk, or with the connection."""
@@ -77,6 +78,10 @@ class Playback:
             case Stall(seconds=seconds):
                 self._flush()
                 self._wait(seconds)
+            case Hold(until=event):
+                self._flush()
+                while not event.is_set():
+                    self._wait(_HOLD_CHECK_S)
             case StreamFailure():
                 self._send(self._dialect.failure_event(fault))
                 self._flush()

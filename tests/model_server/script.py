@@ -6,6 +6,7 @@ panpan, so that a mistake in panpan cannot hide in the server that tests it.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from threading import Event
 from typing import Any, Literal, TypeAlias
 
 from tests.model_server.recording import RecordedRequest
@@ -89,6 +90,17 @@ class Stall:
 
 
 @dataclass(frozen=True)
+class Hold:
+    """The server stops sending until the test goes on: it waits at `at` for the event to be set.
+
+    For scripts of this process only; a script in a file has `Stall`.
+    """
+
+    at: Position
+    until: Event
+
+
+@dataclass(frozen=True)
 class StreamFailure:
     """The server sends an error in the stream, and then ends it. The kinds are those of the Messages API."""
 
@@ -109,7 +121,7 @@ class Inject:
     what: Literal["malformed", "unknown", "ping", "comment"] | bytes
 
 
-Fault: TypeAlias = Cut | Stall | StreamFailure | Inject
+Fault: TypeAlias = Cut | Stall | Hold | StreamFailure | Inject
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,13 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.model_server import Cut, Hangup, Reply, Stall, Text, ToolCall, call, say, serving
+from tests.model_server import Cut, Hangup, Hold, Reply, Stall, Text, ToolCall, call, say, serving
 
 BODY = {"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": "hi"}], "stream": True}
 HEADERS = {"x-api-key": "secret", "anthropic-version": "2023-06-01"}
@@ -59,6 +60,22 @@ def test_a_fault_of_the_script_fails_the_block() -> None:
 
     with pytest.raises(AssertionError, match="ended before these could happen"):
         ask_once()
+
+
+def test_a_reply_that_is_held_goes_on_when_the_test_does() -> None:
+    gate = threading.Event()
+    answers = []
+    with serving([say("abcdefgh", chunk_chars=1, faults=(Hold("text", gate),))]) as server:
+        asking = threading.Thread(target=lambda: answers.append(post(server.port)))
+        asking.start()
+        while not server.requests:
+            time.sleep(0.01)
+        were_there_answers = bool(answers)
+        gate.set()
+        asking.join(10)
+
+    assert not were_there_answers
+    assert b"message_stop" in answers[0][1]
 
 
 def test_the_failure_of_the_test_itself_is_not_hidden() -> None:

@@ -12,7 +12,8 @@ from anyio.from_thread import start_blocking_portal
 
 from panpan.errors import ConfigError
 from panpan.llm.embedded.fetching import SETUP_COMMAND, FetchError
-from panpan.llm.embedded.server import require_runtime, serving
+from panpan.llm.embedded.machine import require_machine
+from panpan.llm.embedded.server import serving
 from panpan.llm.embedded.setup import set_up
 from panpan.llm.embedded.weight_store import WeightStore, models_folder
 from panpan.llm.embedded.weights import QWEN_CODER_1_5B, SMOLLM2_135M, Weights
@@ -48,7 +49,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 def _store(weights: Weights) -> WeightStore:
     try:
-        require_runtime()
+        require_machine()
     except ConfigError as error:
         pytest.skip(str(error))
     return WeightStore(models_folder(os.environ), weights)

@@ -44,6 +44,7 @@ def embedded_profile() -> EmbeddedProfile:
     table = tomllib.loads(files(__package__).joinpath("profile.toml").read_text(encoding="utf-8"))
     tools = {tool["name"]: _definition(tool) for tool in table["tools"]}
     model = ModelProfile(
+        name="small",
         system_prompt=table["system"],
         tools=tools,
         max_result_chars=_MAX_RESULT_CHARS,

@@ -12,7 +12,6 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.resources import files
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
@@ -23,12 +22,11 @@ from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from panpan.errors import ConfigError
+from panpan.llm.embedded.machine import require_machine
 from panpan.llm.embedded.warm_up import cache_name
 from panpan.system.environment import child_environment
 from panpan.system.terminal_text import clean_for_terminal
 
-RUNTIME = "xllamacpp>=2026.10.11549,<2027"
-"""The package that runs the model, as in the extra `local` of pyproject.toml."""
 START_TIMEOUT_S = 300.0
 """Reading 1.1 GB from a slow disk takes a minute, and the first warm-up up to three; most starts take 3 to 7 s."""
 
@@ -71,9 +69,9 @@ async def serving(
         api_key: What clients have to send; None: a new one.
 
     Raises:
-        ConfigError: The runtime is not installed, or the server could not be started.
+        ConfigError: The machine cannot run it, or the server could not be started.
     """
-    require_runtime()
+    require_machine()
     key = secrets.token_urlsafe(24) if api_key is None else api_key
     template = files(__package__).joinpath("tool_calls.jinja").read_text(encoding="utf-8")
     order: dict[str, object] = {
@@ -93,18 +91,6 @@ async def serving(
             yield ServedModel(f"{address}/v1", key, lambda: process.returncode is not None)
         finally:
             await _end(process)
-
-
-def require_runtime() -> None:
-    """Check that the package that runs the model is there.
-
-    Raises:
-        ConfigError: It is not.
-    """
-    if find_spec("xllamacpp") is None:
-        raise ConfigError(
-            f"the embedded model needs the package xllamacpp; run: {sys.executable} -m pip install '{RUNTIME}'"
-        )
 
 
 async def _started(log: IO[bytes]) -> Process:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import anyio
 
+from panpan.llm.embedded.lost_blanks import with_blanks_kept
 from panpan.llm.embedded.profile import CONTEXT_TOKENS, EmbeddedProfile
 from panpan.llm.embedded.recent_rounds import RecentRounds, room_tokens, tokens_of
 from panpan.llm.embedded.server import ServedModel
@@ -56,7 +57,7 @@ class EmbeddedProvider:
             inner = self._running() or await self._start()
             async with aclosing(inner.stream(self._fitting(request, options), options)) as events:
                 async for event in events:
-                    yield event
+                    yield with_blanks_kept(event)
         finally:
             self._turns.release()
 

@@ -1,6 +1,8 @@
 """Who answers questions where no face puts them to a person: nobody, or a flag that says yes."""
 
-from panpan.types.permission import Asker, PermissionAnswer, PermissionQuestion
+from collections.abc import Callable
+
+from panpan.types.permission import Asker, PermissionAnswer, PermissionMode, PermissionQuestion
 
 
 class NobodyToAsk:
@@ -24,6 +26,23 @@ class YesToAll:
         if question.is_protected:
             return await self._otherwise(question)
         return PermissionAnswer(is_allowed=True)
+
+
+class AskerOfMode:
+    """Asks nobody while the mode is dontAsk, whoever wants to ask.
+
+    Args:
+        mode: Returns the mode of the moment.
+        otherwise: Who is asked in the other modes.
+    """
+
+    def __init__(self, mode: Callable[[], PermissionMode], otherwise: Asker) -> None:
+        self._mode = mode
+        self._otherwise = otherwise
+
+    async def __call__(self, question: PermissionQuestion) -> PermissionAnswer:
+        asker = NobodyToAsk() if self._mode() == "dontAsk" else self._otherwise
+        return await asker(question)
 
 
 def _advice(question: PermissionQuestion) -> str:

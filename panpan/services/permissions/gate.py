@@ -59,12 +59,18 @@ class PermissionGate(Hook):
         self, sources: Sequence[RuleSource] = (), *, mode: PermissionMode = "default", store: RuleStore | None = None
     ) -> None:
         self.mode = mode
+        """May be changed at any time; what is set counts from the next call on."""
         self.warnings: list[str] = []
         """What the user should know about the rules, one sentence each."""
         self._store = store
         self._rules = _Rules()
         for source in sources:
             self._add(source)
+
+    def rule_lines(self) -> Sequence[str]:
+        """Return the rules that count, in the order in which they are asked: what each does, its text, its place."""
+        kinds = (("deny", self._rules.deny), ("ask", self._rules.ask), ("allow", self._rules.allow))
+        return [f"{kind:<5}  {rule.text}  (from {rule.source})" for kind, rules in kinds for rule in rules]
 
     async def before_tool(self, call: ToolCall) -> Decision:
         try:

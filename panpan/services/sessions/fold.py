@@ -9,18 +9,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from panpan.core.conversation import repaired
+from panpan.services.sessions.prefix import UNNAMED, SessionPrefix
 from panpan.services.sessions.records import FORMAT_VERSION, message_of
 from panpan.types.llm import ToolDefinition
 from panpan.types.messages import Message
+from panpan.types.permission import PermissionMode, is_permission_mode
 
 
 @dataclass(slots=True)
 class FoldedSession:
     """What a log holds."""
 
-    system: str | None = None
-    """The system prompt of its requests; None where the log does not say."""
-    tools: tuple[ToolDefinition, ...] = ()
+    prefixes: dict[str, SessionPrefix] = field(default_factory=dict)
+    """What its requests begin with, by the profile of the model."""
+    permission_mode: PermissionMode | None = None
+    """What the user chose last in the session; None where he kept that of the settings."""
+    title: str | None = None
     messages: list[Message] = field(default_factory=list)
     """Valid to send."""
     begun_in: str | None = None
@@ -40,13 +44,34 @@ def folded(records: Iterable[Mapping[str, Any]]) -> FoldedSession:
     for record in path:
         session.last_uuid = record["uuid"]
         session.is_from_newer_version |= _version(record) > FORMAT_VERSION
-        if record.get("subtype") == "session_start":
-            system = record.get("system")
-            session.system = system if isinstance(system, str) else None
-            session.tools = tuple(_tool_definitions(record.get("tools")))
+        _take_note(session, record)
     messages = (message for record in path if (message := message_of(record)) is not None)
     session.messages = list(repaired(messages, never_begun=_never_begun(path)))
     return session
+
+
+def _take_note(session: FoldedSession, record: Mapping[str, Any]) -> None:
+    """Take what a record says beside the conversation."""
+    match record:
+        case {"type": "system", "subtype": "session_start" | "prefix"}:
+            prefix = _prefix(record)
+            session.prefixes[prefix.profile] = prefix
+        case {"type": "system", "subtype": "permission_mode", "permissionMode": str(mode)} if is_permission_mode(mode):
+            session.permission_mode = mode
+        case {"type": "summary", "summary": str(title)}:
+            session.title = title
+        case _:
+            pass
+
+
+def _prefix(record: Mapping[str, Any]) -> SessionPrefix:
+    """Return the prefix that a record holds; what is damaged of it is left out."""
+    profile, system = record.get("profile"), record.get("system")
+    return SessionPrefix(
+        profile if isinstance(profile, str) else UNNAMED,
+        system if isinstance(system, str) else None,
+        tuple(_tool_definitions(record.get("tools"))),
+    )
 
 
 def _path_to_newest(records: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -12,10 +12,11 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from panpan.services.sessions.prefix import SessionPrefix
 from panpan.types.content import AssistantContent, ToolResultBlock, UserContent
 from panpan.types.display import Display
 from panpan.types.ids import new_id
-from panpan.types.llm import ToolDefinition
+from panpan.types.llm import Effort
 from panpan.types.messages import (
     AssistantMessage,
     Message,
@@ -24,6 +25,7 @@ from panpan.types.messages import (
     Usage,
     UserMessage,
 )
+from panpan.types.permission import PermissionMode
 
 FORMAT_VERSION = 1
 """Raised when a reader of the old format could misread the new one."""
@@ -78,19 +80,41 @@ def record_of(message: Message) -> dict[str, Any]:
             }
 
 
-def start_record(uuid: str, *, system: str, tools: tuple[ToolDefinition, ...], panpan_version: str) -> dict[str, Any]:
-    """Return the record that opens a session: the prefix of its requests, so that a resumed session sends the same."""
+def prefix_record(prefix: SessionPrefix, *, opens_session: bool, panpan_version: str) -> dict[str, Any]:
+    """Return the record of what requests begin with, so that a resumed session sends the same.
+
+    Args:
+        prefix: The prefix, for models of one profile.
+        opens_session: Whether it is the first record of the log.
+        panpan_version: Of this panpan, for whoever reads the log.
+    """
     return {
         "type": "system",
-        "subtype": "session_start",
-        "uuid": uuid,
+        "subtype": "session_start" if opens_session else "prefix",
+        "uuid": new_id(),
         "panpanVersion": panpan_version,
-        "system": system,
+        "profile": prefix.profile,
+        "system": prefix.system,
         "tools": [
             {"name": tool.name, "description": tool.description, "input_schema": dict(tool.input_schema)}
-            for tool in tools
+            for tool in prefix.tools
         ],
     }
+
+
+def permission_mode_record(mode: PermissionMode) -> dict[str, Any]:
+    """Return the record that the user chose a permission mode in this session."""
+    return {"type": "system", "subtype": "permission_mode", "uuid": new_id(), "permissionMode": mode}
+
+
+def model_record(model: str, effort: Effort | None) -> dict[str, Any]:
+    """Return the record that the session talks to another model, or with another effort, from now on."""
+    return {"type": "system", "subtype": "model", "uuid": new_id(), "model": model, "effort": effort}
+
+
+def title_record(title: str) -> dict[str, Any]:
+    """Return the record of the session's title, in the form that other agents' viewers read."""
+    return {"type": "summary", "uuid": new_id(), "summary": title}
 
 
 def call_started_record(tool_use_id: str) -> dict[str, Any]:

@@ -3,8 +3,11 @@
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from panpan.config.project_limits import STRICTNESS
+from panpan.llm.model_profile import ModelProfile
 from panpan.services.sessions.fold import FoldedSession, folded
 from panpan.services.sessions.log import read_records
+from panpan.types.permission import PermissionMode
 
 
 def resumed(path: Path, *, cwd: Path, warn: Callable[[str], None]) -> FoldedSession:
@@ -23,6 +26,44 @@ def resumed(path: Path, *, cwd: Path, warn: Callable[[str], None]) -> FoldedSess
     for note in _notes(session, damaged_lines, path, cwd):
         warn(note)
     return session
+
+
+def resumed_mode(
+    left_in: PermissionMode | None,
+    settings: PermissionMode,
+    *,
+    is_option: bool,
+    is_attended: bool,
+    warn: Callable[[str], None],
+) -> PermissionMode:
+    """Return the permission mode in which a session goes on: that in which the user left it, where that is safe.
+
+    A log grants nothing by itself. bypassPermissions is never taken from one, and a mode that withholds less than that
+    of the settings only where a user is there to read in which mode he is.
+
+    Args:
+        left_in: The mode that the user chose last in the session; None: none.
+        settings: The mode of the settings.
+        is_option: Whether the command line gave that, which then holds.
+        is_attended: Whether a user watches.
+        warn: Told where the mode is not what the user might expect.
+    """
+    if left_in is None or left_in == settings or is_option:
+        return settings
+    is_looser = STRICTNESS[left_in] < STRICTNESS[settings]
+    if left_in == "bypassPermissions" or (is_looser and not is_attended):
+        warn(f"the session was left in the mode {left_in} and goes on in {settings}; --permission-mode sets another")
+        return settings
+    warn(f"the session goes on in the mode {left_in}, in which it was left; --permission-mode sets another")
+    return left_in
+
+
+def prefix_note(model: str, profile: ModelProfile) -> str:
+    """Return what the user should know where a session begun with another kind of model goes on with this one."""
+    what = (
+        "panpan's full system prompt and all tools" if profile.tools is None else "a short system prompt and few tools"
+    )
+    return f"{model} gets {what}, other than the model before; the first answer takes longer, since nothing is cached"
 
 
 def _notes(session: FoldedSession, damaged_lines: Sequence[int], path: Path, cwd: Path) -> Iterator[str]:

@@ -1,48 +1,37 @@
-"""A session: one conversation, its log, and the turns that make both longer.
+"""A session: one conversation, the turns that make it longer, and what a face may change while it is open.
 
-The session owns the tasks for its whole life and a turn is one of them; `submit` only receives. Each message is
-recorded before it is passed on, so that what a face has shown is on disk.
+The session owns the tasks for its whole life and a turn is one of them; `submit` only receives.
 """
 
-import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, closing, suppress
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from time import perf_counter
 from typing import Any, Self
 
-from anyio import (
-    AsyncContextManagerMixin,
-    BrokenResourceError,
-    CancelScope,
-    create_task_group,
-    move_on_after,
-    to_thread,
-)
+from anyio import AsyncContextManagerMixin, CancelScope, create_task_group, move_on_after
 
-from panpan.core.conversation import Conversation, cut_short
-from panpan.core.hooks import Hook
-from panpan.core.query import Turn, query
+from panpan.config.settings import Settings
 from panpan.core.single_exception import unwrap_single_exception
-from panpan.core.tool_executor import CLEANUP_S, ToolExecutor
-from panpan.core.turn_totals import TurnTotals
-from panpan.errors import SessionLogError
+from panpan.core.tool_executor import CLEANUP_S
+from panpan.errors import ConfigError, SessionLogError, ToolError
 from panpan.services.sessions.event_hop import EventHop
-from panpan.services.sessions.event_log import log_event
-from panpan.services.sessions.log import SessionLog
-from panpan.services.sessions.partial_reply import PartialReply
-from panpan.services.sessions.records import call_started_record, record_of
-from panpan.tools.tool import Tool, ToolContext
-from panpan.types.events import Event, TurnEnded
-from panpan.types.llm import ModelClient
-from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
-from panpan.types.permission import Asker, PermissionMode
+from panpan.services.sessions.parts import ModelParts, ModelSource, SessionParts
+from panpan.services.sessions.prefix import kept_prefix
+from panpan.services.sessions.recorder import Recorder
+from panpan.services.sessions.records import model_record, permission_mode_record, title_record
+from panpan.services.sessions.resuming import prefix_note
+from panpan.services.sessions.turn_run import TurnRun
+from panpan.services.steering import Steering
+from panpan.types.events import Event
+from panpan.types.llm import Effort
+from panpan.types.messages import UserMessage
+from panpan.types.permission import PermissionMode, is_permission_mode
 
 _EVENTS_AHEAD = 64
 """How far a turn may be ahead of its face."""
 
-log = logging.getLogger(__name__)
+MAX_TITLE_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,25 +50,6 @@ class SessionInfo:
     """Names of the tools that the model may call."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionParts:
-    """What a session is made of; `app.py` puts it together."""
-
-    info: SessionInfo
-    conversation: Conversation
-    log: SessionLog
-    llm: ModelClient
-    tools: Mapping[str, Tool[Any]]
-    tool_context: ToolContext
-    hooks: Sequence[Hook]
-    ask: Asker
-    max_rounds: int
-    start_record: Mapping[str, Any] | None = None
-    """Opens the log of a new session, with its first message."""
-    on_close: Sequence[Callable[[], Awaitable[None]]] = ()
-    """Awaited in order when the session ends."""
-
-
 class Session(AsyncContextManagerMixin):
     """One conversation. Enter it, then `submit` prompts one after the other.
 
@@ -89,8 +59,15 @@ class Session(AsyncContextManagerMixin):
 
     def __init__(self, parts: SessionParts) -> None:
         self.parts = parts
-        self.info = parts.info
         self.conversation = parts.conversation
+        self._recorder = Recorder(
+            parts.conversation,
+            parts.log,
+            parts.prefix,
+            parts.recorded_prefixes,
+            panpan_version=parts.panpan_version,
+        )
+        self._title = parts.title
         self._turn_scope: CancelScope | None = None
 
     @asynccontextmanager
@@ -103,10 +80,12 @@ class Session(AsyncContextManagerMixin):
         finally:
             try:
                 with move_on_after(CLEANUP_S, shield=True):
-                    for close in self.parts.on_close:
+                    for close in (self.parts.model.aclose, *self.parts.on_close):
                         await close()
             finally:
                 self.parts.log.close()
+
+    # turns
 
     async def submit(self, prompt: str | UserMessage) -> AsyncGenerator[Event, None]:
         """Run one turn and yield its events; leaving early, or `interrupt()`, ends the turn and all that it started.
@@ -118,13 +97,12 @@ class Session(AsyncContextManagerMixin):
             PanpanError: The turn failed; what was said before stays in the conversation.
             RuntimeError: A turn is running already.
         """
-        if self._turn_scope is not None:
-            raise RuntimeError("a turn is running already")
+        self._require_no_turn()
         hop = EventHop[Event](_EVENTS_AHEAD)
         self._turn_scope = scope = CancelScope()
-        failure: list[Exception] = []
         message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
-        turn = self._task_group.start_soon(self._run_turn, message, hop, scope, failure)
+        run = TurnRun(self.parts, self._recorder, hop, scope)
+        turn = self._task_group.start_soon(run.run, message)
         try:
             while events := await hop.take():
                 for event in events:
@@ -135,8 +113,8 @@ class Session(AsyncContextManagerMixin):
             with move_on_after(2 * CLEANUP_S, shield=True):
                 await turn.wait()
             self._turn_scope = None
-        if failure:
-            raise failure[0]
+        if run.failure:
+            raise run.failure[0]
 
     def interrupt(self) -> bool:
         """End the running turn; safe to call from a key binding.
@@ -150,112 +128,186 @@ class Session(AsyncContextManagerMixin):
         scope.cancel("the user interrupted the turn")
         return True
 
-    async def _run_turn(
-        self, prompt: UserMessage, hop: EventHop[Event], scope: CancelScope, failure: list[Exception]
-    ) -> None:
-        """Drive one turn to its end, whatever end that is, and leave a conversation that is valid and recorded."""
-        totals = TurnTotals()
-        partial = PartialReply()
-        started_at = perf_counter()
-        parts = self.parts
-        executor = ToolExecutor(
-            parts.tools, parts.tool_context, parts.hooks, ask=parts.ask, note_start=self._record_start
-        )
-        is_whole, is_logged = False, log.isEnabledFor(logging.DEBUG)
-        with closing(hop):
-            try:
-                with scope:
-                    self._open_log()
-                    self._keep(prompt)
-                    turn = Turn(parts.llm, executor, parts.hooks, parts.max_rounds)
-                    async with executor, aclosing(query(self.conversation, turn)) as events:
-                        async for event in events:
-                            self._record_if_message(event)  # first the record, then the screen
-                            partial.follow(event)
-                            if is_logged:
-                                log_event(event)
-                            if isinstance(event, AssistantMessage):
-                                totals.add(event)
-                            await hop.send(event)
-                    is_whole = True
-            except Exception as error:  # belongs to whoever asked, not to the session
-                failure.append(error)
-            finally:  # also when the whole session is cancelled
-                is_interrupted = not is_whole and not failure
-                await self._finish_turn(executor, partial, is_interrupted, failure)
-                if failure:
-                    log.debug("turn failed", extra={"error": repr(failure[0])})
-            if not failure:
-                with suppress(BrokenResourceError):  # the face may have left
-                    await hop.send(_turn_ended(totals, perf_counter() - started_at, is_interrupted))
+    def retry_now(self) -> bool:
+        """End the pause before the model is asked again; safe to call from a key binding.
 
-    async def _finish_turn(
-        self, executor: ToolExecutor, partial: PartialReply, is_interrupted: bool, failure: list[Exception]
-    ) -> None:
-        """Answer what is open, tell the hooks, and make the log durable; bounded, and not stopped by a cancel."""
+        Returns:
+            Whether there was a pause to end.
+        """
+        return self.parts.model.retry_now()
+
+    @property
+    def steering(self) -> Steering:
+        """Messages for the turn that runs: the model gets them at the next boundary of a round."""
+        return self.parts.steering
+
+    def add_message(self, message: UserMessage) -> None:
+        """Add to the conversation what the user said or did without asking for an answer, such as a command he ran.
+
+        Raises:
+            SessionLogError: The log is full; the message is in the conversation, and in the log as soon as it has
+                space.
+            RuntimeError: A turn is running; `steering` takes messages then.
+        """
+        self._require_no_turn()
+        self._recorder.begin()
+        self._recorder.keep(message)
+
+    # what it is
+
+    @property
+    def info(self) -> SessionInfo:
+        """What a face may want to say about it, as it is now."""
+        model = self.parts.model
+        return SessionInfo(
+            id=self.parts.id,
+            cwd=self.parts.cwd,
+            model=model.name,
+            choice=model.choice,
+            key_source=model.key_source,
+            permission_mode=self.permission_mode,
+            tools=[tool.name for tool in self.conversation.tools if tool.name in model.tools],
+        )
+
+    @property
+    def settings(self) -> Settings:
+        """The settings as they were when the session was opened; what was changed since is in the session."""
+        return self.parts.settings
+
+    @property
+    def title(self) -> str | None:
+        """What the user called the session; None where he has not."""
+        return self._title
+
+    def rename(self, title: str) -> str:
+        """Give the session a title, on one line, and return it.
+
+        Raises:
+            ConfigError: It is empty.
+        """
+        line = " ".join(title.split())[:MAX_TITLE_CHARS].strip()
+        if not line:
+            raise ConfigError("a title needs at least one character")
+        self._title = line
+        self._note(title_record(line))
+        return line
+
+    # what the model may do
+
+    @property
+    def permission_mode(self) -> PermissionMode:
+        """What happens to calls that no rule decides."""
+        return self.parts.gate.mode
+
+    def set_permission_mode(self, mode: PermissionMode) -> None:
+        """Change the mode from the next call on, also within a running turn; a resumed session goes on in it.
+
+        Raises:
+            ConfigError: There is no such mode.
+        """
+        if not is_permission_mode(mode):
+            raise ConfigError(f"there is no permission mode {mode!r}")
+        if mode != self.parts.gate.mode:
+            self.parts.gate.mode = mode
+            self._note(permission_mode_record(mode))
+
+    def permission_rules(self) -> Sequence[str]:
+        """Return the rules that count, a line each: those that deny, then those that ask, then those that allow.
+
+        A line is such as `allow  Bash(npm test)  (from ~/.panpan/settings.toml)`.
+        """
+        return self.parts.gate.rule_lines()
+
+    def add_folder(self, folder: str | Path) -> Path:
+        """Let the tools work in one more folder until the session is closed, and return it canonical.
+
+        The log does not keep it, since a log grants nothing: a resumed session has to be told again.
+
+        Args:
+            folder: Absolute, or relative to the workspace; `~` is the user's home.
+
+        Raises:
+            ConfigError: It is not a folder.
+        """
+        try:
+            return self.parts.tool_context.paths.add_root(self.parts.cwd / Path(folder).expanduser())
+        except (ToolError, RuntimeError, OSError, ValueError) as error:
+            raise ConfigError(f"{folder} cannot be added: it is not a folder") from error
+
+    # the model
+
+    @property
+    def model(self) -> str:
+        """Name of the model that is asked, as its provider knows it."""
+        return self.parts.model.name
+
+    @property
+    def effort(self) -> Effort | None:
+        """How much work the model should put into an answer; None: as much as it chooses itself."""
+        return self.parts.model.effort
+
+    @property
+    def context_window(self) -> int | None:
+        """Tokens of a request and its reply together; None where it is not known of the model."""
+        return self.parts.model.context_window
+
+    async def use_model(self, name: str) -> str:
+        """Ask another model from the next turn on.
+
+        Args:
+            name: As with `--model`.
+
+        Returns:
+            Which model it is and why, on one line.
+
+        Raises:
+            ConfigError: The name leads to no model, or a turn is running; everything stays as it is.
+            BudgetError: There is a budget and the price of the model is not known; everything stays as it is.
+        """
+        old = self.parts.model
+        model = self._models("the model").other(name)
+        self._take_model(model)
+        prefix = kept_prefix(model.prefix, self._recorder.prefixes, model.profile)
+        if self._recorder.take_prefix(prefix) and self.conversation.messages:
+            self.parts.warn(prefix_note(model.name, model.profile))
         with move_on_after(CLEANUP_S, shield=True):
-            try:
-                self._answer_what_is_open(executor, partial, is_interrupted)
-                self.parts.log.flush()
-            except Exception as error:
-                failure.append(error)
-            for hook in self.parts.hooks:
-                try:
-                    if is_interrupted:
-                        await hook.interrupted(self.conversation)
-                    await hook.turn_ended(self.conversation)
-                except Exception as error:  # the other hooks hear of the end all the same
-                    failure.append(error)
-            try:
-                await to_thread.run_sync(self.parts.log.sync)
-            except SessionLogError as error:
-                failure.append(error)
+            await old.aclose()
+        return model.choice
 
-    def _answer_what_is_open(self, executor: ToolExecutor, partial: PartialReply, is_interrupted: bool) -> None:
-        """Keep the text of a reply that was cut short, and give every open call its result."""
-        if is_interrupted and (reply := partial.message(self.info.model)) is not None:
-            self._keep(reply)
-        self._keep(
-            *(
-                executor.results.get(tool_use_id)
-                or cut_short(tool_use_id, was_begun=tool_use_id in executor.begun, is_interrupted=is_interrupted)
-                for tool_use_id in list(self.conversation.open_tool_uses)
-            )
-        )
+    async def use_effort(self, effort: Effort | None) -> None:
+        """Ask for another effort from the next turn on.
 
-    def _open_log(self) -> None:
-        if self.parts.log.parent_uuid is None and self.parts.start_record is not None:
-            self.parts.log.append(self.parts.start_record)
+        Args:
+            effort: None: as much as the model chooses itself.
 
-    def _keep(self, *messages: Message) -> None:
-        """Add messages to the conversation, all of them, and then to the log, which may be full."""
-        for message in messages:
-            self.conversation.append(message)
-        failure: SessionLogError | None = None
-        for message in messages:
-            try:
-                self.parts.log.append(record_of(message))
-            except SessionLogError as error:  # it waits for space, and those behind it have to wait, too
-                failure = failure or error
-        if failure is not None:
-            raise failure
+        Raises:
+            ConfigError: A turn is running.
+        """
+        self._take_model(self._models("the effort").with_effort(effort))
 
-    def _record_start(self, tool_use_id: str) -> None:
-        """Record that a call may change something from now on, so that after a crash it is known which did not."""
-        self.parts.log.append(call_started_record(tool_use_id))
+    def _models(self, what: str) -> ModelSource:
+        if self._turn_scope is not None:
+            raise ConfigError(f"{what} cannot be changed while a turn runs; wait for its end, or interrupt it")
+        if self.parts.models is None:
+            raise ConfigError(f"{what} of this session cannot be changed")
+        return self.parts.models
 
-    def _record_if_message(self, event: Event) -> None:
-        """Record what the loop has appended to the conversation."""
-        if isinstance(event, UserMessage | SystemReminder | AssistantMessage | ToolResultMessage):
-            self.parts.log.append(record_of(event))
+    def _take_model(self, model: ModelParts) -> None:
+        """Ask `model` from now on, record it, and say what is new to the user about it."""
+        known = self.parts.model.warnings
+        self.parts = replace(self.parts, model=model)
+        for warning in model.warnings:
+            if warning not in known:
+                self.parts.warn(warning)
+        self._note(model_record(model.name, model.effort))
 
+    def _note(self, record: Mapping[str, Any]) -> None:
+        """Record a decision; it holds also where the disk is full, and its record then waits for space."""
+        try:
+            self._recorder.note(record)
+        except SessionLogError as error:
+            self.parts.warn(str(error))
 
-def _turn_ended(totals: TurnTotals, duration_s: float, is_interrupted: bool) -> TurnEnded:
-    return TurnEnded(
-        rounds=totals.rounds,
-        usage=totals.usage,
-        cost_usd=totals.cost_usd,
-        duration_s=duration_s,
-        api_duration_s=totals.api_duration_s,
-        is_interrupted=is_interrupted,
-    )
+    def _require_no_turn(self) -> None:
+        if self._turn_scope is not None:
+            raise RuntimeError("a turn is running already")

@@ -18,6 +18,9 @@ MAX_PROMPT_CHARS = 500
 _REPLY = b'"type":"assistant","uuid":'
 """In each record of a reply, as `records.encoded` writes it; in text of the model its quotes would be escaped."""
 
+_TITLE = b'"type":"summary","uuid":'
+"""In each record of a title, in the same way."""
+
 
 @dataclass(frozen=True, slots=True)
 class SessionSummary:
@@ -31,6 +34,8 @@ class SessionSummary:
     """The folder that it was begun in; empty where the log does not say."""
     prompt: str
     """First line of what the user said first; empty where the log does not say. Not cleaned for a terminal."""
+    title: str
+    """What the user called it; empty where he has not, or the log does not say. Not cleaned for a terminal."""
     rounds: int
     is_counted: bool
     """Whether all of the log was read; if not, there may be more rounds."""
@@ -42,7 +47,7 @@ def summary_of(path: Path) -> SessionSummary | None:
     Args:
         path: A regular file, see `store.newest_first`.
     """
-    cwd = prompt = ""
+    cwd = prompt = title = ""
     rounds = read = 0
     try:
         status = path.stat()
@@ -50,13 +55,16 @@ def summary_of(path: Path) -> SessionSummary | None:
             while line := file.readline(MAX_BYTES - read):
                 read += len(line)
                 rounds += _REPLY in line
+                if _TITLE in line:
+                    title = _title(_record(line)) or title
                 if not (cwd and prompt):
                     record = _record(line)
                     cwd = cwd or _cwd(record)
                     prompt = prompt or _first_line(record)
     except OSError:
         return None
-    return SessionSummary(path.stem, path, status.st_mtime, cwd, prompt, rounds, is_counted=read >= status.st_size)
+    is_counted = read >= status.st_size
+    return SessionSummary(path.stem, path, status.st_mtime, cwd, prompt, title, rounds, is_counted)
 
 
 def _record(line: bytes) -> Mapping[str, Any]:
@@ -70,6 +78,11 @@ def _record(line: bytes) -> Mapping[str, Any]:
 def _cwd(record: Mapping[str, Any]) -> str:
     cwd = record.get("cwd")
     return cwd if isinstance(cwd, str) else ""
+
+
+def _title(record: Mapping[str, Any]) -> str:
+    title = record.get("summary")
+    return title[:MAX_PROMPT_CHARS] if isinstance(title, str) else ""
 
 
 def _first_line(record: Mapping[str, Any]) -> str:

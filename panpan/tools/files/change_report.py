@@ -33,8 +33,10 @@ class ChangeReport:
         """Return the change for people; hunks only, and a last line that says so where it is cut."""
         lines: list[str] = []
         total = 0
+        is_cut = False
         for line in self._unified():
             total += 1
+            is_cut = is_cut or total > _MAX_DIFF_LINES or len(line) > _MAX_DIFF_LINE_CHARS
             if len(lines) < _MAX_DIFF_LINES:
                 lines.append(_cut(line, _MAX_DIFF_LINE_CHARS))
         if total > len(lines):
@@ -46,6 +48,7 @@ class ChangeReport:
             removed=self.removed,
             is_new=self._is_new,
             is_deleted=self._is_deleted,
+            is_cut=is_cut,
         )
 
     def echo(self) -> str:

@@ -1,15 +1,14 @@
 """Edit: replace one text in a file by another, literally."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 
-import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.tools.files.edit_plan import plan_replacements
-from panpan.tools.files.edited import carry_out
+from panpan.tools.files.edited import Plan
 from panpan.tools.files.literal_edit import Replacement
-from panpan.tools.tool import PathUse, Tool, ToolContext
-from panpan.types.tool import ToolYield
+from panpan.tools.files.planned_tool import PlannedTool
+from panpan.tools.tool import PathUse, ToolContext
 
 
 class EditInput(BaseModel):
@@ -23,15 +22,11 @@ class EditInput(BaseModel):
     replace_all: bool = Field(default=False, description="Replace every occurrence")
 
 
-class EditTool(Tool[EditInput]):
+class EditTool(PlannedTool[EditInput]):
     """Replace one text in a file."""
 
     name = "Edit"
     input_model = EditInput
-    tool_class = "write"
-
-    def is_read_only(self, args: EditInput) -> bool:
-        return False
 
     def title(self, args: EditInput) -> str:
         return args.file_path
@@ -39,9 +34,6 @@ class EditTool(Tool[EditInput]):
     def path_uses(self, args: EditInput) -> Sequence[PathUse]:
         return (PathUse(args.file_path, "write"),)
 
-    async def run(self, args: EditInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
-        replacements = [Replacement(args.old_string, args.new_string, args.replace_all)]
-        plan = await anyio.to_thread.run_sync(
-            plan_replacements, args.file_path, replacements, ctx, abandon_on_cancel=True
-        )
-        yield await carry_out(plan, ctx)
+    def plan(self, args: EditInput, ctx: ToolContext) -> Plan:
+        replacement = Replacement(args.old_string, args.new_string, args.replace_all)
+        return plan_replacements(args.file_path, [replacement], ctx)

@@ -35,6 +35,11 @@ class Plan:
     told: Sequence[Told]
 
 
+def diffs_of(plan: Plan) -> DiffDisplay:
+    """Return what the plan changes, for people."""
+    return DiffDisplay(files=tuple(ChangeReport(one.shown, one.before, one.after).diff() for one in plan.told))
+
+
 async def carry_out(plan: Plan, ctx: ToolContext) -> Output:
     """Write the changes and return what is told about them.
 

@@ -1,15 +1,14 @@
 """MultiEdit: several literal replacements in one file, all or none."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 
-import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.tools.files.edit_plan import plan_replacements
-from panpan.tools.files.edited import carry_out
+from panpan.tools.files.edited import Plan
 from panpan.tools.files.literal_edit import Replacement
-from panpan.tools.tool import PathUse, Tool, ToolContext
-from panpan.types.tool import ToolYield
+from panpan.tools.files.planned_tool import PlannedTool
+from panpan.tools.tool import PathUse, ToolContext
 
 
 class OneEdit(BaseModel):
@@ -31,15 +30,11 @@ class MultiEditInput(BaseModel):
     edits: list[OneEdit] = Field(min_length=1)
 
 
-class MultiEditTool(Tool[MultiEditInput]):
+class MultiEditTool(PlannedTool[MultiEditInput]):
     """Make several replacements in one file, one after the other."""
 
     name = "MultiEdit"
     input_model = MultiEditInput
-    tool_class = "write"
-
-    def is_read_only(self, args: MultiEditInput) -> bool:
-        return False
 
     def title(self, args: MultiEditInput) -> str:
         count = len(args.edits)
@@ -48,9 +43,6 @@ class MultiEditTool(Tool[MultiEditInput]):
     def path_uses(self, args: MultiEditInput) -> Sequence[PathUse]:
         return (PathUse(args.file_path, "write"),)
 
-    async def run(self, args: MultiEditInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+    def plan(self, args: MultiEditInput, ctx: ToolContext) -> Plan:
         replacements = [Replacement(edit.old_string, edit.new_string, edit.replace_all) for edit in args.edits]
-        plan = await anyio.to_thread.run_sync(
-            plan_replacements, args.file_path, replacements, ctx, abandon_on_cancel=True
-        )
-        yield await carry_out(plan, ctx)
+        return plan_replacements(args.file_path, replacements, ctx)

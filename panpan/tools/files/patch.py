@@ -1,15 +1,14 @@
 """Patch: change several files at once, in the format of a diff."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 
-import anyio.to_thread
 from pydantic import BaseModel, ConfigDict
 
 from panpan.errors import ToolError
-from panpan.tools.files.edited import Plan, carry_out
+from panpan.tools.files.edited import Plan
 from panpan.tools.files.patch_plan import parse_patch, plan_patch
-from panpan.tools.tool import PathUse, Tool, ToolContext
-from panpan.types.tool import ToolYield
+from panpan.tools.files.planned_tool import PlannedTool
+from panpan.tools.tool import PathUse, ToolContext
 
 _MAX_TITLE_PATHS = 3
 
@@ -22,15 +21,11 @@ class PatchInput(BaseModel):
     patch: str
 
 
-class PatchTool(Tool[PatchInput]):
+class PatchTool(PlannedTool[PatchInput]):
     """Add, update, move and delete files by a patch, all or none."""
 
     name = "Patch"
     input_model = PatchInput
-    tool_class = "write"
-
-    def is_read_only(self, args: PatchInput) -> bool:
-        return False
 
     def title(self, args: PatchInput) -> str:
         paths = list(dict.fromkeys(use.path for use in self.path_uses(args)))
@@ -46,10 +41,5 @@ class PatchTool(Tool[PatchInput]):
         named = [path for patch in patches for path in (patch.path, patch.move_to) if path is not None]
         return tuple(PathUse(path, "write") for path in dict.fromkeys(named))
 
-    async def run(self, args: PatchInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
-        plan = await anyio.to_thread.run_sync(_plan, args.patch, ctx, abandon_on_cancel=True)
-        yield await carry_out(plan, ctx)
-
-
-def _plan(text: str, ctx: ToolContext) -> Plan:
-    return plan_patch(parse_patch(text), ctx)
+    def plan(self, args: PatchInput, ctx: ToolContext) -> Plan:
+        return plan_patch(parse_patch(args.patch), ctx)

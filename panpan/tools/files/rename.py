@@ -7,10 +7,11 @@ import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
-from panpan.tools.files.edited import carry_out
+from panpan.tools.files.edited import Plan, carry_out
+from panpan.tools.files.planned_tool import PlannedTool
 from panpan.tools.files.rename_plan import plan_rename
 from panpan.tools.search.grep import NO_MATCHES, GrepInput, GrepTool
-from panpan.tools.tool import PathUse, Tool, ToolContext
+from panpan.tools.tool import PathUse, ToolContext
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield
 
@@ -29,18 +30,14 @@ class RenameInput(BaseModel):
     file_paths: list[str] = Field(min_length=1, max_length=_MAX_FILES)
 
 
-class RenameTool(Tool[RenameInput]):
+class RenameTool(PlannedTool[RenameInput]):
     """Replace a name by another wherever it stands as a whole word."""
 
     name = "Rename"
     input_model = RenameInput
-    tool_class = "write"
 
     def __init__(self) -> None:
         self._grep = GrepTool()
-
-    def is_read_only(self, args: RenameInput) -> bool:
-        return False
 
     def title(self, args: RenameInput) -> str:
         more = len(args.file_paths) - _MAX_TITLE_PATHS
@@ -50,10 +47,11 @@ class RenameTool(Tool[RenameInput]):
     def path_uses(self, args: RenameInput) -> Sequence[PathUse]:
         return tuple(PathUse(path, "write") for path in dict.fromkeys(args.file_paths))
 
+    def plan(self, args: RenameInput, ctx: ToolContext) -> Plan:
+        return plan_rename(args.old_name, args.new_name, args.file_paths, ctx)
+
     async def run(self, args: RenameInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
-        plan = await anyio.to_thread.run_sync(
-            plan_rename, args.old_name, args.new_name, args.file_paths, ctx, abandon_on_cancel=True
-        )
+        plan = await anyio.to_thread.run_sync(self.plan, args, ctx, abandon_on_cancel=True)
         unread = [change.target.path for change in plan.changes if ctx.seen_files.digest(change.target.path) is None]
         output = await carry_out(plan, ctx)
         for path in unread:  # the model was shown the changed lines, not the file

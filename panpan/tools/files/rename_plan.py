@@ -30,24 +30,38 @@ def plan_rename(old_name: str, new_name: str, file_paths: Sequence[str], ctx: To
     """
     if old_name == new_name:
         raise ToolError(f"old_name and new_name are both {old_name}; give the name to change it to")
-    word = re.compile(rf"\b{re.escape(old_name)}\b")
+    word = _as_word(old_name)
     changes, told = [], []
     for target in _targets(file_paths, ctx):
         before, text = _content(target, ctx)
         renamed, count = word.subn(new_name, text.text)
         if not count:
-            raise ToolError(
-                f"{old_name} does not occur in {target.shown} as a whole word, so no file was changed; "
-                "old_name is what it is called now, and file_paths are files that have it"
-            )
+            raise ToolError(_missing(old_name, new_name, target, text.text))
         text.encoding.check(new_name, target.shown)
         after = FileText(renamed, text.encoding)
         changes.append(FileChange(target, before, text.encoding.encode(renamed)))
         done = f"renamed {old_name} to {new_name} in {target.shown}: {count} place{'s' * (count > 1)}"
-        if re.search(rf"\b{re.escape(new_name)}\b", text.text):
+        if _as_word(new_name).search(text.text):
             done += f"; {new_name} was a name there already, look whether the two now clash"
         told.append(Told(done, target.shown, text.readable, after.readable, is_echoed=True))
     return Plan(changes, told)
+
+
+def _missing(old_name: str, new_name: str, target: Target, text: str) -> str:
+    """Return what to say where a file does not have the name."""
+    if _as_word(new_name).search(text):
+        return (
+            f"{target.shown} has {new_name} and no {old_name}, so no file was changed; old_name is what it is called "
+            f"now: if {new_name} is to become {old_name}, call Rename again with the two exchanged"
+        )
+    return (
+        f"{old_name} does not occur in {target.shown} as a whole word, so no file was changed; "
+        "old_name is what it is called now, and file_paths are files that have it"
+    )
+
+
+def _as_word(name: str) -> re.Pattern[str]:
+    return re.compile(rf"\b{re.escape(name)}\b")
 
 
 def _targets(file_paths: Sequence[str], ctx: ToolContext) -> list[Target]:

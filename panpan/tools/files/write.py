@@ -1,17 +1,17 @@
 """Write: make a text the whole content of a file."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 
-import anyio.to_thread
 from pydantic import BaseModel, ConfigDict
 
 from panpan.tools.files.commit import FileChange
-from panpan.tools.files.edited import Plan, Told, carry_out
+from panpan.tools.files.edited import Plan, Told
 from panpan.tools.files.file_text import UTF_8, FileText, decode_file
 from panpan.tools.files.known_file import Target, find_target, read_known
 from panpan.tools.files.line_breaks import LineBreakView
-from panpan.tools.tool import PathUse, Tool, ToolContext
-from panpan.types.tool import Output, ToolYield
+from panpan.tools.files.planned_tool import PlannedTool
+from panpan.tools.tool import PathUse, ToolContext
+from panpan.types.tool import Output
 
 
 class WriteInput(BaseModel):
@@ -23,15 +23,11 @@ class WriteInput(BaseModel):
     content: str
 
 
-class WriteTool(Tool[WriteInput]):
+class WriteTool(PlannedTool[WriteInput]):
     """Create a file, or replace the whole content of one."""
 
     name = "Write"
     input_model = WriteInput
-    tool_class = "write"
-
-    def is_read_only(self, args: WriteInput) -> bool:
-        return False
 
     def title(self, args: WriteInput) -> str:
         return args.file_path
@@ -39,12 +35,8 @@ class WriteTool(Tool[WriteInput]):
     def path_uses(self, args: WriteInput) -> Sequence[PathUse]:
         return (PathUse(args.file_path, "write"),)
 
-    async def run(self, args: WriteInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
-        plan = await anyio.to_thread.run_sync(_plan, args, ctx, abandon_on_cancel=True)
-        if isinstance(plan, Output):
-            yield plan
-        else:
-            yield await carry_out(plan, ctx)
+    def plan(self, args: WriteInput, ctx: ToolContext) -> Plan | Output:
+        return _plan(args, ctx)
 
 
 def _plan(args: WriteInput, ctx: ToolContext) -> Plan | Output:

@@ -102,6 +102,8 @@ def test_the_results_are_what_the_tools_really_say(story: list[Message], tmp_pat
         if use.name == "Read":
             lines = [LINE.fullmatch(line) for line in result.split("\n")]
             (workspace / str(use.input["file_path"])).write_text("".join(f"{found[1]}\n" for found in lines if found))
+        if use.name == "Rename":
+            _undo_rename(use, result, workspace)
 
     async def main() -> None:
         context = context_in(workspace)
@@ -111,6 +113,15 @@ def test_the_results_are_what_the_tools_really_say(story: list[Message], tmp_pat
             assert await _result(TOOLS[use.name], use, context) == told
 
     anyio.run(main)
+
+
+def _undo_rename(use: ToolUseBlock, result: str, workspace: Path) -> None:
+    """Write the files of a rename, which need not be read before, as they were; its result shows them whole."""
+    old, new = str(use.input["old_name"]), str(use.input["new_name"])
+    parts = result.split("renamed ")[1:]
+    for name, part in zip(use.input["file_paths"], parts, strict=True):
+        lines = [found[1] for line in part.split("\n") if (found := LINE.fullmatch(line))]
+        (workspace / name).write_text("".join(f"{line}\n" for line in lines).replace(new, old))
 
 
 def _is_runnable(command: str, workspace: Path) -> bool:

@@ -4,9 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.core.conversation import Conversation
+from panpan.llm.model_profile import FULL
 from panpan.llm.providers.anthropic_request import encode_head
 from panpan.services.sessions.fold import folded
+from panpan.services.sessions.prefix import UNNAMED, SessionPrefix, kept_prefix
 from panpan.types.llm import ModelOptions, ToolDefinition
+
+NEW = SessionPrefix("full", "be good", (ToolDefinition("Look", "looks", {"type": "object"}),))
 
 
 def start(**damaged: object) -> dict[str, object]:
@@ -19,8 +23,9 @@ def test_what_is_damaged_is_left_out() -> None:
 
     session = folded([start(system=["be good"], tools=[damaged[0], good, *damaged[1:]])])
 
-    assert session.system is None
-    assert session.tools == (ToolDefinition("Look", "looks", {"type": "object"}),)
+    assert session.prefixes == {
+        UNNAMED: SessionPrefix(UNNAMED, None, (ToolDefinition("Look", "looks", {"type": "object"}),))
+    }
 
 
 JSON = st.recursive(
@@ -35,6 +40,7 @@ TOOL = st.fixed_dictionaries({}, optional={"name": JSON, "description": JSON, "i
 def test_no_beginning_of_a_log_can_stop_the_session_from_being_sent(system: object, tools: object) -> None:
     session = folded([start(system=system, tools=tools)])
 
-    request = Conversation(session.system or "", session.tools, session.messages).request()
+    prefix = kept_prefix(NEW, session.prefixes, FULL)
+    request = Conversation(prefix.system or "", prefix.tools, session.messages).request()
 
     assert encode_head(ModelOptions("m", 100), request.system, request.tools, is_stream=True)

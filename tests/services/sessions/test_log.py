@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from panpan.errors import ConfigError, SessionError, SessionLogError
 from panpan.services.sessions.fold import folded
 from panpan.services.sessions.log import SessionLog, read_records
-from panpan.services.sessions.records import message_of, record_of, start_record
+from panpan.services.sessions.prefix import SessionPrefix
+from panpan.services.sessions.records import message_of, prefix_record, record_of
 from panpan.types.content import ImageBlock, TextBlock, ThinkingBlock, ToolResultBlock
 from panpan.types.display import DiffDisplay, FileDiff
 from panpan.types.llm import ToolDefinition
@@ -193,12 +194,13 @@ def test_the_prefix_of_the_requests_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "s1.jsonl"
     tools = (ToolDefinition("Look", "looks", {"type": "object"}),)
     log = open_log(path)
-    log.append(start_record("u0", system="be good", tools=tools, panpan_version="0"))
+    prefix = SessionPrefix("full", "be good", tools)
+    log.append(prefix_record(prefix, opens_session=True, panpan_version="0"))
     log.close()
 
     session = folded(read_records(path))
 
-    assert (session.system, session.tools) == ("be good", tools)
+    assert session.prefixes == {"full": prefix}
 
 
 def test_half_surrogates_survive(tmp_path: Path) -> None:

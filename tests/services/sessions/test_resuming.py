@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from panpan.services.sessions.resuming import resumed
+from panpan.services.sessions.resuming import resumed, resumed_mode
+from panpan.types.permission import PermissionMode
 
 HERE = Path("/work/here")
 
@@ -57,3 +58,36 @@ def test_a_log_of_a_newer_panpan_is_told(tmp_path: Path) -> None:
     (note,) = resumed_with_notes(tmp_path / "s.jsonl", record("1", version=99))
 
     assert note.startswith("the session was written by a newer panpan")
+
+
+@pytest.mark.parametrize(
+    ("left_in", "settings", "is_option", "is_attended", "goes_on_in", "word"),
+    [
+        (None, "default", False, True, "default", None),
+        ("plan", "plan", False, False, "plan", None),
+        ("plan", "default", False, False, "plan", "goes on in the mode plan"),
+        ("acceptEdits", "default", False, True, "acceptEdits", "goes on in the mode acceptEdits"),
+        ("acceptEdits", "default", False, False, "default", "left in the mode acceptEdits and goes on in default"),
+        ("default", "plan", False, False, "plan", "left in the mode default and goes on in plan"),
+        ("default", "plan", False, True, "default", "goes on in the mode default"),
+        ("bypassPermissions", "default", False, True, "default", "left in the mode bypassPermissions"),
+        ("bypassPermissions", "bypassPermissions", False, True, "bypassPermissions", None),
+        ("plan", "acceptEdits", True, True, "acceptEdits", None),
+        ("bypassPermissions", "default", True, True, "default", None),
+    ],
+)
+def test_a_session_goes_on_in_the_mode_in_which_it_was_left_where_that_is_safe(
+    left_in: PermissionMode | None,
+    settings: PermissionMode,
+    is_option: bool,
+    is_attended: bool,
+    goes_on_in: PermissionMode,
+    word: str | None,
+) -> None:
+    notes: list[str] = []
+
+    mode = resumed_mode(left_in, settings, is_option=is_option, is_attended=is_attended, warn=notes.append)
+
+    assert mode == goes_on_in
+    assert len(notes) == (word is not None)
+    assert word is None or word in notes[0]

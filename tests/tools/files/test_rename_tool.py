@@ -111,3 +111,8 @@ async def test_what_a_search_may_not_show_is_not_shown_here(workspace):
     workspace.put("a.py", "load()\n")
     workspace.put(".env", "load=hunter2\n")
     assert "hunter2" not in (await rename(workspace, "load", "fetch", "a.py")).text
+
+
+async def test_names_that_were_exchanged_are_told(workspace):
+    workspace.put("a.py", "fetch()\n")
+    assert "a.py has fetch and no load" in await refused(workspace, "load", "fetch", "a.py")

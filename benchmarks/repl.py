@@ -1,0 +1,129 @@
+"""The REPL on a terminal: what streaming costs there, what a flood writes to it, and how soon it takes keys.
+
+The terminal is a pseudo-terminal that answers as real ones do and is emptied at once; what it costs itself is not
+counted.
+"""
+
+import resource
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from benchmarks.command import Bench, bench
+from benchmarks.figure import Figure, ratio
+from benchmarks.model_server import ModelServer, serving
+from tests.terminal_emulator import Terminal
+from tests.terminal_emulator.keys import ctrl
+
+TITLE = "the REPL on a terminal"
+
+_CHARS = 5
+_PARAGRAPH = 60
+_END = "Wholly done."
+_TIMEOUT_S = 120.0
+_TYPED = "¤"
+"""Nothing else on the screen has it."""
+_FLOOD_S = 3
+_PACES = {"as fast as it comes": (20_000, 0.0), "500 a second": (2_000, 0.002)}
+"""How many deltas, and the pause before each."""
+
+
+def measure(runs: int) -> Iterator[Figure]:
+    """Yield the figures of this benchmark."""
+    for name, (deltas, pause_s) in _PACES.items():
+        yield from _streaming(name, deltas, pause_s, runs)
+    yield from _flood(runs)
+    yield from _start(runs)
+
+
+def _streaming(name: str, deltas: int, pause_s: float, runs: int) -> Iterator[Figure]:
+    short = {"text": _END, "chunk_chars": _CHARS}
+    long = {"text": f"{_answer(deltas)}\n\n{_END}", "chunk_chars": _CHARS, "delta_delay_s": pause_s}
+    on_screen, headless = [], []
+    with bench() as place, serving({"repeat": True, "replies": [short, long]}) as server:
+        for _ in range(runs):
+            on_screen.append(_cost_ms(lambda: _repl_cpu_s(place, server), deltas))
+            headless.append(_cost_ms(lambda: place.ask(server.url).cpu_s, deltas))
+    ours = Figure(f"1,000 deltas on the screen, {name}", "ms", on_screen)
+    beside = Figure("the same, headless", "ms", headless)
+    yield from (ours, beside, ratio("the one as a multiple of the other", ours, beside))
+
+
+def _answer(deltas: int) -> str:
+    """Return words of `_CHARS` characters, a delta each, in paragraphs."""
+    words = ["word " if number % _PARAGRAPH else "\n\nwor" for number in range(1, deltas)]
+    return "".join(words).strip()
+
+
+def _cost_ms(run: Callable[[], float], deltas: int) -> float:
+    """Return milliseconds for 1,000 deltas: one run gets the short reply, the next the long one."""
+    short_s, long_s = run(), run()
+    return (long_s - short_s) / deltas * 1e6
+
+
+def _repl_cpu_s(place: Bench, server: ModelServer) -> float:
+    """Return the processor time of a REPL that shows one answer and is left."""
+    before = _children_cpu_s()
+    with place.on_terminal(server.url, "hello") as terminal:
+        _wait_for_bytes(terminal, _END)
+        terminal.send(ctrl("d"))
+        terminal.wait(timeout_s=_TIMEOUT_S)
+    return _children_cpu_s() - before
+
+
+def _children_cpu_s() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _flood(runs: int) -> Iterator[Figure]:
+    flood = {
+        "type": "tool_use",
+        "name": "Bash",
+        "input": {"command": f"timeout {_FLOOD_S} seq -f 'line %.0f of the flood' 1e12"},
+    }
+    most = []
+    with bench() as place, serving({"repeat": True, "replies": [{"blocks": [flood]}, {"text": _END}]}) as server:
+        for _ in range(runs):
+            with place.on_terminal(server.url, "hello", "--permission-mode", "bypassPermissions") as terminal:
+                _wait_for_bytes(terminal, _END)
+                most.append(_most_in_a_second(terminal.arrivals) / 1000)
+    name = f"written in the busiest second while a command floods for {_FLOOD_S} s"
+    yield Figure(name, "KB", most, at_most=50, note="ten frames of what is live")
+
+
+def _most_in_a_second(arrivals: Sequence[tuple[float, int]]) -> int:
+    """Return the most bytes that came within a second."""
+    most, total, first = 0, 0, 0
+    for at_s, size in arrivals:
+        total += size
+        while arrivals[first][0] < at_s - 1:
+            total -= arrivals[first][1]
+            first += 1
+        most = max(most, total)
+    return most
+
+
+def _start(runs: int) -> Iterator[Figure]:
+    ours, beside = [], []
+    with bench() as place, serving({"replies": []}) as server:
+        _start_ms(place, server.url)  # the first run compiles
+        for _ in range(runs):
+            beside.append(place.python("import prompt_toolkit").wall_s * 1000)
+            ours.append(_start_ms(place, server.url))
+    prompt = Figure("start to a prompt that shows what is typed", "ms", ours, at_most=400)
+    toolkit = Figure('python -c "import prompt_toolkit"', "ms", beside)
+    yield from (prompt, toolkit, ratio("the one as a multiple of the other", prompt, toolkit))
+
+
+def _start_ms(place: Bench, url: str) -> float:
+    started_at = time.monotonic()
+    with place.on_terminal(url) as terminal:
+        # typed before, the terminal itself would show it
+        _wait_for_bytes(terminal, "❯")
+        terminal.send(_TYPED)
+        _wait_for_bytes(terminal, _TYPED)
+        return (time.monotonic() - started_at) * 1000
+
+
+def _wait_for_bytes(terminal: Terminal, text: str) -> None:
+    terminal.wait_for(lambda _: text.encode() in terminal.raw, timeout_s=_TIMEOUT_S)

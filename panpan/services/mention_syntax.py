@@ -1,0 +1,112 @@
+"""How files are mentioned in a prompt: `@src/main.py`, `@docs/`, `@notes.md:10-20`, `@"a name with blanks.txt"`.
+
+The rule: the text alone only tells what may be a mention. Whether it is one, the disk decides, so every reading of it
+is kept, the longest first: a full stop may end a sentence or a name.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_MENTION = re.compile(
+    r"""
+    (?<![^\s(\[{])@                                # at the start of a word, so that no mail address is one
+    (?: "(?P<quoted>[^"\n]+)"(?P<range>:\d{1,7}(?:-\d{1,7})?)?
+      | (?P<word>[^\s"]\S*) )
+    """,
+    re.VERBOSE,
+)
+_RANGE = re.compile(r"(?P<path>.+?):(?P<first>\d{1,7})(?:-(?P<last>\d{1,7}))?", re.DOTALL)
+_FENCE = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})(?P<info>.*)", re.DOTALL)
+_CLOSES_SENTENCE = frozenset(".,;:!?)]}>'\"…，。；：！？）】」")  # noqa: RUF001 - Chinese sentences end, too
+_PLAIN_PATH = re.compile(r"[\w./~+,@%-]+")
+_SUFFIX = re.compile(r"[^/]\.\w{1,8}$")
+_DECORATED = re.compile(
+    r"[^\S\n]*\n\s*(?:@|(?:async|def|class|public|private|protected|static|final|export|fun|function)\b)"
+)
+"""What stands behind a decorator or annotation: the end of its line, and then what it decorates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One way to read a mention."""
+
+    path: str
+    first: int | None = None
+    """The first line that is meant, from 1; None for the whole file."""
+    last: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """What stands in a prompt behind an @."""
+
+    name: str
+    """As it was typed, without the @, the quotes, and what ends a sentence."""
+    readings: tuple[Reading, ...]
+    """The longest first; never empty."""
+    is_path: bool
+    """Whether it can only mean a path, so that the user should hear of it when there is no such file."""
+
+
+def find_mentions(text: str) -> list[Mention]:
+    """Return what may be mentions of files, in order; what stands in fenced code is none."""
+    text = _without_fenced_code(text)
+    return [_mention(match, text) for match in _MENTION.finditer(text)]
+
+
+def written(path: str) -> str:
+    """Return a mention of `path` as a user types it, quoted where the path has blanks."""
+    return f'@"{path}"' if re.search(r"\s", path) else f"@{path}"
+
+
+def _mention(match: re.Match[str], text: str) -> Mention:
+    if (quoted := match["quoted"]) is not None:
+        as_range = tuple(_readings_of(f"{quoted}{match['range']}"))[1:] if match["range"] else ()
+        return Mention(quoted, as_range or (Reading(quoted),), is_path=True)
+    word = match["word"]
+    endings = tuple(_endings(word))
+    readings = tuple(reading for ending in endings for reading in _readings_of(ending))
+    is_path = _looks_like_path(endings[-1]) and not _DECORATED.match(text, match.end())
+    return Mention(endings[-1], readings, is_path)
+
+
+def _endings(word: str) -> Iterator[str]:
+    """Yield the word, and what is left of it without each mark at its end; something is always left."""
+    yield word
+    while len(word) > 1 and word[-1] in _CLOSES_SENTENCE:
+        word = word[:-1]
+        yield word
+
+
+def _readings_of(word: str) -> Iterator[Reading]:
+    yield Reading(word)
+    if found := _RANGE.fullmatch(word):
+        first, last = int(found["first"]), int(found["last"] or found["first"])
+        yield Reading(found["path"], max(1, min(first, last)), max(1, first, last))
+
+
+def _looks_like_path(word: str) -> bool:
+    path = found["path"] if (found := _RANGE.fullmatch(word)) else word
+    if _PLAIN_PATH.fullmatch(path) is None:
+        return False
+    return "/" in path or path.startswith((".", "~")) or _SUFFIX.search(path) is not None
+
+
+def _without_fenced_code(text: str) -> str:
+    """Return `text` with the lines of fenced code (CommonMark, section 4.5) emptied."""
+    if "```" not in text and "~~~" not in text:
+        return text
+    fence = ""
+    lines = []
+    for line in text.split("\n"):
+        found = _FENCE.match(line)
+        if not fence:
+            if found and not (found["mark"].startswith("`") and "`" in found["info"]):
+                fence = found["mark"]
+            lines.append("" if fence else line)
+            continue
+        lines.append("")
+        if found and found["mark"].startswith(fence) and not found["info"].strip():
+            fence = ""
+    return "\n".join(lines)

@@ -1,0 +1,109 @@
+"""What a session cost: tokens and money for each model, time, and lines changed.
+
+A fold over the messages, so that a resumed session counts what it cost before, and every face says the same.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from panpan.types.display import DiffDisplay
+from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, Usage, UserMessage
+
+
+@dataclass(slots=True)
+class ModelCosts:
+    """What one model was used for."""
+
+    model: str
+    replies: int = 0
+    usage: Usage = field(default_factory=Usage)
+    known_cost_usd: float = 0.0
+    """Of the replies whose price is known."""
+    unpriced_replies: int = 0
+    """Replies whose price is not known."""
+
+    @property
+    def cost_usd(self) -> float | None:
+        """US dollars; None where the price of a reply is not known."""
+        return None if self.unpriced_replies else self.known_cost_usd
+
+
+@dataclass(slots=True)
+class SessionCosts:
+    """What the messages that were added cost together."""
+
+    by_model: dict[str, ModelCosts] = field(default_factory=dict)
+    """In the order in which they were first used."""
+    api_duration_s: float = 0.0
+    """Seconds spent waiting for models."""
+    lines_added: int = 0
+    lines_removed: int = 0
+    duration_s: float = 0.0
+    """Seconds from each of the user's messages to the last one that follows from it; without the time between turns."""
+    _turn_began_at: float | None = None
+    _turn_s: float = 0.0
+
+    def add(self, message: Message) -> None:
+        """Count one more message, in the order of the conversation; costs the same however many came before."""
+        self._add_time(message)
+        match message:
+            case AssistantMessage():
+                self._add_reply(message)
+            case ToolResultMessage(display=DiffDisplay(files=files)):
+                self.lines_added += sum(file.added for file in files)
+                self.lines_removed += sum(file.removed for file in files)
+            case _:
+                pass
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of all models."""
+        return sum((costs.usage for costs in self.by_model.values()), Usage())
+
+    @property
+    def known_cost_usd(self) -> float:
+        """US dollars of all replies whose price is known."""
+        return sum(costs.known_cost_usd for costs in self.by_model.values())
+
+    @property
+    def cost_usd(self) -> float | None:
+        """US dollars of all replies; None where the price of one is not known."""
+        return None if any(costs.unpriced_replies for costs in self.by_model.values()) else self.known_cost_usd
+
+    def _add_reply(self, reply: AssistantMessage) -> None:
+        costs = self.by_model.setdefault(reply.model, ModelCosts(reply.model))
+        costs.replies += 1
+        costs.usage += reply.usage
+        self.api_duration_s += reply.duration_s
+        if reply.cost_usd is None:
+            costs.unpriced_replies += 1
+        else:
+            costs.known_cost_usd += reply.cost_usd
+
+    def _add_time(self, message: Message) -> None:
+        at = _made_at(message.uuid)
+        if at is None:  # a log of another program
+            return
+        if isinstance(message, UserMessage) or self._turn_began_at is None:
+            self._turn_began_at, self._turn_s = at, 0.0
+        elif (turn_s := at - self._turn_began_at) > self._turn_s:
+            self.duration_s += turn_s - self._turn_s
+            self._turn_s = turn_s
+
+
+def session_costs(messages: Iterable[Message]) -> SessionCosts:
+    """Return what `messages`, a whole conversation, cost."""
+    costs = SessionCosts()
+    for message in messages:
+        costs.add(message)
+    return costs
+
+
+def _made_at(uuid: str) -> float | None:
+    """Return when an id was made, in seconds since 1970; None where it does not tell, not being of version 7."""
+    try:
+        value = UUID(uuid)
+    except ValueError:
+        return None
+    return (value.int >> 80) / 1000 if value.version == 7 else None

@@ -1,0 +1,1 @@
+"""A session as a file for people: Markdown, HTML or JSON."""

@@ -1,0 +1,83 @@
+"""What the readable formats say of a message, apart from how they say it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from panpan.services.session_costs import SessionCosts, session_costs
+from panpan.services.sessions.export.transcript import Transcript
+from panpan.system.terminal_text import clean_for_terminal
+from panpan.types.content import DocumentBlock, ImageBlock, ToolUseBlock
+from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
+
+MAX_TITLE_CHARS = 120
+INTRODUCTION = "Exported by panpan. Keys and what looks like one were replaced by [redacted]."
+
+
+def results_by_call(messages: Sequence[Message]) -> Mapping[str, ToolResultMessage]:
+    """Return the results by the id of the call that they answer, so that each can stand with its call."""
+    return {message.tool_use_id: message for message in messages if isinstance(message, ToolResultMessage)}
+
+
+def title_of(transcript: Transcript) -> str:
+    """Return what the session is called, on one line: its title, else the beginning of what the user said first."""
+    first = next((message.text for message in transcript.messages if isinstance(message, UserMessage)), "")
+    return one_line(transcript.title) or one_line(first) or "A session of panpan"
+
+
+def facts_of(transcript: Transcript) -> Sequence[tuple[str, str]]:
+    """Return what stands at the top of a file, each with its name."""
+    costs = session_costs(transcript.messages)
+    models = ", ".join(
+        dict.fromkeys(message.model for message in transcript.messages if isinstance(message, AssistantMessage))
+    )
+    return (
+        ("Session", one_line(transcript.session_id)),
+        ("Folder", one_line(transcript.cwd)),
+        ("Model", one_line(models or transcript.model)),
+        ("Exported", transcript.exported_at.strftime("%Y-%m-%d %H:%M")),
+        ("Tokens", _tokens(costs)),
+    )
+
+
+def call_title(use: ToolUseBlock) -> str:
+    """Return a call on one line: its tool, and its first text, which says most."""
+    text = next((value for value in use.input.values() if isinstance(value, str)), "")
+    return one_line(f"{use.name} {text}")
+
+
+def attachment(block: ImageBlock | DocumentBlock) -> str:
+    """Return what is said in place of a picture or document."""
+    size = len(block.source.data) * 3 // 4
+    kind = "picture" if isinstance(block, ImageBlock) else "document"
+    return one_line(f"[{kind}, {block.source.media_type}, {size:,} bytes]")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a call ended."""
+
+    mark: str
+    """One word behind the call."""
+    is_error: bool = False
+
+
+def outcome_of(result: ToolResultMessage | None) -> Outcome:
+    """Return how a call ended; None: it was not answered when the session was exported."""
+    if result is None:
+        return Outcome("not answered")
+    return Outcome("failed", is_error=True) if result.is_error else Outcome("done")
+
+
+def one_line(text: str) -> str:
+    """Return the beginning of a text on one line, harmless for a terminal."""
+    line = " ".join(clean_for_terminal(text).split())
+    return line if len(line) <= MAX_TITLE_CHARS else f"{line[: MAX_TITLE_CHARS - 1]}…"
+
+
+def _tokens(costs: SessionCosts) -> str:
+    usage = costs.usage
+    sent = usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens
+    price = "price not known" if costs.cost_usd is None else f"${costs.cost_usd:.4f}"
+    return (
+        f"{sent:,} sent ({usage.cache_read_input_tokens:,} from the cache), {usage.output_tokens:,} received; {price}"
+    )

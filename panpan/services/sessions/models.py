@@ -1,0 +1,101 @@
+"""The models of a session: from a setup to what the session has because of its model."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from panpan.core.hooks import Hook
+from panpan.core.system_prompt import system_prompt
+from panpan.llm.client import LLMClient
+from panpan.llm.factory import create_client
+from panpan.services.sessions.parts import ModelParts
+from panpan.services.sessions.prefix import SessionPrefix
+from panpan.services.sessions.setup import Setup
+from panpan.types.llm import Effort
+
+
+@dataclass(frozen=True, slots=True)
+class PromptWishes:
+    """What the user wants of the system prompt."""
+
+    override: str | None = None
+    """Used in place of the model's own."""
+    append: str | None = None
+    """Added behind it."""
+
+    @property
+    def are_chosen(self) -> bool:
+        """Whether there are any."""
+        return bool(self.override or self.append)
+
+
+class SessionModels:
+    """Implements `ModelSource`.
+
+    Args:
+        setup: The session's, with the model that it begins with.
+        hooks_for: Returns the hooks of a session with such a model.
+        prompts: What the user wants of the system prompt.
+        not_offered: Names of tools that can be called and that new sessions do not tell the model of.
+    """
+
+    def __init__(
+        self,
+        setup: Setup,
+        hooks_for: Callable[[Setup], Sequence[Hook]],
+        prompts: PromptWishes,
+        *,
+        not_offered: Sequence[str] = (),
+    ) -> None:
+        self._setup = setup
+        self._hooks_for = hooks_for
+        self._prompts = prompts
+        self._not_offered = not_offered
+        self._client: LLMClient | None = None
+
+    def first(self) -> ModelParts:
+        """Return the parts of the model that the session begins with.
+
+        Raises:
+            ConfigError: The model is not there, such as a tape that cannot be read.
+        """
+        return self._parts(self._setup, create_client(self._setup.model, self._setup.answers))
+
+    def other(self, name: str) -> ModelParts:
+        setup = self._setup.with_model(name)
+        return self._parts(setup, create_client(setup.model, setup.answers))
+
+    def with_effort(self, effort: Effort | None) -> ModelParts:
+        client = self._client
+        assert client is not None, "the session has a model"
+        client.options = replace(client.options, effort=effort)
+        return self._parts(self._setup.with_effort(effort), client)
+
+    def _parts(self, setup: Setup, client: LLMClient) -> ModelParts:
+        tools = setup.tools
+        self._setup, self._client = setup, client
+        model = setup.model
+        return ModelParts(
+            name=model.model,
+            llm=client,
+            tools={tool.name: tool for tool in tools},
+            hooks=self._hooks_for(setup),
+            profile=setup.profile,
+            prefix=self._prefix(setup),
+            choice=model.reason,
+            key_source=model.key_place or "none",
+            effort=setup.answers.effort,
+            context_window=model.facts.context_tokens if model.facts.is_known else None,
+            warnings=setup.warnings_of_model,
+            retry_now=client.retry_now,
+            aclose=client.aclose,
+        )
+
+    def _prefix(self, setup: Setup) -> SessionPrefix:
+        profile, wishes = setup.profile, self._prompts
+        own = profile.system_prompt if wishes.override is None else wishes.override
+        offered = [tool for tool in setup.tools if tool.name not in self._not_offered]
+        return SessionPrefix(
+            profile.name,
+            system_prompt(own, wishes.append),
+            tuple(profile.definition_of(tool.definition) for tool in offered),
+        )

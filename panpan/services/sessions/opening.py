@@ -1,0 +1,95 @@
+"""Opens the log of a session, new or resumed, and says what the session begins with."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from panpan.services.sessions.fold import FoldedSession
+from panpan.services.sessions.git_branch import git_branch
+from panpan.services.sessions.log import SessionLog
+from panpan.services.sessions.parts import ModelParts
+from panpan.services.sessions.prefix import SessionPrefix, kept_prefix
+from panpan.services.sessions.resuming import prefix_note, resumed, resumed_mode
+from panpan.services.sessions.setup import Setup
+from panpan.services.sessions.store import find_session, newest_session, session_path
+from panpan.types.ids import new_id
+from panpan.types.permission import PermissionMode
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedLog:
+    """A log that is open, and what it adds up to."""
+
+    id: str
+    """Of the session."""
+    log: SessionLog
+    before: FoldedSession = field(default_factory=FoldedSession)
+    """What was said and decided before; nothing in a new session."""
+
+
+def open_log(setup: Setup, *, continues: bool, resume: str | None, warn: Callable[[str], None]) -> OpenedLog:
+    """Open the log of a new session, or of the one that is to go on.
+
+    Args:
+        setup: The session's.
+        continues: Whether to go on with the newest session of the project.
+        resume: Id of a session to go on with, or the beginning of one.
+        warn: Told what of a resumed session is not as it was.
+
+    Raises:
+        SessionError: The session does not exist, is open elsewhere, or cannot be read.
+    """
+    folder = setup.locations.sessions_folder
+    path: Path | None = None
+    if resume is not None:
+        path = find_session(setup.locations.home, folder, resume)
+    elif continues:
+        path = newest_session(folder)
+    session_id = path.stem if path is not None else new_id()
+    log = SessionLog(
+        path or session_path(folder, session_id),
+        session_id=session_id,
+        cwd=setup.cwd,
+        git_branch=git_branch(setup.locations.project_root),
+    )
+    if path is None:
+        return OpenedLog(session_id, log)
+    with ExitStack() as stack:  # closes the log should it not be readable
+        stack.callback(log.close)
+        before = resumed(path, cwd=setup.cwd, warn=warn)
+        stack.pop_all()
+    log.parent_uuid = before.last_uuid
+    return OpenedLog(session_id, log, before)
+
+
+def opening_prefix(
+    model: ModelParts, before: FoldedSession, *, are_prompts_chosen: bool, warn: Callable[[str], None]
+) -> SessionPrefix:
+    """Return what the requests of the session begin with: what they began with before, for models of this kind.
+
+    Args:
+        model: The model that is asked now.
+        before: What the log holds.
+        are_prompts_chosen: Whether the user gave a system prompt, which a resumed session does not take.
+        warn: Told where the model gets something else than it, or the one before it, got.
+    """
+    prefix = kept_prefix(model.prefix, before.prefixes, model.profile)
+    if prefix.system != model.prefix.system and are_prompts_chosen:
+        warn("the session keeps the system prompt that it was begun with")
+    if before.prefixes and prefix is model.prefix:
+        warn(prefix_note(model.name, model.profile))
+    return prefix
+
+
+def opening_mode(
+    setup: Setup, before: FoldedSession, *, is_attended: bool, warn: Callable[[str], None]
+) -> PermissionMode:
+    """Return the permission mode that the session begins with."""
+    return resumed_mode(
+        before.permission_mode,
+        setup.settings.permission.mode,
+        is_option=setup.loaded.origins["permission.mode"].kind == "flag",
+        is_attended=is_attended,
+        warn=warn,
+    )

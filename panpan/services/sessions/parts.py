@@ -1,0 +1,100 @@
+"""What a session is made of; `app.py` puts it together."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from panpan.config.settings import Settings
+from panpan.core.conversation import Conversation
+from panpan.core.hooks import Hook
+from panpan.llm.model_profile import FULL, ModelProfile
+from panpan.services.permissions.gate import PermissionGate
+from panpan.services.sessions.log import SessionLog
+from panpan.services.sessions.prefix import NO_PREFIX, SessionPrefix
+from panpan.services.steering import Steering
+from panpan.tools.tool import Tool, ToolContext
+from panpan.types.llm import Effort, ModelClient
+from panpan.types.permission import Asker
+
+
+async def _nothing_to_close() -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class ModelParts:
+    """What a session has because of its model; another model replaces all of it."""
+
+    name: str
+    """As the provider knows it."""
+    llm: ModelClient
+    tools: Mapping[str, Tool[Any]] = field(default_factory=dict)
+    """What the model may call, by name."""
+    hooks: Sequence[Hook] = ()
+    """In the order in which they are asked."""
+    profile: ModelProfile = FULL
+    prefix: SessionPrefix = NO_PREFIX
+    """What the requests of a new session begin with."""
+    choice: str = ""
+    """Which model was chosen and why, on one line."""
+    key_source: str = "none"
+    """Where the key came from, such as a variable's name; never the key."""
+    effort: Effort | None = None
+    """How much work goes into an answer; None: the model's own."""
+    context_window: int | None = None
+    """Tokens of a request and its reply together; None where it is not known."""
+    warnings: Sequence[str] = ()
+    """What the user should know of the model, one sentence each."""
+    retry_now: Callable[[], bool] = lambda: False
+    """Ends the pause before the next try; returns whether there was one."""
+    aclose: Callable[[], Awaitable[None]] = _nothing_to_close
+
+
+class ModelSource(Protocol):
+    """Makes the parts of another model. Nothing of the old one is closed, and an error leaves everything as it is."""
+
+    def other(self, name: str) -> ModelParts:
+        """Return the parts of the model that `--model NAME` would choose.
+
+        Raises:
+            ConfigError: The name leads to no model.
+            BudgetError: There is a budget and the price of the model is not known.
+        """
+        ...
+
+    def with_effort(self, effort: Effort | None) -> ModelParts:
+        """Return the parts of the same model, over the same connection, that is asked for this effort."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SessionParts:
+    """What a session is made of."""
+
+    id: str
+    cwd: Path
+    """The workspace, canonical."""
+    conversation: Conversation
+    log: SessionLog
+    model: ModelParts
+    tool_context: ToolContext
+    ask: Asker
+    max_rounds: int
+    models: ModelSource | None = None
+    """None: the session keeps the model that it has."""
+    gate: PermissionGate = field(default_factory=PermissionGate)
+    steering: Steering = field(default_factory=Steering)
+    """Must be among the hooks of the model."""
+    settings: Settings = field(default_factory=Settings)
+    """As they were when the session was opened."""
+    prefix: SessionPrefix = NO_PREFIX
+    """What the requests begin with; the conversation has it already."""
+    recorded_prefixes: Mapping[str, SessionPrefix] = field(default_factory=dict)
+    """What the log holds of prefixes, by profile."""
+    panpan_version: str = ""
+    title: str | None = None
+    warn: Callable[[str], None] = lambda _: None
+    """Told what the user should know, one sentence each."""
+    on_close: Sequence[Callable[[], Awaitable[None]]] = ()
+    """Awaited in order when the session ends, after the model was closed."""

@@ -1,0 +1,145 @@
+"""One turn as a task: it drives the loop to its end, and leaves a conversation that is valid and recorded.
+
+Each message is recorded before it is passed on, so that what a face has shown is on disk.
+"""
+
+import logging
+from contextlib import aclosing, closing, suppress
+from time import perf_counter
+
+from anyio import BrokenResourceError, CancelScope, move_on_after, to_thread
+
+from panpan.core.conversation import cut_short
+from panpan.core.query import Turn, query
+from panpan.core.tool_executor import CLEANUP_S, ToolExecutor
+from panpan.core.turn_totals import TurnTotals
+from panpan.errors import SessionLogError
+from panpan.services.sessions.event_hop import EventHop
+from panpan.services.sessions.event_log import log_event
+from panpan.services.sessions.partial_reply import PartialReply
+from panpan.services.sessions.parts import SessionParts
+from panpan.services.sessions.recorder import Recorder
+from panpan.services.sessions.records import call_started_record
+from panpan.types.events import Event, TurnEnded
+from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
+
+log = logging.getLogger(__name__)
+
+
+class TurnRun:
+    """Runs one turn, whatever its end is.
+
+    Args:
+        parts: Those of the session, with the model of this turn.
+        recorder: Keeps what is said.
+        hop: Where the events go; closed at the end.
+        scope: Cancelled to interrupt the turn.
+    """
+
+    def __init__(self, parts: SessionParts, recorder: Recorder, hop: EventHop[Event], scope: CancelScope) -> None:
+        self.failure: list[Exception] = []
+        """What went wrong, the first first; it belongs to whoever asked, and not to the session."""
+        self._parts = parts
+        self._recorder = recorder
+        self._hop = hop
+        self._scope = scope
+        self._totals = TurnTotals()
+        self._partial = PartialReply()
+        self._executor = ToolExecutor(
+            parts.model.tools,
+            parts.tool_context,
+            parts.model.hooks,
+            ask=parts.ask,
+            note_start=self._record_start,
+        )
+
+    async def run(self, prompt: UserMessage) -> None:
+        """Send the prompt and go on until the turn is over."""
+        started_at = perf_counter()
+        is_whole = False
+        with closing(self._hop):
+            try:
+                with self._scope:
+                    self._recorder.begin()
+                    self._recorder.keep(prompt)
+                    await self._drive()
+                    is_whole = True
+            except Exception as error:
+                self.failure.append(error)
+            finally:  # also when the whole session is cancelled
+                is_interrupted = not is_whole and not self.failure
+                await self._finish(is_interrupted)
+                if self.failure:
+                    log.debug("turn failed", extra={"error": repr(self.failure[0])})
+            if not self.failure:
+                with suppress(BrokenResourceError):  # the face may have left
+                    await self._hop.send(self._ended(perf_counter() - started_at, is_interrupted))
+
+    async def _drive(self) -> None:
+        """Pass on the events of the loop."""
+        parts = self._parts
+        is_logged = log.isEnabledFor(logging.DEBUG)
+        turn = Turn(parts.model.llm, self._executor, parts.model.hooks, parts.max_rounds)
+        async with self._executor, aclosing(query(parts.conversation, turn)) as events:
+            async for event in events:
+                self._record_if_message(event)  # first the record, then the screen
+                self._partial.follow(event)
+                if is_logged:
+                    log_event(event)
+                if isinstance(event, AssistantMessage):
+                    self._totals.add(event)
+                await self._hop.send(event)
+
+    async def _finish(self, is_interrupted: bool) -> None:
+        """Answer what is open, tell the hooks, and make the log durable; bounded, and not stopped by a cancel."""
+        conversation, failure = self._parts.conversation, self.failure
+        with move_on_after(CLEANUP_S, shield=True):
+            try:
+                self._answer_what_is_open(is_interrupted)
+                self._parts.log.flush()
+            except Exception as error:
+                failure.append(error)
+            for hook in self._parts.model.hooks:
+                try:
+                    if is_interrupted:
+                        await hook.interrupted(conversation)
+                    await hook.turn_ended(conversation)
+                except Exception as error:  # the other hooks hear of the end all the same
+                    failure.append(error)
+            try:
+                await to_thread.run_sync(self._parts.log.sync)
+            except SessionLogError as error:
+                failure.append(error)
+
+    def _answer_what_is_open(self, is_interrupted: bool) -> None:
+        """Keep the text of a reply that was cut short, and give every open call its result."""
+        if is_interrupted and (reply := self._partial.message(self._parts.model.name)) is not None:
+            self._recorder.keep(reply)
+        executor = self._executor
+        self._recorder.keep(
+            *(
+                executor.results.get(tool_use_id)
+                or cut_short(tool_use_id, was_begun=tool_use_id in executor.begun, is_interrupted=is_interrupted)
+                for tool_use_id in list(self._parts.conversation.open_tool_uses)
+            )
+        )
+
+    def _record_start(self, tool_use_id: str) -> None:
+        """Record that a call may change something from now on, so that after a crash it is known which did not."""
+        self._parts.log.append(call_started_record(tool_use_id))
+
+    def _record_if_message(self, event: Event) -> None:
+        """Record what the loop has appended to the conversation."""
+        if isinstance(event, UserMessage | SystemReminder | AssistantMessage | ToolResultMessage):
+            self._recorder.record(event)
+
+    def _ended(self, duration_s: float, is_interrupted: bool) -> TurnEnded:
+        totals = self._totals
+        return TurnEnded(
+            rounds=totals.rounds,
+            usage=totals.usage,
+            cost_usd=totals.cost_usd,
+            duration_s=duration_s,
+            api_duration_s=totals.api_duration_s,
+            is_interrupted=is_interrupted,
+        )

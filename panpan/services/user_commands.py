@@ -1,0 +1,83 @@
+"""Commands that the user runs himself, with `!` before them: what they print becomes part of the conversation.
+
+The rule: it is Bash in everything (shell, environment, working directory, how it ends and what is kept of its output),
+except that nobody is asked, since the user typed it.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+from anyio import CancelScope
+
+from panpan.errors import ToolError
+from panpan.system.terminal_text import clean_for_terminal
+from panpan.tools.shell.bash import MAX_COMMAND_BYTES, MAX_RESULT_CHARS, MAX_TIMEOUT_MS, BashInput, BashTool
+from panpan.tools.tool import ToolContext
+from panpan.types.ids import new_id
+from panpan.types.messages import UserMessage
+from panpan.types.tool import Output
+
+INTERRUPTED = "[interrupted by the user; what it printed until then is above]"
+
+_OUR_TAGS = re.compile(r"<(?=\s{0,9}/?\s{0,9}user_command\b)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class UserCommandResult:
+    """What a command of the user's left."""
+
+    message: UserMessage
+    """For the conversation: the command, and what it printed, within bounds."""
+    lines: Sequence[str]
+    """What it printed and how it ended, harmless for a terminal."""
+    is_error: bool
+    """Whether it failed, was stopped or took too long."""
+
+
+async def run_user_command(
+    command: str, ctx: ToolContext, show: Callable[[str], None], *, scope: CancelScope | None = None
+) -> UserCommandResult:
+    """Run a command in the session's working directory.
+
+    Args:
+        command: What was typed behind the `!`.
+        ctx: As for a tool.
+        show: Given what the command prints while it runs, at most ten times a second; not yet harmless for a terminal.
+        scope: Cancelling it stops the command with all that it started; what it printed until then is the result.
+
+    Raises:
+        ToolError: The command is empty, too long or cannot be started.
+    """
+    if not command.strip():
+        raise ToolError("there is no command behind the !")
+    if len(command.encode(errors="replace")) > MAX_COMMAND_BYTES:
+        raise ToolError(f"the command has more than {MAX_COMMAND_BYTES:,} bytes; write a script file")
+    ctx = replace(ctx, tool_use_id=f"user-{new_id()[-8:]}", runs_alone=True)
+    printed = ctx.outputs.collector("user-command", max_chars=MAX_RESULT_CHARS)
+    output: Output | None = None
+    with scope or CancelScope():
+        async with aclosing(BashTool().run(BashInput(command=command, timeout=MAX_TIMEOUT_MS), ctx)) as yields:
+            async for item in yields:
+                if isinstance(item, Output):
+                    output = item
+                else:
+                    printed.feed(item.text.encode(errors="replace"))
+                    show(item.text)
+    if output is None:
+        output = Output("\n".join(filter(None, (printed.finish().rstrip("\n"), INTERRUPTED))), is_error=True)
+    return UserCommandResult(
+        message=UserMessage.of(_tagged(command, output.text)),
+        lines=clean_for_terminal(output.text).split("\n"),
+        is_error=output.is_error,
+    )
+
+
+def _tagged(command: str, text: str) -> str:
+    """Return what the model reads, which the output cannot close."""
+    command, text = (_OUR_TAGS.sub("&lt;", part) for part in (command, text))
+    return (
+        f"<user_command>\n<command>\n{command}\n</command>\n<output>\n{text}\n</output>\n</user_command>\n"
+        "The user ran this command himself; he asks for nothing with it alone."
+    )

@@ -1,0 +1,1 @@
+"""Tools that settle what is to be done."""

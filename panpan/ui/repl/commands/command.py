@@ -1,0 +1,101 @@
+"""What a slash command is, and what it may do with the terminal it was typed in."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from panpan.services.sessions.session import Session
+from panpan.ui.repl.theme import Theme, ThemeName
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """End the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    """Close this session and open another one."""
+
+    resume: str | None = None
+    """Its id; None: a new one."""
+
+
+Next: TypeAlias = Leave | OpenSession
+"""What comes after this session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One line of a list to choose from."""
+
+    label: str
+    detail: str = ""
+    is_current: bool = False
+
+
+class Terminal(Protocol):
+    """What a command may use; the REPL is one, and so is a fake in a test."""
+
+    session: Session
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """The environment that panpan was started in; it tells the panpan home and which keys are there."""
+        ...
+
+    @property
+    def theme(self) -> Theme:
+        """How things look at the moment."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """Cells of a row."""
+        ...
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a turn runs."""
+        ...
+
+    def show(self, *lines: str) -> None:
+        """Put lines, which may have SGR sequences, into the scrollback."""
+        ...
+
+    async def choose(self, title: str, options: Sequence[Option]) -> int | None:
+        """Let the user pick one and return its index, or None where he does not want to."""
+        ...
+
+    def submit(self, prompt: str) -> None:
+        """Begin a turn, or queue it behind the one that runs."""
+        ...
+
+    def use_theme(self, name: ThemeName) -> None:
+        """Show everything from now on in another theme."""
+        ...
+
+    def toggle_vim(self) -> bool:
+        """Switch the vi keys on or off and return whether they are on now."""
+        ...
+
+    def leave(self, then: Next) -> None:
+        """Close the session, and do what comes then."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What is typed after a slash."""
+
+    name: str
+    """Without the slash."""
+    help: str
+    """One line, for the list and the completion."""
+    run: Callable[[Terminal, str], Awaitable[None]]
+    """Given the rest of the line, stripped. A `PanpanError` is shown as one line."""
+    arguments: str = ""
+    """Such as "[file]"."""
+    aliases: Sequence[str] = ()
+    is_immediate: bool = False
+    """Whether it may run while a turn does."""

@@ -1,0 +1,43 @@
+"""What a session cost, as names and sentences."""
+
+from collections.abc import Sequence
+
+from panpan.services.session_costs import ModelCosts, SessionCosts
+
+
+def cost_pairs(costs: SessionCosts) -> Sequence[tuple[str, str]]:
+    """Return what was spent, by model, and what it was spent on."""
+    models = [(model.model or "(a model without a name)", _model(model)) for model in costs.by_model.values()]
+    return [
+        *models,
+        ("Together", shown_cost(costs.known_cost_usd, is_whole=costs.cost_usd is not None)),
+        ("Time", f"{duration(costs.duration_s)} in turns, {duration(costs.api_duration_s)} of it waiting for models"),
+        ("Lines", f"{costs.lines_added:,} added, {costs.lines_removed:,} removed"),
+    ]
+
+
+def _model(costs: ModelCosts) -> str:
+    usage = costs.usage
+    return (
+        f"{usage.input_tokens:,} input, {usage.output_tokens:,} output, "
+        f"{usage.cache_read_input_tokens:,} read from the cache, "
+        f"{usage.cache_creation_input_tokens:,} written to it; "
+        f"{shown_cost(costs.known_cost_usd, is_whole=costs.cost_usd is not None)}"
+    )
+
+
+def shown_cost(known_usd: float, *, is_whole: bool) -> str:
+    """Return an amount of money; of one that is not whole, what is known of it."""
+    if is_whole:
+        return f"${known_usd:.4f}"
+    return f"at least ${known_usd:.4f}; a price is not known" if known_usd else "price not known"
+
+
+def duration(seconds: float) -> str:
+    """Return a time in words: `42.1 s`, `3 min 5 s`, `2 h 10 min`."""
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,49 @@
+"""/export: this session as a file."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from panpan import __version__
+from panpan.ui.repl.commands.command import Command, Terminal
+from panpan.ui.repl.commands.layout import one_line, say
+
+
+async def _export(terminal: Terminal, wanted: str) -> None:
+    from panpan.config.known_secrets import known_secrets
+    from panpan.services.sessions.export.transcript import Transcript
+    from panpan.services.sessions.export.write import export_session
+    from panpan.system.redact import Redactor
+
+    session = terminal.session
+    if not session.conversation.messages:
+        say(terminal, "nothing has been said in this session yet, so there is nothing to export")
+        return
+    info = session.info
+    transcript = Transcript(
+        session_id=info.id,
+        title=session.title or "",
+        model=info.model,
+        cwd=str(info.cwd),
+        panpan_version=__version__,
+        exported_at=datetime.now().astimezone(),
+        messages=tuple(session.conversation.messages),
+    )
+    redactor = Redactor(known_secrets(terminal.env, session.settings))
+    path = await export_session(transcript, redactor, folder=info.cwd, wanted=_unquoted(wanted))
+    say(terminal, f"written to {one_line(str(path))}; only you can read it, and keys were taken out", "good")
+
+
+def _unquoted(path: str) -> str:
+    """Return a path without the quotes that a shell would want around blanks."""
+    return path[1:-1] if len(path) > 1 and path[0] == path[-1] and path[0] in "'\"" else path
+
+
+EXPORT_COMMANDS: Sequence[Command] = (
+    Command(
+        "export",
+        "Write this session to a file: .md, .html or .json",
+        _export,
+        arguments="[file]",
+        is_immediate=True,
+    ),
+)

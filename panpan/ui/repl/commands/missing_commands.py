@@ -1,0 +1,37 @@
+"""Commands that people know from other agents and whose service is not there yet: each says so and does nothing."""
+
+from collections.abc import Sequence
+
+from panpan.ui.repl.commands.command import Command, Terminal
+from panpan.ui.repl.commands.layout import say
+
+
+def _missing(name: str, help_: str, why: str) -> Command:
+    async def tell(terminal: Terminal, rest: str) -> None:
+        say(terminal, f"/{name} is not there yet: {why}")
+
+    return Command(name, f"{help_} (not there yet)", tell, is_immediate=True)
+
+
+MISSING_COMMANDS: Sequence[Command] = (
+    _missing(
+        "compact",
+        "Summarise what was said",
+        "panpan cannot summarise a conversation; /context shows what fills the window, and /clear begins anew",
+    ),
+    _missing(
+        "rewind",
+        "Go back to an earlier message",
+        "panpan keeps no snapshots of your files; use git for them, and /clear to begin anew",
+    ),
+    _missing("fork", "Go on in a copy of this session", "a session cannot be copied; /export writes it to a file"),
+    _missing("agents", "Show the subagents", "panpan has no subagents"),
+    _missing("mcp", "Show the MCP servers", "panpan cannot talk to MCP servers"),
+    _missing("hooks", "Show the hooks", "panpan runs no hooks of yours"),
+    _missing(
+        "tasks",
+        "Show what runs in the background",
+        "panpan has no background tasks; what a command left running is ended with the session",
+    ),
+    _missing("todos", "Show the todos of the model", "panpan keeps no list of todos"),
+)

@@ -1,0 +1,63 @@
+"""Commands about the model: which one, and how hard it works."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast, get_args
+
+from panpan.types.llm import Effort
+from panpan.ui.repl.commands.command import Command, Option, Terminal
+from panpan.ui.repl.commands.layout import one_line, say
+
+if TYPE_CHECKING:
+    from panpan.ui.repl.commands.model_list import OfferedModel
+
+_NO_EFFORT = "default"
+"""What the model does by itself."""
+EFFORTS: Sequence[str] = (_NO_EFFORT, *get_args(Effort))
+
+
+async def _model(terminal: Terminal, name: str) -> None:
+    chosen = name or await _chosen_model(terminal)
+    if chosen is not None:
+        reason = await terminal.session.use_model(chosen)
+        say(terminal, f"from the next message on panpan asks {one_line(reason)}")
+
+
+async def _chosen_model(terminal: Terminal) -> str | None:
+    """Return the name of the model that the user picks."""
+    from panpan.ui.repl.commands.model_list import models_for
+
+    info = terminal.session.info
+    models = models_for(terminal.session.settings, terminal.env)
+    if not models:
+        say(terminal, f"panpan asks {one_line(info.choice)}; /model NAME changes that, such as /model ollama/NAME")
+        return None
+    picked = await terminal.choose("Which model?", [_option(model, info.model) for model in models])
+    return None if picked is None else models[picked].name
+
+
+def _option(model: "OfferedModel", current: str) -> Option:
+    return Option(one_line(model.name), one_line(model.detail), is_current=current in (model.name, model.model))
+
+
+async def _effort(terminal: Terminal, value: str) -> None:
+    value = value.lower()
+    if not value:
+        now = terminal.session.effort or _NO_EFFORT
+        picked = await terminal.choose(
+            "How much work should the model put into its answers?",
+            [Option(effort, is_current=effort == now) for effort in EFFORTS],
+        )
+        if picked is None:
+            return
+        value = EFFORTS[picked]
+    if value not in EFFORTS:
+        say(terminal, f"no effort is called {one_line(value)}; there are {', '.join(EFFORTS)}", "bad")
+        return
+    await terminal.session.use_effort(None if value == _NO_EFFORT else cast("Effort", value))
+    say(terminal, f"effort from the next message on: {value}")
+
+
+MODEL_COMMANDS: Sequence[Command] = (
+    Command("model", "Choose the model", _model, arguments="[name]"),
+    Command("effort", "Choose how hard the model works", _effort, arguments="[level]"),
+)

@@ -1,0 +1,60 @@
+"""Commands about what may happen: the permission mode, the rules, and the folders."""
+
+from collections.abc import Sequence
+from typing import get_args
+
+from panpan.types.permission import PermissionMode
+from panpan.ui.repl.commands.command import Command, Terminal
+from panpan.ui.repl.commands.layout import one_line, say
+
+MODES: Sequence[PermissionMode] = get_args(PermissionMode)
+
+
+async def _permissions(terminal: Terminal, wanted: str) -> None:
+    if wanted:
+        mode = next((mode for mode in MODES if mode.lower() == wanted.lower()), None)
+        if mode is None:
+            say(terminal, f"no mode is called {one_line(wanted)}; there are {', '.join(MODES)}", "bad")
+            return
+        _set_mode(terminal, mode)
+        return
+    say(terminal, f"Mode: {terminal.session.permission_mode}", "strong")
+    rules = list(terminal.session.permission_rules())
+    for rule in rules or ["there are no rules; `always` in a question makes one, and so do the settings"]:
+        say(terminal, f"  {rule}")
+    say(terminal, f"/permissions MODE changes the mode: {', '.join(MODES)}", "dim")
+
+
+async def _plan(terminal: Terminal, rest: str) -> None:
+    _set_mode(terminal, "default" if terminal.session.permission_mode == "plan" else "plan")
+
+
+def _set_mode(terminal: Terminal, mode: PermissionMode) -> None:
+    terminal.session.set_permission_mode(mode)
+    say(terminal, f"permission mode: {mode}{_MEANING[mode]}", "plan" if mode == "plan" else None)
+
+
+_MEANING = {
+    "default": "; what changes something is asked",
+    "acceptEdits": "; edits in the workspace run unasked",
+    "plan": "; panpan looks and plans, and changes nothing",
+    "dontAsk": "; what would be asked is refused",
+    "bypassPermissions": "; nearly everything runs unasked",
+}
+
+
+async def _add_dir(terminal: Terminal, path: str) -> None:
+    if not path:
+        say(terminal, "/add-dir PATH adds a folder that tools may work in")
+        return
+    folder = terminal.session.add_folder(path)
+    say(terminal, f"tools may work in {one_line(str(folder))} until the session ends")
+
+
+PERMISSION_COMMANDS: Sequence[Command] = (
+    Command(
+        "permissions", "Show the rules and the mode, or set it", _permissions, arguments="[mode]", is_immediate=True
+    ),
+    Command("plan", "Switch plan mode on or off", _plan, is_immediate=True),
+    Command("add-dir", "Let tools work in another folder, too", _add_dir, arguments="path", is_immediate=True),
+)

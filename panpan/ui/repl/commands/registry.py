@@ -1,0 +1,64 @@
+"""All slash commands, and how one is found."""
+
+from collections.abc import Sequence
+
+from panpan.ui.repl.commands.command import Command
+from panpan.ui.repl.commands.export_command import EXPORT_COMMANDS
+from panpan.ui.repl.commands.help_command import help_command
+from panpan.ui.repl.commands.layout import one_line
+from panpan.ui.repl.commands.missing_commands import MISSING_COMMANDS
+from panpan.ui.repl.commands.model_commands import MODEL_COMMANDS
+from panpan.ui.repl.commands.permission_commands import PERMISSION_COMMANDS
+from panpan.ui.repl.commands.prompt_commands import PROMPT_COMMANDS
+from panpan.ui.repl.commands.screen_commands import SCREEN_COMMANDS
+from panpan.ui.repl.commands.session_commands import SESSION_COMMANDS
+from panpan.ui.repl.commands.show_commands import SHOW_COMMANDS
+
+_LIKE_ENOUGH = 60
+"""Of 100, as rapidfuzz has it; what is less alike would be no help."""
+_MOST_NAMES = 3
+
+
+def all_commands() -> list[Command]:
+    """Return every command, in the order of its name."""
+    commands = [
+        *SESSION_COMMANDS,
+        *EXPORT_COMMANDS,
+        *SHOW_COMMANDS,
+        *MODEL_COMMANDS,
+        *PERMISSION_COMMANDS,
+        *PROMPT_COMMANDS,
+        *SCREEN_COMMANDS,
+        *MISSING_COMMANDS,
+    ]
+    commands.append(help_command(commands))
+    return sorted(commands, key=lambda command: command.name)
+
+
+def find(commands: Sequence[Command], line: str) -> tuple[Command, str] | None:
+    """Return the command that a line calls, and the rest of the line; None where there is none of that name.
+
+    Args:
+        commands: Those to choose from.
+        line: What was typed, with its slash.
+    """
+    name, rest = _name_and_rest(line)
+    command = next((command for command in commands if name in (command.name, *command.aliases)), None)
+    return None if command is None else (command, rest)
+
+
+def unknown(commands: Sequence[Command], line: str) -> str:
+    """Return a sentence for a line that calls no command: what there is of nearly that name."""
+    from rapidfuzz import fuzz, process
+
+    name, _ = _name_and_rest(line)
+    names = [name for command in commands for name in (command.name, *command.aliases)]
+    found = process.extract(name, names, scorer=fuzz.WRatio, limit=_MOST_NAMES, score_cutoff=_LIKE_ENOUGH)
+    near = " or ".join(f"/{name}" for name, _, _ in found)
+    hint = f"did you mean {near}?" if near else "/help lists what there is"
+    return f"there is no command /{one_line(name)[:40]}; {hint}"
+
+
+def _name_and_rest(line: str) -> tuple[str, str]:
+    name, *rest = line.strip().removeprefix("/").split(maxsplit=1) or [""]
+    return name.lower(), rest[0] if rest else ""

@@ -1,0 +1,127 @@
+"""Commands that only show something: of this session, of the project, of panpan."""
+
+import sys
+from collections.abc import Sequence
+
+from anyio import to_thread
+
+from panpan import __version__
+from panpan.config.locations import Locations
+from panpan.errors import PanpanError
+from panpan.services.context_usage import context_usage
+from panpan.services.project_context.collect import ContextPlaces, take_project_context
+from panpan.services.project_context.rules_told import ToldRules, rules_told
+from panpan.services.session_costs import session_costs
+from panpan.services.sessions.git_branch import git_branch
+from panpan.system.home import user_home
+from panpan.system.process import capture
+from panpan.ui.repl.commands.command import Command, Terminal
+from panpan.ui.repl.commands.context_view import context_note, context_rows, used_line
+from panpan.ui.repl.commands.costs_view import cost_pairs, shown_cost
+from panpan.ui.repl.commands.layout import one_line, say, say_pairs
+
+CHILD_TIMEOUT_S = 60.0
+MAX_CHILD_BYTES = 500_000
+
+
+async def _context(terminal: Terminal, rest: str) -> None:
+    session = terminal.session
+    usage = context_usage(session.conversation, session.context_window)
+    terminal.show(*context_rows(usage, terminal.width, terminal.theme))
+    say(terminal, context_note(usage), "dim")
+
+
+async def _cost(terminal: Terminal, rest: str) -> None:
+    costs = session_costs(terminal.session.conversation.messages)
+    if not costs.by_model:
+        say(terminal, "no model has answered in this session yet, so it cost nothing")
+        return
+    say_pairs(terminal, cost_pairs(costs))
+
+
+async def _status(terminal: Terminal, rest: str) -> None:
+    session = terminal.session
+    info = session.info
+    costs = session_costs(session.conversation.messages)
+    usage = context_usage(session.conversation, session.context_window)
+    places = Locations.find(info.cwd, terminal.env)
+    branch = await to_thread.run_sync(git_branch, places.project_root)
+    pairs = [
+        ("Session", f"{info.id} {session.title or ''}".rstrip()),
+        ("Folder", str(info.cwd)),
+        ("Git branch", branch or "none"),
+        ("Model", info.choice),
+        ("Effort", session.effort or "what the model does by itself"),
+        ("Key", info.key_source),
+        ("Mode", session.permission_mode),
+        ("Context", used_line(usage)),
+        ("Cost", shown_cost(costs.known_cost_usd, is_whole=costs.cost_usd is not None)),
+        ("Log", str(session.parts.log.path)),
+        ("panpan", __version__),
+    ]
+    say_pairs(terminal, [(name, one_line(text)) for name, text in pairs])
+
+
+async def _memory(terminal: Terminal, rest: str) -> None:
+    told = rules_told(terminal.session.conversation.messages)
+    if told:
+        say(terminal, "The model was told of these files, later ones win:", "strong")
+    else:
+        told = await _rules_to_come(terminal)
+        if not told:
+            say(terminal, "there is no AGENTS.md or CLAUDE.md for this folder; /init lets the model write one")
+            return
+        say(terminal, "The model is told of these files with the first message, later ones win:", "strong")
+    say_pairs(terminal, [(rules.path, _of_rules(rules)) for rules in told])
+    say(terminal, "Files of deeper folders follow when the model first touches something there.", "dim")
+
+
+async def _rules_to_come(terminal: Terminal) -> Sequence[ToldRules]:
+    """Return the files that a session which begins now would tell the model of."""
+    cwd = terminal.session.info.cwd
+    locations = Locations.find(cwd, terminal.env)
+    context = await take_project_context(ContextPlaces(cwd, locations.project_root, locations.home, user_home()))
+    for warning in context.warnings:
+        say(terminal, warning, "warn")
+    return rules_told([context.reminder])
+
+
+def _of_rules(rules: ToldRules) -> str:
+    origin = f", imported by {rules.imported_by}" if rules.imported_by else ""
+    return f"{rules.chars:,} characters{origin}"
+
+
+async def _config(terminal: Terminal, rest: str) -> None:
+    await _show_panpan(terminal, "config", "show", "--show-origin")
+    say(terminal, "As a new panpan here would have it: options of this one's command line are not in it.", "dim")
+
+
+async def _doctor(terminal: Terminal, rest: str) -> None:
+    say(terminal, "looking …", "dim")
+    await _show_panpan(terminal, "doctor")
+    say(terminal, "The check ran without a terminal of its own; what it says of one is not about this one.", "dim")
+
+
+async def _show_panpan(terminal: Terminal, *arguments: str) -> None:
+    """Run a command of panpan's own beside the session, and show what it says."""
+    # -P: a module of that name in the folder must not be taken for one of ours. The environment is the user's own,
+    # keys and all, or the answer would be that of another panpan.
+    command = [sys.executable, "-P", "-m", "panpan", *arguments]
+    env = {**terminal.env, "NO_COLOR": "1", "COLUMNS": str(terminal.width), "PYTHONUNBUFFERED": "1"}
+    cwd = terminal.session.info.cwd
+    ended = await capture(command, cwd=cwd, env=env, timeout_s=CHILD_TIMEOUT_S, max_bytes=MAX_CHILD_BYTES)
+    for printed in (ended.stdout, ended.stderr):
+        if text := printed.decode(errors="replace").rstrip():
+            say(terminal, text)
+    if ended.timed_out:
+        raise PanpanError(f"`panpan {' '.join(arguments)}` did not end within {CHILD_TIMEOUT_S:.0f} s and was stopped")
+
+
+SHOW_COMMANDS: Sequence[Command] = (
+    Command("context", "Show what fills the context window", _context, is_immediate=True),
+    Command("cost", "Show tokens, money and time", _cost, aliases=("usage",), is_immediate=True),
+    Command("status", "Show session, model, mode and version", _status, is_immediate=True),
+    Command("memory", "Show which AGENTS.md and CLAUDE.md are in force", _memory, is_immediate=True),
+    Command("config", "Show the settings and where each comes from", _config, is_immediate=True),
+    Command("doctor", "Show what panpan finds on this machine", _doctor, is_immediate=True),
+)

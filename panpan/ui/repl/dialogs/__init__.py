@@ -1,0 +1,1 @@
+"""What asks the user something and takes the keys meanwhile."""

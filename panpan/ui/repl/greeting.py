@@ -1,0 +1,23 @@
+"""What is said when a session opens: where it is, which model was taken and why, and what is not as usual."""
+
+from collections.abc import Sequence
+
+from panpan import __version__
+from panpan.services.sessions.session import Session
+from panpan.system.terminal_text import printable
+from panpan.ui.repl.rendering.cells import wrapped
+from panpan.ui.repl.theme import Theme
+
+
+def greeting(session: Session, width: int, theme: Theme) -> Sequence[str]:
+    """Return the rows for a session that has just been opened."""
+    info = session.info
+    count = len(session.conversation.messages)
+    resumed = f"goes on after {count} message{'s' * (count != 1)}: " if count else ""
+    title = f"{resumed}{session.title}" if session.title else resumed.removesuffix(": ")
+    rows = [
+        f"{theme.paint('accent', 'panpan')} {theme.paint('dim', f'{__version__} in {printable(str(info.cwd))}')}",
+        theme.paint("dim", printable(info.choice)),
+        theme.paint("dim", printable(title)),
+    ]
+    return [part for row in rows if row for part in wrapped(row, width)]

@@ -1,0 +1,80 @@
+"""The input: what is typed, over as many lines as it needs, with history, search and completion."""
+
+from collections.abc import Callable
+
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import Completer
+from prompt_toolkit.formatted_text import ANSI, AnyFormattedText
+from prompt_toolkit.history import History
+from prompt_toolkit.layout import AnyContainer, BufferControl, Dimension, HSplit, Window
+from prompt_toolkit.layout.processors import AfterInput
+from prompt_toolkit.widgets import SearchToolbar
+
+_MAX_ROWS = 12
+_INDENT = "  "
+
+
+class InputBox:
+    """Where the user types.
+
+    Args:
+        history: Of all sessions.
+        completer: Files, commands, agents.
+        mark: Returns what stands before the first line, two cells wide; it says the mode.
+        hint: Returns what an empty input says.
+    """
+
+    def __init__(
+        self, history: History, completer: Completer, mark: Callable[[], str], hint: Callable[[], str]
+    ) -> None:
+        self._mark = mark
+        self.buffer = Buffer(
+            multiline=True,
+            history=history,
+            completer=completer,
+            complete_while_typing=True,
+            enable_history_search=False,
+        )
+        search = SearchToolbar()
+        control = BufferControl(
+            self.buffer,
+            search_buffer_control=search.control,
+            input_processors=[AfterInput(lambda: ANSI("" if self.buffer.text else hint()))],
+            preview_search=True,
+        )
+        self.window = Window(
+            control,
+            get_line_prefix=self._prefix,
+            wrap_lines=True,
+            dont_extend_height=True,
+            height=Dimension(min=1, max=_MAX_ROWS),
+        )
+        self.container: AnyContainer = HSplit([self.window, search])
+
+    @property
+    def text(self) -> str:
+        """What is typed."""
+        return self.buffer.text
+
+    def clear(self) -> None:
+        """Empty the input."""
+        self.buffer.reset()
+
+    def replace(self, text: str) -> None:
+        """Let other text be what is typed."""
+        self.buffer.text = text
+        self.buffer.cursor_position = len(text)
+
+    def put(self, text: str) -> None:
+        """Put text before what is typed."""
+        if not text:
+            return
+        self.replace(f"{text}\n{self.buffer.text}" if self.buffer.text else text)
+
+    def keep_in_history(self, text: str) -> None:
+        """Remember what was sent, and empty the input."""
+        self.buffer.history.append_string(text)
+        self.buffer.reset()
+
+    def _prefix(self, line: int, wrap: int) -> AnyFormattedText:
+        return ANSI(self._mark()) if line == 0 and wrap == 0 else _INDENT

@@ -1,0 +1,177 @@
+"""What keys do. Each does one thing; what it is, the REPL decides."""
+
+from typing import Protocol
+
+from prompt_toolkit.application import get_app
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.filters import (
+    Always,
+    Condition,
+    Filter,
+    completion_is_selected,
+    has_selection,
+    is_searching,
+    vi_insert_mode,
+)
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
+
+_NAMES = {
+    Keys.ControlM: "enter",
+    Keys.ControlJ: "enter",
+    Keys.Escape: "escape",
+    Keys.ControlI: "tab",
+    Keys.BackTab: "s-tab",
+    Keys.ControlH: "backspace",
+    Keys.Vt100MouseEvent: "",
+    Keys.CPRResponse: "",
+    Keys.SIGINT: "c-c",
+}
+"""Where a dialog's name for a key is not prompt_toolkit's own."""
+
+
+_ALWAYS = Always()
+
+
+class Actions(Protocol):
+    """What keys can make happen."""
+
+    def enter(self) -> None:
+        """Send what is typed; to the model that works, too."""
+
+    def enter_later(self) -> None:
+        """Send what is typed when the turn is over."""
+
+    def take_back(self) -> None:
+        """Put what was sent last, and not delivered, back into the input."""
+
+    def escape(self) -> None:
+        """Interrupt what runs."""
+
+    def control_c(self) -> None:
+        """Clear the input, else interrupt, else leave."""
+
+    def control_d(self) -> None:
+        """Leave, where the input is empty."""
+
+    def expand(self) -> None:
+        """Show more of what tools print, or less."""
+
+    def next_mode(self) -> None:
+        """Change the permission mode."""
+
+    def edit_elsewhere(self) -> None:
+        """Open the input in the user's editor."""
+
+    def paste(self, text: str) -> None:
+        """Put pasted text into the input."""
+
+    def backspace(self) -> None:
+        """Delete what stands before the caret."""
+
+    def retry_now(self) -> None:
+        """End the pause before the next try."""
+
+    def help(self) -> None:
+        """Tell the keys."""
+
+    def press(self, key: str) -> None:
+        """Give a key to the dialog that is open."""
+
+    def press_pasted(self, text: str) -> None:
+        """Give pasted text to the dialog that is open."""
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether a dialog takes the keys."""
+        ...
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a turn runs."""
+        ...
+
+    @property
+    def is_in_retry_pause(self) -> bool:
+        """Whether a request waits to be sent again."""
+        ...
+
+
+def key_bindings(actions: Actions, buffer: Buffer) -> KeyBindings:
+    """Return what the keys do, beside prompt_toolkit's own for editing.
+
+    Args:
+        actions: What they make happen.
+        buffer: What is typed.
+    """
+    keys = KeyBindings()
+    _bind_dialog(keys, actions)
+    asking = Condition(lambda: actions.is_asking)
+    empty = Condition(lambda: not buffer.text)
+    busy = Condition(lambda: actions.is_busy)
+    typing = ~is_searching & ~asking
+
+    def bind(*sequence: Keys | str, when: Filter = _ALWAYS, to: str, is_eager: bool = False) -> None:
+        action = getattr(actions, to)
+        keys.add(*sequence, filter=typing & when, eager=is_eager)(lambda _: action())
+
+    bind("enter", when=~completion_is_selected, to="enter")
+    keys.add("enter", filter=typing & completion_is_selected)(_accept_completion)
+    keys.add("tab", filter=typing)(_complete)
+    keys.add("c-j", filter=typing)(lambda event: event.current_buffer.newline())
+    bind("escape", "enter", to="enter_later")
+    bind("escape", "up", to="take_back")
+    bind("escape", when=~vi_insert_mode | busy & empty, to="escape")
+    bind("c-c", to="control_c")
+    bind("<sigint>", to="control_c")
+    bind("c-d", when=empty, to="control_d")
+    bind("c-o", to="expand", is_eager=True)
+    bind("s-tab", to="next_mode")
+    bind("c-g", to="edit_elsewhere")
+    bind("c-h", when=~has_selection, to="backspace")
+    bind("?", when=empty & ~busy, to="help")
+    for letter in "rR":
+        bind(letter, when=empty & Condition(lambda: actions.is_in_retry_pause), to="retry_now")
+    keys.add(Keys.BracketedPaste, filter=typing)(lambda event: actions.paste(event.data))
+    keys.add("c-c", filter=is_searching)(lambda event: event.app.layout.focus_last())
+    return keys
+
+
+def _bind_dialog(keys: KeyBindings, actions: Actions) -> None:
+    """Let a dialog have every key; ESC with another key is Alt, and nothing to it."""
+    asking = Condition(lambda: actions.is_asking)
+
+    @Condition
+    def begins_with_escape() -> bool:
+        pressed = get_app().key_processor.key_buffer
+        return bool(pressed) and pressed[0].key == Keys.Escape
+
+    @keys.add(Keys.Any, filter=asking & ~begins_with_escape, eager=True)
+    def _(event: KeyPressEvent) -> None:
+        press = event.key_sequence[-1]
+        if press.key == Keys.BracketedPaste:
+            actions.press_pasted(press.data)
+        elif name := _NAMES.get(press.key, press.key.value) if isinstance(press.key, Keys) else press.key:
+            actions.press(name)
+
+    @keys.add("escape", filter=asking)
+    def _(event: KeyPressEvent) -> None:
+        actions.press("escape")
+
+    @keys.add("escape", Keys.Any, filter=asking, eager=True)
+    def _(event: KeyPressEvent) -> None:
+        pass
+
+
+def _accept_completion(event: KeyPressEvent) -> None:
+    buffer = event.current_buffer
+    if buffer.complete_state is not None and (completion := buffer.complete_state.current_completion) is not None:
+        buffer.apply_completion(completion)
+
+
+def _complete(event: KeyPressEvent) -> None:
+    buffer = event.current_buffer
+    if buffer.complete_state is None:
+        buffer.start_completion(select_first=True)
+    else:
+        buffer.complete_next()

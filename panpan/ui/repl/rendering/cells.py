@@ -1,0 +1,203 @@
+"""Lines with SGR sequences in them, as they fill the cells of a terminal: measured, cut, wrapped.
+
+Widths are never measured too small: where terminals differ, as with joined emoji, the widest counts. So a row that fits
+here fits everywhere. Neither a sequence nor what people take for one character is ever cut. All text must be harmless
+already and without tabs.
+"""
+
+import re
+from collections.abc import Iterator
+from unicodedata import category
+
+from prompt_toolkit.utils import get_cwidth
+from wcwidth import iter_graphemes
+
+RESET = "\x1b[0m"
+_SGR = re.compile(r"\x1b\[[0-9;:]*m")
+_SPLIT_AT_SGR = re.compile(r"(\x1b\[[0-9;:]*m)")
+_PARTS = re.compile(r"\x1b\[[0-9;:]*m|\n| +|[^\x1b\n ]+")
+_PICTURE_MARK = "\ufe0f"
+"""Asks for the emoji in place of the letter; the terminals that heed it make it two cells wide."""
+
+
+def cell_width(text: str) -> int:
+    """Return how many cells one line takes at most."""
+    if "\x1b" in text:
+        text = _SGR.sub("", text)
+    if text.isascii():
+        return len(text)
+    return get_cwidth(text) + sum(_may_widen(char) for char in text)
+
+
+def without_sequences(text: str) -> str:
+    """Return the text without SGR sequences."""
+    return _SGR.sub("", text)
+
+
+def cut(text: str, width: int) -> str:
+    """Return one line in at most `width` cells; an ellipsis stands for what was left out."""
+    if cell_width(text) <= width:
+        return text
+    if width < 1:
+        return ""
+    pieces: list[str] = []
+    used, is_styled = 0, False
+    for piece in _clusters(text, width):
+        if _SGR.fullmatch(piece):
+            is_styled = not _is_reset(piece)
+        else:
+            used += cell_width(piece)
+            if used > width - 1:
+                break
+        pieces.append(piece)
+    return "".join(pieces) + "…" + (RESET if is_styled else "")
+
+
+def padded(text: str, width: int) -> str:
+    """Return one line filled with blanks up to `width` cells."""
+    return text + " " * (width - cell_width(text))
+
+
+def broken(line: str, width: int) -> list[str]:
+    """Return one line as rows of at most `width` cells, 2 or more, broken anywhere; every blank is kept."""
+    if cell_width(line) <= width:
+        return [line]
+    if line.isascii() and "\x1b" not in line:
+        return [line[at : at + width] for at in range(0, len(line), width)]
+    rows = _Rows(width)
+    for piece in _clusters(line, width):
+        rows.place(piece, cell_width(piece))
+    return rows.ended()
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Return prose as rows of at most `width` cells, 2 or more, broken between words, or within where one is too long.
+
+    A newline begins a row; blanks at the beginning of a line stay, those where a row ends go.
+    """
+    filler = _Filler(width)
+    for match in _PARTS.finditer(text):
+        filler.take(match[0])
+    return filler.ended()
+
+
+class _Rows:
+    """Rows that are being filled; what is styled when a row ends goes on in the next one."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.used = 0
+        self._rows: list[str] = []
+        self._row: list[str] = []
+        self._style = ""
+
+    def place(self, piece: str, width: int) -> None:
+        """Put a piece behind the last one, on a new row where it has no room; sequences have no width."""
+        if piece.startswith("\x1b"):
+            self._style = "" if _is_reset(piece) else self._style + piece
+        elif self.used and self.used + width > self.width:
+            self.end_row()
+        self._row.append(piece)
+        self.used += width
+
+    def end_row(self) -> None:
+        """Begin a new row."""
+        if self._style:
+            self._row.append(RESET)
+        self._rows.append("".join(self._row))
+        self._row = [self._style] if self._style else []
+        self.used = 0
+
+    def ended(self) -> list[str]:
+        """Return all rows."""
+        self.end_row()
+        return self._rows
+
+
+class _Filler:
+    """Puts words on rows. A word may have sequences within it, and goes to the next row as a whole."""
+
+    def __init__(self, width: int) -> None:
+        self._rows = _Rows(width)
+        self._gap = 0
+        """Blanks before the word; not shown where the row is ended there."""
+        self._word: list[str] = []
+        self._word_width = 0
+
+    def take(self, part: str) -> None:
+        """Add a sequence, a newline, blanks, or text without any of them."""
+        if part == "\n":
+            self._end_word()
+            self._rows.end_row()
+            self._gap = 0
+        elif part.startswith(" "):
+            self._end_word()
+            self._gap += len(part)
+        elif part.startswith("\x1b"):
+            self._word.append(part)
+        elif part.isascii():
+            self._add(part, len(part))
+        else:
+            self._add_clusters(part)
+
+    def ended(self) -> list[str]:
+        """Return all rows."""
+        self._end_word()
+        return self._rows.ended()
+
+    def _add(self, piece: str, width: int) -> None:
+        self._word.append(piece)
+        self._word_width += width
+
+    def _add_clusters(self, part: str) -> None:
+        for piece in _clusters(part, self._rows.width):
+            width = cell_width(piece)
+            if width > 1:  # scripts of wide characters have no blanks: a row may end before and behind each
+                self._end_word()
+            self._add(piece, width)
+            if width > 1:
+                self._end_word()
+
+    def _end_word(self) -> None:
+        if not self._word:
+            return
+        rows = self._rows
+        if self._word_width and rows.used + self._gap + self._word_width > rows.width:
+            if rows.used:
+                rows.end_row()
+            self._gap = 0
+        if self._gap and self._word_width:
+            rows.place(" " * self._gap, self._gap)
+            self._gap = 0
+        is_too_long = self._word_width > rows.width
+        for piece in self._word:
+            if is_too_long:
+                for cluster in _clusters(piece, rows.width):
+                    rows.place(cluster, cell_width(cluster))
+            else:
+                rows.place(piece, cell_width(piece))
+        self._word, self._word_width = [], 0
+
+
+def _clusters(text: str, width: int) -> Iterator[str]:
+    """Yield sequences, and what stays together; nothing wider than a row, unless it is one wide character."""
+    for piece in _SPLIT_AT_SGR.split(text):
+        if piece.startswith("\x1b"):
+            yield piece
+        elif piece.isascii():
+            yield from piece
+        else:
+            for cluster in iter_graphemes(piece):
+                if cell_width(cluster) <= width:
+                    yield cluster
+                else:
+                    yield from cluster  # a chain of joined emoji that no row could hold
+
+
+def _may_widen(char: str) -> bool:
+    """Return whether some terminals give a cell more to what stands before `char`, a mark that takes none by itself."""
+    return char == _PICTURE_MARK or (category(char) == "Mc" and get_cwidth(char) == 0)
+
+
+def _is_reset(sequence: str) -> bool:
+    return sequence in (RESET, "\x1b[m")

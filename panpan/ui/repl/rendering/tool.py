@@ -1,0 +1,118 @@
+"""One call of a tool: the line that says what it is, and what came of it."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from panpan.system.terminal_text import clean_for_terminal
+from panpan.types.content import DocumentBlock, ImageBlock, ToolUseBlock
+from panpan.types.display import DiffDisplay, SummaryDisplay
+from panpan.types.messages import ToolResultMessage
+from panpan.ui.repl.rendering.attachments import attachment_mark
+from panpan.ui.repl.rendering.cells import broken, cell_width, cut, wrapped
+from panpan.ui.repl.rendering.diff import diff_lines
+from panpan.ui.repl.rendering.duration import spoken_s
+from panpan.ui.repl.rendering.spinner import spinner
+from panpan.ui.repl.rendering.todos import todo_lines
+from panpan.ui.repl.theme import Role, Theme
+
+MAX_DIFF_ROWS = 60
+"""Of one file, unless all is wanted."""
+
+_BEGIN, _NEXT = "  └ ", "    "
+_HEAD, _TAIL = 2, 3
+_ERROR_HEAD, _ERROR_TAIL = 3, 6
+"""Rows of an error: what was tried stands at its beginning, what went wrong at its end."""
+_SHOWS_TIME_FROM_S = 1.0
+_TAB = 8
+
+
+def running_line(name: str, title: str, now_s: float, elapsed_s: float, width: int, theme: Theme) -> str:
+    """Return the row of a call that runs.
+
+    Args:
+        name: Of the tool.
+        title: The argument that matters.
+        now_s: Seconds of any clock that only grows; turns the spinner.
+        elapsed_s: Seconds since it began.
+        width: Cells of a row.
+        theme: How it looks.
+    """
+    return _line(theme.paint("accent", spinner(now_s, theme)), name, title, elapsed_s, width, theme)
+
+
+def title_line(name: str, title: str, elapsed_s: float | None, is_error: bool, width: int, theme: Theme) -> str:
+    """Return the row of a call that is over; `elapsed_s` is None where it never ran."""
+    mark = theme.paint("bad", "✗") if is_error else theme.paint("good", "●")
+    return _line(mark, name, title, elapsed_s or 0.0, width, theme)
+
+
+def result_lines(
+    message: ToolResultMessage, use: ToolUseBlock | None, width: int, theme: Theme, *, is_expanded: bool = False
+) -> list[str]:
+    """Return what a call brought, to stand below its row.
+
+    Args:
+        message: The result.
+        use: The call, where it is known.
+        width: Cells of a row, 8 or more.
+        theme: How it looks.
+        is_expanded: Whether all of it is shown, and not only its beginning and end.
+    """
+    room = width - len(_NEXT)
+    if message.is_error:
+        texts = _text_rows(message, room)
+        rows = texts if is_expanded else _folded(texts, _ERROR_HEAD, _ERROR_TAIL)
+        return _hanging(rows or ["error"], room, theme, "bad")
+    if todos := _todos(use):
+        return _hanging(todo_lines(todos, room, theme), room, theme)
+    match message.display:
+        case DiffDisplay(files=files):
+            most = None if is_expanded else MAX_DIFF_ROWS
+            return _hanging([row for file in files for row in diff_lines(file, room, theme, most)], room, theme)
+        case SummaryDisplay(text=text):
+            summary = wrapped(_on_one_line(text), room)
+            return _hanging([*summary, *(_text_rows(message, room) if is_expanded else ())], room, theme, "dim")
+        case None:
+            texts = _text_rows(message, room)
+            rows = texts if is_expanded else _folded(texts, _HEAD, _TAIL)
+            return _hanging(rows or ["(no output)"], room, theme, "dim")
+
+
+def _line(mark: str, name: str, title: str, seconds: float, width: int, theme: Theme) -> str:
+    time = f" {spoken_s(seconds)}" if seconds >= _SHOWS_TIME_FROM_S else ""
+    said = f"{mark} {theme.paint('strong', _on_one_line(name))} {_on_one_line(title)}".rstrip(" ")
+    return cut(cut(said, max(width - cell_width(time), 1)) + theme.paint("dim", time), width)
+
+
+def _todos(use: ToolUseBlock | None) -> Sequence[Mapping[str, object]]:
+    """Return the todos that a call wrote; arguments of a model may be anything."""
+    todos = use.input.get("todos") if use is not None and use.name == "TodoWrite" else None
+    return [todo for todo in todos if isinstance(todo, Mapping)] if isinstance(todos, list) else []
+
+
+def _text_rows(message: ToolResultMessage, room: int) -> list[str]:
+    """Return what the model reads of a result; pictures as marks."""
+    marks = [
+        attachment_mark(block) for block in message.result.content if isinstance(block, ImageBlock | DocumentBlock)
+    ]
+    text = clean_for_terminal(message.text).strip("\n")
+    lines = [line.expandtabs(_TAB).rstrip(" ") for line in text.split("\n")] if text.strip() else []
+    return [row for line in (*lines, *marks) for row in broken(line, room)]
+
+
+def _folded(rows: Sequence[str], head: int, tail: int) -> list[str]:
+    hidden = len(rows) - head - tail
+    if hidden <= 1:  # the note would take the place of one row
+        return list(rows)
+    return [*rows[:head], f"… +{hidden} lines (ctrl+o expands)", *rows[-tail:]]
+
+
+def _hanging(rows: Sequence[str], room: int, theme: Theme, role: Role | None = None) -> list[str]:
+    paint: Callable[[str], str] = (lambda row: theme.paint(role, row)) if role else (lambda row: row)
+    begin = theme.paint("dim", _BEGIN)
+    return [
+        f"{_NEXT if index else begin}{paint(cut(row, room).rstrip(' '))}".rstrip(" ") for index, row in enumerate(rows)
+    ]
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(clean_for_terminal(text).split())

@@ -1,0 +1,42 @@
+"""What the user said, as it stands in the scrollback."""
+
+from collections.abc import Sequence
+
+from panpan.system.terminal_text import clean_for_terminal
+from panpan.types.content import TextBlock
+from panpan.types.messages import UserMessage
+from panpan.ui.repl.rendering.attachments import attachment_mark
+from panpan.ui.repl.rendering.cells import wrapped
+from panpan.ui.repl.theme import Theme
+
+MAX_ROWS = 20
+_TAIL_ROWS = 3
+_MARK, _INDENT = "❯ ", "  "
+_TAB = 4
+
+
+def user_message_lines(message: UserMessage, width: int, theme: Theme) -> list[str]:
+    """Return the rows of a message: its text, and a mark for each picture or document."""
+    marks = [attachment_mark(block) for block in message.content if not isinstance(block, TextBlock)]
+    return prompt_lines(message.text, width, theme, marks)
+
+
+def prompt_lines(text: str, width: int, theme: Theme, marks: Sequence[str] = ()) -> list[str]:
+    """Return the rows of what was typed, `MAX_ROWS` at most.
+
+    Args:
+        text: What was typed.
+        width: Cells of a row, 4 or more.
+        theme: How it looks.
+        marks: What stands for what is attached; harmless.
+    """
+    rows = [*_rows(text, width - len(_MARK)), *(row for mark in marks for row in wrapped(mark, width - len(_MARK)))]
+    if len(rows) > MAX_ROWS:
+        head = MAX_ROWS - _TAIL_ROWS - 1
+        rows = [*rows[:head], f"… +{len(rows) - head - _TAIL_ROWS} lines", *rows[-_TAIL_ROWS:]]
+    return [theme.paint("user", f"{_INDENT if index else _MARK}{row}".rstrip(" ")) for index, row in enumerate(rows)]
+
+
+def _rows(text: str, width: int) -> list[str]:
+    clean = clean_for_terminal(text).strip("\n").expandtabs(_TAB)
+    return wrapped(clean, width) if clean else []

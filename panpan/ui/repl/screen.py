@@ -1,0 +1,274 @@
+"""The terminal: finished lines go into its scrollback, and below them live the windows that change.
+
+The rule: what is printed is whole lines, printed once. What may still change (the end of an answer, running tools, the
+queue, the input) is drawn below and drawn again, at most ten times a second unless the user types.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import anyio
+from prompt_toolkit.application import Application
+from prompt_toolkit.application.run_in_terminal import in_terminal
+from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.filters import has_completions, is_done
+from prompt_toolkit.input import Input
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.layout import (
+    AnyContainer,
+    CompletionsMenu,
+    ConditionalContainer,
+    HSplit,
+    Layout,
+    Window,
+)
+from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.styles import Style
+
+from panpan.ui.repl.input_box import InputBox
+from panpan.ui.repl.reflow import Drawn
+from panpan.ui.repl.steady_output import SteadyOutput
+from panpan.ui.repl.theme import Theme
+from panpan.ui.repl.view_window import ViewWindow
+
+FRAME_S = 0.1
+"""Between two drawings of what changes by itself."""
+
+ESCAPE_S = 0.025
+"""How long a lone ESC waits for the rest of a key. It is waited for twice, once for a key that the terminal sends as
+several bytes and once for Alt with a key, and an interrupt should act within 0.06 s."""
+
+ROWS_FOR_INPUT = 2
+"""A row to type in, and the status line."""
+_MENU_ROWS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Views:
+    """What stands below the scrollback, from top to bottom; each is given the width and returns rows."""
+
+    live: Callable[[int], Sequence[str]]
+    """What the turn is doing."""
+    dialog: Callable[[int], Sequence[str]]
+    caret: Callable[[], tuple[int, int] | None]
+    """Row and cell of the caret in the dialog; None where it is in the input."""
+    queue: Callable[[int], Sequence[str]]
+    status: Callable[[int], Sequence[str]]
+
+
+class Screen:
+    """Shows lines and windows.
+
+    Args:
+        output: The terminal.
+        keyboard: Where keys come from.
+        views: What is drawn besides the input.
+        box: The input.
+        keys: What keys do.
+        theme: How completions look.
+        was_drawn: Called after each drawing.
+        key_pressed: Called before a key is handled.
+        does_reflow: Whether the terminal breaks rows anew when it becomes narrower.
+    """
+
+    def __init__(
+        self,
+        output: SteadyOutput,
+        keyboard: Input,
+        views: Views,
+        box: InputBox,
+        keys: KeyBindings,
+        theme: Theme,
+        was_drawn: Callable[[], None],
+        key_pressed: Callable[[], None],
+        does_reflow: bool = False,
+    ) -> None:
+        self._output = output
+        self._pending: list[str] = []
+        self._is_dirty = False
+        self._is_handed_over = False
+        self.is_terminal_gone = False
+        """Whether the screen was closed because the terminal was."""
+        self._focused: Callable[[], Window] = lambda: box.window
+        self._drawn = Drawn(0)
+        self._color_depth = _color_depth(theme)
+        self._app: Application[None] = Application(
+            layout=Layout(self._container(views, box), focused_element=box.window),
+            key_bindings=keys,
+            style=_style(theme),
+            color_depth=lambda: self._color_depth,
+            input=keyboard,
+            output=output,
+            editing_mode=EditingMode.EMACS,
+            erase_when_done=True,
+        )
+        self._app.ttimeoutlen = self._app.timeoutlen = ESCAPE_S
+        self._app.before_render += lambda _: self._focus()
+        self._app.after_render += lambda _: self._note_drawn()
+        self._app.after_render += lambda _: was_drawn()
+        if does_reflow:
+            output.rows_more = self._rows_more
+        self._app.key_processor.before_key_press += lambda _: key_pressed()
+
+    @property
+    def width(self) -> int:
+        """Cells of a row."""
+        return self._output.size.columns
+
+    @property
+    def rows(self) -> int:
+        """Rows of the terminal."""
+        return self._output.size.rows
+
+    @property
+    def has_vi_keys(self) -> bool:
+        """Whether the input takes the keys of vi."""
+        return self._app.editing_mode == EditingMode.VI
+
+    def use_vi_keys(self, *, is_on: bool) -> None:
+        """Switch the keys of vi on or off."""
+        self._app.editing_mode = EditingMode.VI if is_on else EditingMode.EMACS
+
+    def use_theme(self, theme: Theme) -> None:
+        """Draw completions in another theme."""
+        self._app.style, self._color_depth = _style(theme), _color_depth(theme)
+        self.refresh()
+
+    def show(self, *lines: str) -> None:
+        """Put whole lines into the scrollback; they appear with the next frame."""
+        self._pending += lines
+
+    def send(self, sequence: bytes) -> None:
+        """Send the terminal something that shows nothing in it: a bell, a title."""
+        self._output.write_raw(sequence.decode())
+        self._output.flush()
+
+    def refresh(self) -> None:
+        """Draw the windows again, with the next frame."""
+        self._is_dirty = True
+
+    def draw_now(self) -> None:
+        """Draw at once, for what a key has changed."""
+        self._app.invalidate()
+
+    async def run(self) -> None:
+        """Show the screen and take keys until `close`."""
+        try:
+            await self._app.run_async(set_exception_handler=False, handle_sigint=False)
+        except EOFError:
+            self.is_terminal_gone = True
+
+    def close(self) -> None:
+        """End `run`."""
+        if self._app.is_running and not self._app.is_done:
+            self._app.exit()
+
+    async def draw_frames(self, is_moving: Callable[[], bool]) -> None:
+        """Draw what has come, frame after frame, until cancelled.
+
+        Args:
+            is_moving: Whether something changes by itself, as a spinner does.
+        """
+        while True:
+            await anyio.sleep(FRAME_S)
+            if self._pending and not self._is_handed_over:
+                self.print_pending()
+            elif (self._is_dirty or is_moving()) and not self._is_handed_over:
+                self._is_dirty = False
+                self._app.invalidate()
+
+    def print_pending(self) -> None:
+        """Print the lines that wait, above the windows; without windows, when the screen is closed, at once."""
+        if not self._pending:
+            return
+        text = "".join(f"{line}\r\n" for line in self._pending)
+        self._pending.clear()
+        if not self._app.is_running or self._app.is_done:
+            self._output.write_raw(text)
+            self._output.flush()
+            return
+        with self._output.held():
+            self._app.renderer.erase()
+            self._output.write_raw(text)
+            self._app._redraw()  # `invalidate` would draw later, in a write of its own
+        self._output.flush()
+
+    @asynccontextmanager
+    async def handed_over(self) -> AsyncGenerator[None, None]:
+        """Leave the terminal to another program for a while; what is shown meanwhile is printed afterwards."""
+        self.print_pending()
+        self._is_handed_over = True
+        try:
+            async with in_terminal():
+                yield
+        finally:
+            self._is_handed_over = False
+            self.refresh()
+
+    def _container(self, views: Views, box: InputBox) -> AnyContainer:
+        live, queue, status = (ViewWindow(view, self._room) for view in (views.live, views.queue, views.status))
+        dialog = ViewWindow(views.dialog, self._room, views.caret)
+        rows = [
+            live.container,
+            dialog.container,
+            queue.container,
+            box.container,
+            CompletionsMenu(max_height=_MENU_ROWS, scroll_offset=1),
+            ConditionalContainer(status.container, filter=~has_completions),
+        ]
+        self._focused = lambda: dialog.window if views.caret() is not None else box.window
+        return ConditionalContainer(HSplit(rows), filter=~is_done)
+
+    def _note_drawn(self) -> None:
+        """Remember how long the rows are that stand on the screen."""
+        screen = self._app.renderer.last_rendered_screen
+        if screen is None:
+            return
+        caret = screen.get_cursor_position(self._app.layout.current_window)
+        rows = (screen.data_buffer[row].items() for row in range(caret.y))
+        cells = [max((cell for cell, char in row if char.char.strip()), default=-1) + 1 for row in rows]
+        self._drawn = Drawn(self.width, cells, caret.x)
+
+    def _rows_more(self) -> int:
+        """Return how many rows came between since the last drawing; once for each change of the width."""
+        drawn, self._drawn = self._drawn, Drawn(0)
+        return drawn.rows_more(self.width)
+
+    def _room(self) -> tuple[int, int]:
+        return self.width, max(self.rows - ROWS_FOR_INPUT, 1)
+
+    def _focus(self) -> None:
+        """Let the caret be where somebody types: in the dialog, or in the input and its search."""
+        window = self._focused()
+        if self._app.layout.current_window is not window and not self._app.layout.is_searching:
+            self._app.layout.focus(window)
+
+
+def _color_depth(theme: Theme) -> ColorDepth | None:
+    """Return none at all for a theme without colours; None: what the terminal can do."""
+    return None if theme.has_colour else ColorDepth.DEPTH_1_BIT
+
+
+def _style(theme: Theme) -> Style:
+    if not theme.has_colour:
+        return Style.from_dict(
+            {
+                "completion-menu": "noreverse",
+                "completion-menu.completion.current": "reverse",
+                "completion-menu.meta.completion": "noreverse",
+                "scrollbar.background": "",
+                "scrollbar.button": "reverse",
+            }
+        )
+    back, front = ("#e4e4e4", "#1c1c1c") if theme.name == "light" else ("#262626", "#d0d0d0")
+    return Style.from_dict(
+        {
+            "completion-menu": f"bg:{back} {front}",
+            "completion-menu.completion.current": "reverse",
+            "completion-menu.meta.completion": f"bg:{back} {front}",
+            "completion-menu.meta.completion.current": "reverse",
+            "scrollbar.background": f"bg:{back}",
+            "scrollbar.button": f"bg:{front}",
+        }
+    )

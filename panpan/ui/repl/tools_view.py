@@ -1,0 +1,108 @@
+"""Shows tools while they run, a row each and the last lines of what they print, and what came of them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from panpan.system.terminal_text import clean_for_terminal
+from panpan.types.content import ToolUseBlock
+from panpan.types.events import Event, ToolFinished, ToolProgress, ToolStarted
+from panpan.types.messages import AssistantMessage, ToolResultMessage
+from panpan.ui.repl.canvas import Canvas
+from panpan.ui.repl.rendering.live_output import LiveOutput
+from panpan.ui.repl.rendering.tool import result_lines, running_line, title_line
+
+_FOLDED_LINES = 3
+_EXPANDED_LINES = 20
+_MAX_PAGED = 50
+"""Results that the pager shows; older ones are in the log."""
+
+
+@dataclass(slots=True)
+class _Running:
+    name: str
+    title: str
+    began_s: float
+    output: LiveOutput = field(default_factory=LiveOutput)
+    ended_s: float | None = None
+
+
+class ToolsView:
+    """Follows the tools of a turn.
+
+    Args:
+        canvas: Where they are shown.
+        clock: Returns seconds that only ever grow.
+    """
+
+    def __init__(self, canvas: Canvas, clock: Callable[[], float]) -> None:
+        self._canvas = canvas
+        self._clock = clock
+        self._asked: dict[str, ToolUseBlock] = {}
+        self._running: dict[str, _Running] = {}
+        self._results: list[tuple[str, str]] = []
+        """Heading and whole text, for the pager."""
+        self.is_expanded = False
+
+    @property
+    def are_running(self) -> bool:
+        """Whether a tool runs, or its result is still to come."""
+        return bool(self._running)
+
+    def follow(self, event: Event) -> None:
+        """Show what `event` adds."""
+        match event:
+            case AssistantMessage():
+                self._asked = {use.id: use for use in event.tool_uses}
+            case ToolStarted(tool_use_id=use_id, name=name, title=title):
+                self._running[use_id] = _Running(name, title, self._clock())
+            case ToolProgress(tool_use_id=use_id, text=text) if use_id in self._running:
+                self._running[use_id].output.feed(text)
+            case ToolFinished(tool_use_id=use_id) if use_id in self._running:
+                self._running[use_id].ended_s = self._clock()
+            case ToolResultMessage():
+                self._show_result(event)
+            case _:
+                return
+        self._canvas.refresh()
+
+    def live_lines(self, width: int) -> Sequence[str]:
+        """Return rows for the tools that run."""
+        theme, now_s = self._canvas.theme, self._clock()
+        rows: list[str] = []
+        count = _EXPANDED_LINES if self.is_expanded else _FOLDED_LINES
+        for tool in self._running.values():
+            elapsed_s = (tool.ended_s or now_s) - tool.began_s
+            rows.append(running_line(tool.name, tool.title, now_s, elapsed_s, width, theme))
+            rows += tool.output.preview(count, width, theme)
+        return rows
+
+    def pages(self) -> Sequence[str]:
+        """Return the newest results whole, for a pager."""
+        theme = self._canvas.theme
+        return [
+            row for heading, text in self._results for row in (theme.paint("strong", heading), *text.split("\n"), "")
+        ]
+
+    def end(self) -> None:
+        """The turn is over: no result follows."""
+        self._running.clear()
+        self._asked.clear()
+
+    def _show_result(self, message: ToolResultMessage) -> None:
+        use = self._asked.pop(message.tool_use_id, None)
+        tool = self._running.pop(message.tool_use_id, None)
+        name = tool.name if tool is not None else use.name if use is not None else ""
+        title = tool.title if tool is not None else _first_text(use)
+        elapsed_s = None if tool is None else (tool.ended_s or self._clock()) - tool.began_s
+        theme, width = self._canvas.theme, self._canvas.width
+        self._canvas.show(
+            title_line(name, title, elapsed_s, message.is_error, width, theme),
+            *result_lines(message, use, width, theme, is_expanded=self.is_expanded),
+        )
+        heading, text = clean_for_terminal(f"{name} {title}").replace("\n", " "), clean_for_terminal(message.text)
+        self._results = [*self._results[1 - _MAX_PAGED :], (heading, text)]
+
+
+def _first_text(use: ToolUseBlock | None) -> str:
+    """Return what stands for a title where no tool gave one, since the call never ran: its first text says most."""
+    return next((value for value in use.input.values() if isinstance(value, str)), "") if use is not None else ""

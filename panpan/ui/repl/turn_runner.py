@@ -1,0 +1,125 @@
+"""Runs the turns of a session one after the other, and keeps what the user sends meanwhile.
+
+The rule: what was sent is shown as waiting until the model has it, and goes back into the editor where it never got it.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from contextlib import aclosing
+
+import anyio
+
+from panpan.core.single_exception import unwrap_single_exception
+from panpan.errors import PanpanError
+from panpan.services.reply_limits import note_on_end
+from panpan.services.sessions.session import Session
+from panpan.types.messages import AssistantMessage, UserMessage
+from panpan.ui.repl.turn_view import TurnView
+from panpan.ui.repl.typed_text import typed_text
+
+
+class TurnRunner:
+    """Takes prompts and runs them.
+
+    Args:
+        session: Whose turns they are.
+        view: Shows what they yield.
+        give_back: Gets the text of what was sent and never delivered.
+    """
+
+    def __init__(self, session: Session, view: TurnView, give_back: Callable[[str], None]) -> None:
+        self._session = session
+        self._view = view
+        self._give_back = give_back
+        self._queue: deque[UserMessage] = deque()
+        self._has_work = anyio.Event()
+        self._is_running = False
+        self._was_interrupted = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a turn runs, or is about to."""
+        return self._is_running or bool(self._queue)
+
+    @property
+    def steering(self) -> tuple[UserMessage, ...]:
+        """What the model gets at the next round."""
+        return tuple(self._session.steering.waiting)
+
+    @property
+    def queued(self) -> tuple[UserMessage, ...]:
+        """What comes after the turn."""
+        return tuple(self._queue) if self._is_running else ()
+
+    def submit(self, message: UserMessage) -> None:
+        """Begin a turn, or queue it behind the one that runs."""
+        self._queue.append(message)
+        self._has_work.set()
+
+    def steer(self, message: UserMessage) -> None:
+        """Let the model have a message at the next round; begin a turn where none runs."""
+        if self._is_running:
+            self._session.steering.add(message)
+        else:
+            self.submit(message)
+
+    def note(self, message: UserMessage) -> None:
+        """Add a message that asks for nothing: now, or at the next round of the turn that runs."""
+        if self._is_running:
+            self._session.steering.add(message)
+        else:
+            self._session.add_message(message)
+
+    def take_back(self) -> UserMessage | None:
+        """Return what was sent last and is not delivered yet, and send it no more."""
+        if self.queued:
+            return self._queue.pop()
+        return self._session.steering.take_last()
+
+    def interrupt(self) -> bool:
+        """End the turn that runs; return whether there was one."""
+        is_told = self._session.interrupt()
+        self._was_interrupted = is_told or self._was_interrupted
+        return is_told or self._is_running
+
+    async def run(self) -> None:
+        """Run turns until cancelled."""
+        while True:
+            await self._has_work.wait()
+            self._has_work = anyio.Event()
+            while self._queue:
+                await self._run_turn(self._queue.popleft())
+                self._after_turn()
+
+    async def _run_turn(self, prompt: UserMessage) -> None:
+        self._is_running, self._was_interrupted = True, False
+        self._view.begin(prompt)
+        last_reply: AssistantMessage | None = None
+        try:
+            with unwrap_single_exception():
+                async with aclosing(self._session.submit(prompt)) as events:
+                    async for event in events:
+                        self._view.show(event)
+                        if isinstance(event, AssistantMessage):
+                            last_reply = event
+        except PanpanError as error:
+            self._view.fail(str(error))
+        else:
+            if last_reply is not None and (note := note_on_end(last_reply)):
+                self._view.note(note)
+        finally:
+            self._is_running = False
+            self._view.end()
+
+    def _after_turn(self) -> None:
+        """Let what was not delivered be the next turn; after an interrupt the user shall look at it first."""
+        waiting: list[UserMessage] = []
+        while (message := self._session.steering.take_last()) is not None:
+            waiting.insert(0, message)
+        if self._was_interrupted:
+            waiting += self._queue
+            self._queue.clear()
+            if waiting:
+                self._give_back("\n".join(typed_text(message) for message in waiting))
+        else:
+            self._queue.extendleft(reversed(waiting))

@@ -1,0 +1,152 @@
+"""Shows a turn: the prompt, the reply, its tools, what is waited for, and how it ended."""
+
+from collections.abc import Callable, Sequence
+from time import monotonic
+
+from panpan.services.mentions import attached_names
+from panpan.system.terminal_text import clean_for_terminal
+from panpan.types.content import TextBlock
+from panpan.types.events import Event, ReplyStarted, RetryScheduled, TurnEnded, Waiting
+from panpan.types.messages import UserMessage
+from panpan.ui.repl.canvas import Canvas
+from panpan.ui.repl.rendering.attachments import attachment_mark
+from panpan.ui.repl.rendering.cells import cut
+from panpan.ui.repl.rendering.spinner import spinner
+from panpan.ui.repl.rendering.user_message import prompt_lines
+from panpan.ui.repl.reply_view import ReplyView
+from panpan.ui.repl.theme import Role
+from panpan.ui.repl.tools_view import ToolsView
+from panpan.ui.repl.typed_text import typed_text
+
+
+class TurnView:
+    """Follows the turns of a session.
+
+    Args:
+        canvas: Where they are shown.
+        has_begun: Called when a turn has begun.
+        is_over: Called when a turn is over, with the seconds that it took.
+    """
+
+    def __init__(self, canvas: Canvas, has_begun: Callable[[], None], is_over: Callable[[float], None]) -> None:
+        self._canvas = canvas
+        self._has_begun = has_begun
+        self._is_over = is_over
+        self._reply = ReplyView(canvas)
+        self._tools = ToolsView(canvas, monotonic)
+        self._began_s: float | None = None
+        """When the turn began; None: none runs."""
+        self._waits_for = ""
+        self._retry: RetryScheduled | None = None
+        self._retry_at_s = 0.0
+
+    @property
+    def is_in_retry_pause(self) -> bool:
+        """Whether a request waits to be sent again."""
+        return self._retry is not None and monotonic() < self._retry_at_s
+
+    @property
+    def duration_s(self) -> float:
+        """Seconds since the turn began; 0 where none runs."""
+        return 0.0 if self._began_s is None else monotonic() - self._began_s
+
+    def begin(self, prompt: UserMessage) -> None:
+        """A turn begins."""
+        self._began_s = monotonic()
+        self._show_prompt(prompt)
+        self._has_begun()
+
+    def show(self, event: Event) -> None:
+        """Show what `event` adds."""
+        self._reply.follow(event)
+        self._tools.follow(event)
+        match event:
+            case UserMessage():
+                self._show_prompt(event)
+            case Waiting(reason=reason):
+                self._waits_for = reason
+            case ReplyStarted():
+                self._waits_for, self._retry = "", None
+            case RetryScheduled(delay_s=delay_s):
+                self._retry, self._retry_at_s = event, monotonic() + delay_s
+            case TurnEnded():
+                self._show_end(event)
+            case _:
+                pass
+
+    def fail(self, message: str) -> None:
+        """The turn ended with an error."""
+        self._finish()
+        self._say("bad", f"✗ {message}")
+
+    def note(self, text: str) -> None:
+        """Say something that the user should know."""
+        self._say("warn", text)
+
+    def end(self) -> None:
+        """The turn is over, in whatever way."""
+        self._finish()
+        duration_s, self._began_s = self.duration_s, None
+        self._is_over(duration_s)
+        self._canvas.refresh()
+
+    def toggle_expanded(self) -> bool:
+        """Show more of what runs, or less; return whether something runs that this changes."""
+        if not self._tools.are_running and self._began_s is None:
+            return False
+        self._tools.is_expanded = self._reply.is_expanded = not self._tools.is_expanded
+        self._canvas.refresh()
+        return True
+
+    def pages(self) -> Sequence[str]:
+        """Return what tools have printed, for a pager."""
+        return self._tools.pages()
+
+    def live_lines(self, width: int) -> Sequence[str]:
+        """Return the rows that change."""
+        if self._began_s is None:
+            return ()
+        return [*self._reply.live_lines(width), *self._tools.live_lines(width), "", self._activity(width)]
+
+    def _activity(self, width: int) -> str:
+        """Return the row that says what goes on, and how to stop it."""
+        theme, now_s = self._canvas.theme, monotonic()
+        if self._retry is not None and now_s < self._retry_at_s:
+            left_s = self._retry_at_s - now_s
+            reason = clean_for_terminal(self._retry.reason).split("\n")[0]
+            text = f"try {self._retry.attempt} in {left_s:.0f} s · R retries now · esc interrupts · {reason}"
+            return theme.paint("warn", cut(f"! {text}", width))
+        what = clean_for_terminal(self._waits_for).split("\n")[0] or (
+            "running" if self._tools.are_running else "working"
+        )
+        more = " · ctrl+o expands" if self._tools.are_running else ""
+        text = f"{spinner(now_s, theme)} {what} {self.duration_s:.0f} s · esc interrupts{more}"
+        return theme.paint("dim", cut(text, width))
+
+    def _show_prompt(self, message: UserMessage) -> None:
+        marks = [f"[{name}]" for name in map(clean_for_terminal, attached_names(message))]
+        pictures = [attachment_mark(block) for block in message.content if not isinstance(block, TextBlock)]
+        rows = prompt_lines(typed_text(message), self._canvas.width, self._canvas.theme, [*marks, *pictures])
+        self._canvas.show("", *rows)
+
+    def _show_end(self, event: TurnEnded) -> None:
+        self._finish()
+        if event.is_interrupted:
+            self._say("warn", "[Interrupted]")
+        self._canvas.show(self._canvas.theme.paint("dim", cut(_summary(event), self._canvas.width)))
+
+    def _finish(self) -> None:
+        self._reply.end()
+        self._tools.end()
+        self._waits_for, self._retry = "", None
+
+    def _say(self, role: Role, text: str) -> None:
+        paint = self._canvas.theme.paint
+        self._canvas.show(*(paint(role, line) for line in clean_for_terminal(text).split("\n")))
+
+
+def _summary(event: TurnEnded) -> str:
+    rounds = "1 round" if event.rounds == 1 else f"{event.rounds} rounds"
+    tokens = f" · {count:,} tokens" if (count := event.usage.context_tokens) else ""
+    cost = f" · ${event.cost_usd:.4f}" if event.cost_usd else ""
+    return f"{event.duration_s:.1f} s · {rounds}{tokens}{cost}"

@@ -1,0 +1,300 @@
+"""Makes the pictures of the REPL in docs/images/ again: turn, diff, question, output and plan, each an SVG.
+
+    .venv/bin/python scripts/make_pictures.py [NAME…]
+
+The installed command runs in tmux (which has to be installed) on the small project of the demo, and talks to the
+scripted model server of the tests: what the model says is written here; what the tools do and what the screen shows
+is real. Times on the screen are those of the machine, so that a picture changes a little each time it is made.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # for the model server and the terminal of the tests
+
+from rich.ansi import AnsiDecoder  # noqa: E402
+from rich.console import Console  # noqa: E402
+from rich.terminal_theme import TerminalTheme  # noqa: E402
+
+from tests.model_server import Reply, Step, Text, Thinking, Tokens, ToolCall, say, serving  # noqa: E402
+from tests.terminal_emulator import Tmux  # noqa: E402
+
+IMAGES = ROOT / "docs" / "images"
+HOME = Path("/tmp/ada")
+"""Of the user in the pictures: its name is on the screen, so it is short and always the same."""
+COLUMNS = 96
+LOOK_S = 1.0
+"""A question takes keys when it was on the screen for a moment."""
+SETTLE_S = 1.0
+"""How long the screen has to stand still before its picture is taken; a spinner is never still, so at most 5 s."""
+
+_COLOURS = [(240, 113, 120), (152, 195, 121), (229, 192, 123), (97, 175, 239), (198, 120, 221), (86, 182, 194)]
+THEME = TerminalTheme(
+    (24, 26, 31),
+    (221, 224, 230),
+    [(63, 68, 81), *_COLOURS, (221, 224, 230)],
+    [(110, 116, 131), *_COLOURS, (255, 255, 255)],
+)
+
+# As rich's own, without the font that it loads from another site: an <img> loads nothing.
+SVG = """\
+<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
+    <!-- made by scripts/make_pictures.py -->
+    <style>
+    .{unique_id}-matrix {{
+        font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace;
+        font-size: {char_height}px;
+        line-height: {line_height}px;
+        font-variant-east-asian: full-width;
+    }}
+    .{unique_id}-title {{ font-size: 18px; font-family: sans-serif; }}
+    {styles}
+    </style>
+    <defs>
+    <clipPath id="{unique_id}-clip-terminal">
+      <rect x="0" y="0" width="{terminal_width}" height="{terminal_height}" />
+    </clipPath>
+    {lines}
+    </defs>
+    {chrome}
+    <g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
+    {backgrounds}
+    <g class="{unique_id}-matrix">
+    {matrix}
+    </g>
+    </g>
+</svg>
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What is played and when the picture is taken."""
+
+    name: str
+    title: str
+    script: Callable[[], Sequence[Step]]
+    play: Callable[[Tmux], None]
+    """Brings the screen to the moment."""
+    flags: Sequence[str] = ()
+    rows: int = 36
+
+
+# What the model says
+
+TESTS = "python3 -m unittest -q"
+FIX = {
+    "file_path": "schedule.py",
+    "old_string": "    progress = (step - warmup_steps) / total_steps\n",
+    "new_string": "    progress = (step - warmup_steps) / (total_steps - warmup_steps)\n",
+}
+EXPLAINED = """\
+The decay was spread over `total_steps`, although only what is left after the warm-up belongs to it:
+
+- **before**: the last step was at 80 % of the cosine, so the rate never reached `min_lr`
+- **now**: `progress` goes from 0 to 1
+
+```python
+def progress(step, total_steps, warmup_steps):
+    return (step - warmup_steps) / (total_steps - warmup_steps)  # from 0 to 1
+```
+
+All three tests pass.
+"""
+PLAN = """\
+## Plan
+
+1. Read `schedule.py` and the README, to see which of them is right.
+2. Let `progress` run from 0 to 1 over the steps after the warm-up.
+3. Add a test for `warmup_steps=0`, which nothing covers.
+
+Nothing is changed before you leave plan mode (`Shift+Tab`).
+"""
+
+
+def _used(tokens: int) -> Tokens:
+    return Tokens(input=300, cache_read=tokens, output=120)
+
+
+def _look() -> Step:
+    calls = (ToolCall("Read", {"file_path": "schedule.py"}), ToolCall("Read", {"file_path": "README.md"}))
+    return Reply((Text("I look at the schedule first."), *calls), tokens=_used(11_000))
+
+
+def _test() -> Step:
+    return Reply((ToolCall("Bash", {"command": TESTS}),), tokens=_used(12_000))
+
+
+def _fix() -> Step:
+    thinking = Thinking("The divisor counts the warm-up a second time.")
+    return Reply((thinking, Text("The divisor is wrong."), ToolCall("Edit", FIX)), tokens=_used(14_000))
+
+
+# What the user does
+
+
+def _ask(tmux: Tmux, prompt: str) -> None:
+    tmux.wait_for("what shall be done?")
+    tmux.type(prompt)
+    tmux.wait_for(prompt)
+    tmux.send("Enter")
+
+
+def _play_turn(tmux: Tmux) -> None:
+    _ask(tmux, "the last step misses the minimum rate; find out why and fix it")
+    tmux.wait_for("All three tests pass.")
+
+
+def _play_question(tmux: Tmux) -> None:
+    _ask(tmux, "the last step misses the minimum rate; find out why and fix it")
+    tmux.wait_for("total_steps - warmup_steps")
+    time.sleep(LOOK_S)
+
+
+def _play_diff(tmux: Tmux) -> None:
+    _play_question(tmux)
+    tmux.send("y")
+    tmux.wait_for("The decay now ends where it should.")
+
+
+def _play_output(tmux: Tmux) -> None:
+    _ask(tmux, "run the long check")
+    tmux.wait_for("step 600")
+    tmux.send("C-o")
+    tmux.wait_for("step 575")
+    tmux.type("and then plot the curve")
+    tmux.wait_for("plot the curve")
+
+
+def _play_plan(tmux: Tmux) -> None:
+    tmux.wait_for("what shall be done?")
+    tmux.send("BTab")
+    tmux.send("BTab")
+    tmux.wait_for("plan mode")
+    _ask(tmux, "how would you fix the schedule?")
+    tmux.wait_for("Nothing is changed before")
+
+
+LONG_CHECK = 'for step in $(seq 0 25 600); do echo "step $step  rate ok"; done; sleep 30'
+
+SCENES = (
+    Scene(
+        "turn",
+        "panpan: a whole turn",
+        lambda: [_look(), _test(), _fix(), _test(), say(EXPLAINED, tokens=_used(15_000))],
+        _play_turn,
+        ("--permission-mode", "acceptEdits", "--allowedTools", f"Bash({TESTS})"),
+        rows=60,
+    ),
+    Scene(
+        "question",
+        "panpan: a question before a file is changed",
+        lambda: [_look(), _fix()],
+        _play_question,
+        rows=44,
+    ),
+    Scene(
+        "diff",
+        "panpan: an edit",
+        lambda: [_look(), _fix(), say("The decay now ends where it should.", tokens=_used(15_000))],
+        _play_diff,
+        rows=44,
+    ),
+    Scene(
+        "output",
+        "panpan: unfolded output of a running command, and a message typed meanwhile",
+        lambda: [Reply((Text("This takes a while."), ToolCall("Bash", {"command": LONG_CHECK})), tokens=_used(11_000))],
+        _play_output,
+        ("--permission-mode", "bypassPermissions"),
+        rows=46,
+    ),
+    Scene(
+        "plan",
+        "panpan: plan mode",
+        lambda: [_look(), say(PLAN, tokens=_used(12_000))],
+        _play_plan,
+        rows=44,
+    ),
+)
+
+
+def screen_of(scene: Scene) -> str:
+    """Play a scene and return what is on the screen then, with SGR sequences.
+
+    Raises:
+        AssertionError: The moment did not come; the text shows the screen.
+        FileExistsError: Something is in the place of the home.
+    """
+    with ExitStack() as stack:
+        home = HOME
+        home.mkdir(mode=0o700)
+        stack.callback(shutil.rmtree, home)
+        workspace = home / "schedule"
+        shutil.copytree(ROOT / "panpan" / "demo" / "project", workspace)
+        subprocess.run(["git", "init", "-q", "-b", "main"], cwd=workspace, check=True)
+        server = stack.enter_context(serving(scene.script()))
+        env = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ} | {
+            "HOME": str(home),
+            "PANPAN_HOME": str(home / ".panpan"),
+            "ANTHROPIC_API_KEY": "sk-ant-picture-0123456789",
+            "ANTHROPIC_BASE_URL": server.url,
+            "COLORTERM": "truecolor",
+            "NO_PROXY": "*",
+        }
+        argv = [str(Path(sys.executable).with_name("panpan")), *scene.flags]
+        tmux = stack.enter_context(Tmux(argv, env=env, cwd=workspace, columns=COLUMNS, rows=scene.rows))
+        scene.play(tmux)
+        return _when_still(tmux)
+
+
+def _when_still(tmux: Tmux) -> str:
+    """Return the screen when it has stopped changing."""
+    screen = tmux.styled()
+    for _ in range(5):
+        time.sleep(SETTLE_S)
+        before, screen = screen, tmux.styled()
+        if screen == before:
+            break
+    return screen
+
+
+def svg_of(screen: str, title: str) -> str:
+    """Return a captured screen as a picture, from the first prompt on: above it stands the address of the server."""
+    rows = list(AnsiDecoder().decode(screen))  # together: a row begins in the colours in which the last one ended
+    while rows and not rows[-1].plain.strip():
+        rows.pop()
+    first = next((number for number, row in enumerate(rows) if row.plain.startswith("❯")), 0)
+    console = Console(record=True, width=COLUMNS, file=StringIO(), force_terminal=True, color_system="truecolor")
+    for row in rows[first:]:
+        console.print(row, soft_wrap=True)
+    unique = re.sub(r"\W", "-", title)
+    return console.export_svg(title=title, theme=THEME, code_format=SVG, unique_id=unique)
+
+
+def main(names: Sequence[str]) -> int:
+    """Make the pictures that are named, or all."""
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    unknown = set(names) - {scene.name for scene in SCENES}
+    if unknown:
+        sys.stderr.write(f"there are no scenes {', '.join(sorted(unknown))}\n")
+        return 2
+    for scene in SCENES:
+        if not names or scene.name in names:
+            path = IMAGES / f"{scene.name}.svg"
+            path.write_text(svg_of(screen_of(scene), scene.title), encoding="utf-8")
+            sys.stdout.write(f"{path.relative_to(ROOT)}: {path.stat().st_size:,} bytes\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

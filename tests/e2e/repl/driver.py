@@ -1,0 +1,110 @@
+"""The REPL of the installed command on a terminal, with what a person at it does and sees."""
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tests.e2e.conftest import COMMAND, Panpan
+from tests.terminal_emulator import Screen, Terminal
+from tests.terminal_emulator.keys import ENTER
+
+MARK = "❯"
+"""Stands before the input."""
+INTERRUPTED = "[Interrupted]"
+LOOK_S = 0.6
+"""How long a person looks at a question before he answers it. A question takes no keys before it was on the screen for
+0.4 s in which nothing was typed, so this is the shortest pause that a test may make there."""
+
+_WORD = re.compile(r"w\d{4}")
+
+
+class Repl(Terminal):
+    """panpan on a pseudo-terminal of its own.
+
+    Args:
+        panpan: Its place and environment.
+        *args: Its options.
+        env: Further variables.
+        **options: Of `Terminal`.
+    """
+
+    def __init__(self, panpan: Panpan, *args: str, env: Mapping[str, str] | None = None, **options: Any) -> None:
+        self._home = panpan.home
+        environment = dict(panpan._environment()) | dict(env or {})
+        super().__init__([str(COMMAND), *args], env=environment, cwd=panpan.workspace, **options)
+
+    def wait_for_prompt(self) -> None:
+        """Wait until it takes keys."""
+        self.wait_for(takes_keys)
+
+    def submit(self, text: str) -> None:
+        """Type a line, see it in the input, and press Enter."""
+        self.type(text)
+        self.send(ENTER)
+
+    def type(self, text: str) -> None:
+        """Type at the end of what is in the input, and wait until it can be seen there."""
+        self.send(text)
+        self.wait_for(ends_input(text))
+
+    def answer(self, question: str, key: str) -> None:
+        """Wait for a question, read it, and press a key."""
+        self.wait_for(question)
+        time.sleep(LOOK_S)  # not to wait for something: what is tested is that a key after a look counts
+        self.send(key)
+
+    def turn(self, prompt: str, answer: str) -> None:
+        """Say something and wait for the answer."""
+        self.submit(prompt)
+        self.wait_for(answer)
+        self.wait_for_prompt()
+
+    def crash_reports(self) -> list[str]:
+        """Return what was written about errors that nobody expected."""
+        return [path.read_text() for path in self._home.glob("crashes/*")]
+
+    def leave(self) -> int:
+        """Leave as one does, and return the exit code."""
+        self.wait_for_prompt()
+        self.submit("/exit")
+        return self.wait()
+
+
+def takes_keys(screen: Screen) -> bool:
+    """Whether the cursor stands in an empty input."""
+    return screen.has_bracketed_paste and screen.is_cursor_visible and screen.before_cursor.rstrip() == MARK
+
+
+def ends_input(text: str) -> Callable[[Screen], bool]:
+    """Return the condition that the caret stands in the input behind `text`, of which only the end is looked for."""
+    end = text.rstrip()[-15:]
+
+    def stands_behind_what_was_typed(screen: Screen) -> bool:
+        return screen.before_cursor.rstrip().endswith(end) and screen.is_cursor_visible
+
+    stands_behind_what_was_typed.__name__ = f"the caret behind {end!r}"
+    return stands_behind_what_was_typed
+
+
+def numbered(count: int, *, a_paragraph: int = 0) -> str:
+    """Return `count` different words of five characters, w0000 to w9999, as a paragraph or several."""
+    words = [f"w{number:04}" for number in range(count)]
+    if not a_paragraph:
+        return " ".join(words)
+    parts = [" ".join(words[start : start + a_paragraph]) for start in range(0, count, a_paragraph)]
+    return "\n\n".join(parts)
+
+
+def numbered_words(text: str) -> list[str]:
+    """Return the words of `numbered` that stand in a text, in their order there."""
+    return _WORD.findall(text)
+
+
+def texts_of(message: Mapping[str, Any]) -> str:
+    """Return the text of a message as it was sent to the model, without reminders."""
+    content = message["content"]
+    if isinstance(content, str):
+        return content
+    texts = [block["text"] for block in content if block["type"] == "text"]
+    return "\n".join(text for text in texts if not text.startswith("<system-reminder>"))

@@ -1,0 +1,292 @@
+"""The input: several lines, pastes, wide characters, history, files, the shell, commands and modes."""
+
+import stat
+import subprocess
+from threading import Event
+
+import pytest
+import wcwidth
+
+from tests.e2e.conftest import Panpan
+from tests.e2e.repl.conftest import Start
+from tests.e2e.repl.driver import ends_input, takes_keys, texts_of
+from tests.model_server import Hold, call, say, serving
+from tests.terminal_emulator import keys
+
+SEEN = say("Seen.")
+
+
+@pytest.mark.parametrize("key", [keys.ctrl("j"), "\\\r", keys.SHIFT_ENTER, "\x1b[27;2;13~"])
+def test_keys_for_a_new_line(panpan: Panpan, start: Start, key: str) -> None:
+    with serving([SEEN]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.type("first")
+        repl.send(key)
+        repl.type("second")
+        repl.send(keys.ENTER)
+        repl.wait_for("Seen.")
+
+    assert texts_of(server.requests[0].messages[0]) == "first\nsecond"
+
+
+@pytest.mark.parametrize("is_busy", [False, True], ids=["at-rest", "while-it-streams"])
+def test_a_paste_of_100_kb_is_folded_and_sent_whole(panpan: Panpan, start: Start, is_busy: bool) -> None:
+    pasted = "\n".join(f"{number:05} {'lorem ipsum ' * 6}" for number in range(1300))
+    gate = Event()
+    streaming = [say("Beginning and end.", chunk_chars=9, faults=(Hold(4, gate),))] if is_busy else []
+    with serving([*streaming, SEEN]) as server:
+        panpan.use(server)
+        repl = start()
+        if is_busy:
+            repl.submit("go")
+            repl.wait_for("Beginning")
+        repl.type("look: ")
+        repl.paste(pasted)
+        repl.wait_for("1,300")  # lines, in what stands for it
+        repl.type(" and say")
+        repl.send(keys.ENTER)
+        gate.set()
+        repl.wait_for("Seen.")
+
+    assert len(pasted) > 100_000
+    assert texts_of(server.requests[-1].messages[-1]) == f"look: {pasted} and say"
+    assert "00700 lorem" not in repl.text
+
+
+def test_enter_in_a_paste_sends_nothing(panpan: Panpan, start: Start) -> None:
+    with serving([SEEN]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.paste("one\n/exit\n\nfour")
+        repl.wait_for(ends_input("four"))
+        repl.send(keys.ENTER)
+        repl.wait_for("Seen.")
+
+    assert texts_of(server.requests[0].messages[0]) == "one\n/exit\n\nfour"
+
+
+def test_a_paste_cannot_drive_the_terminal(panpan: Panpan, start: Start) -> None:
+    with serving([SEEN]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.paste("be\x1b]52;c;b3duZWQ=\x07fore\x1b[31;45Hafter")
+        repl.wait_for(ends_input("after"))
+        repl.send(keys.ENTER)
+        repl.wait_for("Seen.")
+
+    assert repl.read(lambda screen: screen.clipboard) == []
+    assert not repl.read(lambda screen: [control for control in screen.controls if control.text == "31;45H"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["日本語", "한국어", "👍 👍🏽", "👩\u200d🔬 x", "e\u0301a\u0300", "שלום", "ทำงาน", "❤\ufe0f", "x日"],
+    ids=["japanese", "korean", "emoji", "joined-emoji", "combining", "hebrew", "thai", "variation", "mixed"],
+)
+def test_the_cursor_stands_where_the_caret_is(panpan: Panpan, start: Start, text: str) -> None:
+    with serving([]) as server:
+        panpan.use(server)
+        repl = start()
+        width = sum(max(wcwidth.wcwidth(char), 0) for char in text)
+        repl.send(text)
+        repl.wait_for(lambda screen: screen.cursor.x == 2 + width and screen.before_cursor == f"❯ {text}")
+        repl.send(keys.HOME)
+        repl.wait_for(lambda screen: screen.cursor.x == 2)
+        repl.send(keys.END + "z")
+        repl.wait_for(lambda screen: screen.cursor.x == 3 + width and screen.before_cursor == f"❯ {text}z")
+
+
+def test_wide_characters_wrap_in_the_input_and_the_caret_follows(panpan: Panpan, start: Start) -> None:
+    with serving([SEEN]) as server:
+        panpan.use(server)
+        repl = start(columns=40)
+        text = "漢字" * 30
+        repl.send(text)
+        repl.wait_for(lambda screen: "".join(screen.visible).count("漢字") + screen.text.count("漢\n") >= 27)
+        repl.send("。")
+        repl.wait_for(lambda screen: screen.before_cursor.endswith("。"))
+        repl.send(keys.ENTER)
+        repl.wait_for("Seen.")
+
+    assert texts_of(server.requests[0].messages[0]) == f"{text}。"
+
+
+def test_a_wide_answer_fits_into_a_narrow_window(panpan: Panpan, start: Start) -> None:
+    words = [f"語{number:03}漢" for number in range(300)]
+    with serving([say(" ".join(words), chunk_chars=3), say("And the second answer.")]) as server:
+        panpan.use(server)
+        repl = start(columns=40)
+        repl.submit("go")
+        repl.wait_for("語299漢")
+        repl.turn("and now?", "And the second answer.")
+
+    together = repl.text.replace("\n", " ")
+    assert [word for word in together.split() if word.startswith("語")] == words
+
+
+def test_history_goes_across_sessions(panpan: Panpan, start: Start) -> None:
+    with serving([SEEN]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.turn("remember this", "Seen.")
+        repl.leave()
+        repl = start()
+        repl.send(keys.UP)
+        repl.send(keys.UP)
+        repl.wait_for(ends_input("remember this"))
+        repl.send(keys.ctrl("c"))
+        repl.wait_for(takes_keys)
+        repl.send(keys.ctrl("r") + "ember")
+        repl.wait_for("remember this")
+
+
+def test_ctrl_g_opens_the_editor(panpan: Panpan, start: Start) -> None:
+    editor = panpan.workspace / "editor"
+    editor.write_text('#!/bin/sh\nprintf "from the editor: " >"$1.new"; cat "$1" >>"$1.new"; mv "$1.new" "$1"\n')
+    editor.chmod(editor.stat().st_mode | stat.S_IXUSR)
+    with serving([SEEN]) as server:
+        panpan.use(server)
+        repl = start(env={"EDITOR": str(editor), "VISUAL": str(editor)})
+        repl.type("draft")
+        repl.send(keys.ctrl("g"))
+        repl.wait_for(ends_input("from the editor: draft"))
+        repl.send(keys.ENTER)
+        repl.wait_for("Seen.")
+
+    assert texts_of(server.requests[0].messages[0]).strip() == "from the editor: draft"
+
+
+def test_a_shell_command_runs_and_is_told_the_model(panpan: Panpan, start: Start) -> None:
+    with serving([SEEN]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.submit("!echo $((40 + 2)) shells")
+        repl.wait_for("42 shells")
+        repl.wait_for_prompt()
+        repl.turn("what did it print?", "Seen.")
+
+    assert "42 shells" in str(server.requests[0].messages)
+
+
+def test_a_shell_command_cannot_drive_the_terminal(panpan: Panpan, start: Start) -> None:
+    with serving([]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.submit(r"!printf 'a\033]0;owned\007b\033[31;45Hc\n'; echo o'v'er")
+        repl.wait_for(lambda screen: "over" in screen.text.split())
+        repl.wait_for_prompt()
+
+    assert "owned" not in repl.read(lambda screen: screen.titles)
+    assert not repl.read(lambda screen: [control for control in screen.controls if control.text == "31;45H"])
+
+
+def test_a_mentioned_file_is_attached(panpan: Panpan, start: Start) -> None:
+    (panpan.workspace / "notes.txt").write_text("the password is swordfish\n")
+    with serving([SEEN]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.type("what is in @notes.txt")
+        repl.type(" please")
+        repl.send(keys.ENTER)
+        repl.wait_for("Seen.")
+
+    assert "swordfish" in str(server.requests[0].messages)
+
+
+def test_a_file_is_completed_from_a_few_letters(panpan: Panpan, start: Start) -> None:
+    (panpan.workspace / "src").mkdir()
+    (panpan.workspace / "src" / "swordfish_notes.txt").write_text("x\n")
+    with serving([]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.send("look at @sworno")
+        repl.wait_for("src/swordfish_notes.txt")
+        repl.send(keys.TAB)
+        repl.wait_for(lambda screen: "@src/swordfish_notes.txt" in screen.before_cursor)
+
+
+def test_typing_never_waits_for_the_list_of_files(panpan: Panpan, start: Start) -> None:
+    for folder in range(100):
+        (panpan.workspace / f"folder{folder}").mkdir()
+        for number in range(200):
+            (panpan.workspace / f"folder{folder}" / f"file{number}.txt").touch()
+    with serving([]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.type("look at @fi and what I type behind it comes at once")
+
+
+@pytest.mark.parametrize("name", ["/help", "help", "?"])
+def test_help_lists_the_commands_and_asks_no_model(panpan: Panpan, start: Start, name: str) -> None:
+    with serving([]) as server:
+        panpan.use(server)
+        repl = start(rows=60)
+        if name == "?":
+            repl.send("?")
+        else:
+            repl.submit(name)
+        repl.wait_for(lambda screen: all(word in screen.text for word in ("/compact", "/export", "/resume")))
+
+
+def test_an_unknown_command_is_said_to_be_none_and_not_sent(panpan: Panpan, start: Start) -> None:
+    with serving([]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.submit("/hlep")
+        repl.wait_for(lambda screen: "/help" in screen.text)
+        repl.wait_for_prompt()
+
+    assert server.requests == []
+
+
+def test_commands_are_completed(panpan: Panpan, start: Start) -> None:
+    with serving([]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.send("/expo")
+        repl.wait_for("/export")
+        repl.send(keys.TAB)
+        repl.wait_for(lambda screen: "/export" in screen.before_cursor)
+
+
+def test_shift_tab_goes_through_the_modes_and_the_gate_follows(panpan: Panpan, start: Start) -> None:
+    with serving([call("Write", {"file_path": "a.txt", "content": "x"}), say("Not in plan mode.")]) as server:
+        panpan.use(server)
+        repl = start()
+        for mode in ("accept edits", "plan"):
+            repl.send(keys.SHIFT_TAB)
+            repl.wait_for(lambda screen: mode in "\n".join(screen.visible))  # noqa: B023
+        repl.submit("write it")
+        repl.wait_for("Not in plan mode.")
+        repl.send(keys.SHIFT_TAB)
+        repl.wait_for(lambda screen: "plan" not in "\n".join(screen.visible[-2:]))
+
+    assert not (panpan.workspace / "a.txt").exists()
+    assert server.requests[1].messages[-1]["content"][0]["is_error"]
+
+
+def test_a_mode_may_change_in_mid_turn(panpan: Panpan, start: Start) -> None:
+    gate = Event()
+    write = call("Write", {"file_path": "a.txt", "content": "x"}, faults=(Hold(3, gate),))
+    with serving([write, say("Written unasked.")]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.submit("write it")
+        repl.wait_for(lambda screen: server.requests)
+        repl.send(keys.SHIFT_TAB)
+        repl.wait_for("accept edits")
+        gate.set()
+        repl.wait_for("Written unasked.")
+
+    assert (panpan.workspace / "a.txt").exists()
+
+
+def test_the_status_line_tells_mode_model_and_branch(panpan: Panpan, start: Start) -> None:
+    subprocess.run(["git", "init", "-q", "-b", "trunk"], cwd=panpan.workspace, check=True)
+    with serving([]) as server:
+        panpan.use(server)
+        panpan.env["PANPAN_MODEL"] = "claude-sonnet-4-5"
+        repl = start(columns=120)
+        repl.wait_for(lambda screen: "trunk" in "\n".join(screen.visible))
+        repl.wait_for(lambda screen: "sonnet" in "\n".join(screen.visible))

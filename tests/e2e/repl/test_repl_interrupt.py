@@ -1,0 +1,206 @@
+"""ESC ends what runs at every stage of a turn, and nothing else that begins with the same byte does."""
+
+import os
+from collections.abc import Callable
+from threading import Event
+
+import pytest
+
+from tests.e2e.conftest import Panpan, wait_until
+from tests.e2e.repl.conftest import Start
+from tests.e2e.repl.driver import INTERRUPTED, Repl, texts_of
+from tests.model_server import (
+    Hold,
+    HttpError,
+    ModelServer,
+    Reply,
+    Stall,
+    Step,
+    Text,
+    Thinking,
+    ToolCall,
+    call,
+    calls,
+    say,
+    serving,
+)
+from tests.terminal_emulator import keys
+
+AGAIN = say("Here again.")
+HALF = "half of a senten"
+
+
+def escape_at(
+    panpan: Panpan, start: Start, step: Step, is_there: Callable[[Repl, ModelServer], object], *flags: str
+) -> None:
+    """Run a turn to a stage, press ESC there, and see that it is over and the next turn works."""
+    with serving([step, AGAIN]) as server:
+        panpan.use(server)
+        repl = start(*flags)
+        repl.submit("go")
+        is_there(repl, server)
+        repl.type(HALF)
+        repl.send(keys.ESCAPE)
+        repl.wait_for(INTERRUPTED)
+        wait_until(lambda: repl.children() == [])
+        repl.wait_for(lambda screen: screen.before_cursor == f"❯ {HALF}")
+        repl.submit("ce")
+        repl.wait_for("Here again.")
+
+        assert repl.leave() == 0
+    assert texts_of(server.requests[-1].messages[-1]).endswith(f"{HALF}ce")
+    assert server.refusals == []
+
+
+def test_while_it_waits_for_the_first_byte(panpan: Panpan, start: Start) -> None:
+    def is_waiting(repl: Repl, server: ModelServer) -> None:
+        wait_until(lambda: server.requests)
+
+    escape_at(panpan, start, Reply((Text("Never."),), faults=(Stall(0),)), is_waiting)
+
+
+def test_while_text_streams(panpan: Panpan, start: Start) -> None:
+    def streams(repl: Repl, server: ModelServer) -> None:
+        repl.wait_for("Once upon")
+
+    text = "Once upon a time there was a very long answer."
+    escape_at(panpan, start, Reply((Text(text),), faults=(Stall(8),)), streams)
+
+
+def test_while_it_thinks(panpan: Panpan, start: Start) -> None:
+    def thinks(repl: Repl, server: ModelServer) -> None:
+        repl.wait_for("∴ thinking")
+
+    blocks = (Thinking("Let me think about this."), Text("Never."))
+    escape_at(panpan, start, Reply(blocks, faults=(Stall(6),)), thinks)
+
+
+def test_while_the_arguments_of_a_call_stream(panpan: Panpan, start: Start) -> None:
+    def has_begun(repl: Repl, server: ModelServer) -> None:
+        repl.wait_for("I write it.")
+
+    blocks = (Text("I write it."), ToolCall("Write", {"file_path": "a.txt", "content": "x" * 500}))
+    escape_at(panpan, start, Reply(blocks, faults=(Stall("tool_arguments"),)), has_begun)
+    assert not (panpan.workspace / "a.txt").exists()
+
+
+@pytest.mark.parametrize("command", ["sleep 60", "trap '' TERM; sleep 60 & wait; sleep 60", "setsid sleep 60"])
+def test_while_a_tool_runs(panpan: Panpan, start: Start, command: str) -> None:
+    def runs(repl: Repl, server: ModelServer) -> None:
+        wait_until(lambda: "sleep 60" in repl.children())
+
+    escape_at(panpan, start, call("Bash", {"command": command}), runs, "--permission-mode", "bypassPermissions")
+
+
+def test_while_eight_tools_run(panpan: Panpan, start: Start) -> None:
+    def run(repl: Repl, server: ModelServer) -> None:
+        wait_until(lambda: sum(child.startswith("cat pipe") for child in repl.children()) == 8)
+
+    for number in range(8):
+        os.mkfifo(panpan.workspace / f"pipe{number}")
+    eight = [ToolCall("Bash", {"command": f"cat pipe{number}"}) for number in range(8)]
+    escape_at(panpan, start, calls(*eight), run, "--permission-mode", "bypassPermissions")
+
+
+def test_while_a_question_has_just_come(panpan: Panpan, start: Start) -> None:
+    def asks(repl: Repl, server: ModelServer) -> None:
+        repl.wait_for("touch forbidden")
+
+    # what is typed next goes past the question, and so does the ESC: it ends the turn
+    escape_at(panpan, start, call("Bash", {"command": "touch forbidden"}), asks)
+    assert not (panpan.workspace / "forbidden").exists()
+
+
+def test_while_it_waits_to_try_again(panpan: Panpan, start: Start) -> None:
+    def pauses(repl: Repl, server: ModelServer) -> None:
+        wait_until(lambda: server.requests)
+        repl.wait_for(lambda screen: "in 29 s" in screen.text or "in 28 s" in screen.text)
+
+    escape_at(panpan, start, HttpError(529, headers={"retry-after": "30"}), pauses)
+
+
+def test_r_tries_again_at_once(panpan: Panpan, start: Start) -> None:
+    with serving([HttpError(529, headers={"retry-after": "50"}), say("Now it works.")]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.submit("go")
+        repl.wait_for(lambda screen: "in 49 s" in screen.text or "in 48 s" in screen.text)
+        repl.send("r")
+        repl.wait_for("Now it works.")
+        repl.wait_for_prompt()
+
+    assert len(server.requests) == 2
+
+
+def test_r_is_a_letter_where_something_is_typed(panpan: Panpan, start: Start) -> None:
+    with serving([HttpError(529, headers={"retry-after": "50"})]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.submit("go")
+        repl.wait_for(lambda screen: "in 49 s" in screen.text or "in 48 s" in screen.text)
+        repl.type("a lette")
+        repl.type("r")
+
+    assert len(server.requests) == 1
+
+
+def test_a_second_turn_is_interrupted_like_the_first(panpan: Panpan, start: Start) -> None:
+    stalled = Reply((Text("Thinking about it"),), faults=(Stall(-1),))
+    with serving([stalled, stalled, AGAIN]) as server:
+        panpan.use(server)
+        repl = start()
+        for count in (1, 2):
+            repl.submit("go")
+            repl.wait_for(lambda screen: screen.text.count("Thinking about it") == count)  # noqa: B023
+            repl.send(keys.ESCAPE)
+            repl.wait_for(lambda screen: screen.text.count(INTERRUPTED) == count)  # noqa: B023
+            repl.wait_for_prompt()
+        repl.turn("hello?", "Here again.")
+
+
+NOT_ESCAPE = {
+    "left": keys.LEFT,
+    "right": keys.RIGHT,
+    "up": keys.UP,
+    "down": keys.DOWN,
+    "home": keys.HOME,
+    "end": keys.END,
+    "alt-b": keys.alt("b"),
+    "alt-f": keys.alt("f"),
+    "delete": keys.DELETE,
+    "shift-tab": keys.SHIFT_TAB,
+    "ctrl-left": "\x1b[1;5D",
+    "f1": "\x1bOP",
+    "f5": "\x1b[15~",
+    "shift-enter": keys.SHIFT_ENTER,
+    "a-key-nobody-knows": "\x1b[57359u",
+    "an-answer-that-came-late": "\x1b[24;80R",
+}
+
+
+@pytest.mark.parametrize("key", NOT_ESCAPE.values(), ids=NOT_ESCAPE.keys())
+def test_a_key_that_begins_like_escape_interrupts_nothing(panpan: Panpan, start: Start, key: str) -> None:
+    gate = Event()
+    with serving([say("Beginning and end.", chunk_chars=9, faults=(Hold(4, gate),))]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.submit("go")
+        repl.wait_for("Beginning")
+        repl.send(key)
+        repl.send(keys.END)
+        repl.type("after the key")
+        gate.set()
+        repl.wait_for("Beginning and end.")
+
+    assert INTERRUPTED not in repl.text
+
+
+def test_escape_without_a_turn_does_no_harm(panpan: Panpan, start: Start) -> None:
+    with serving([say("Fine.")]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.send(keys.ESCAPE)
+        repl.wait_for_prompt()
+        repl.turn("hello", "Fine.")
+
+    assert INTERRUPTED not in repl.text

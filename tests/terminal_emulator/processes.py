@@ -1,0 +1,43 @@
+"""Finds what a program left running: all it starts inherits a mark in the environment.
+
+Reads /proc, so it is for Linux.
+"""
+
+import os
+import time
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+_NAME = "TERMINAL_EMULATOR_MARK"
+
+
+def new_mark() -> Mapping[str, str]:
+    """Return a variable that belongs into the environment of one program and no other."""
+    return {_NAME: uuid.uuid4().hex}
+
+
+def left_with(mark: Mapping[str, str], *, within_s: float = 0) -> list[str]:
+    """Return the commands that still run with this mark, after at most so many seconds in which they may end."""
+    deadline = time.monotonic() + within_s
+    while (found := [*pids_with(mark).values()]) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return found
+
+
+def pids_with(mark: Mapping[str, str]) -> dict[int, str]:
+    """Return the processes with this mark that run: their command lines by their ids."""
+    ((name, value),) = mark.items()
+    wanted = f"{name}={value}".encode()
+    found = {}
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit() or int(folder.name) == os.getpid():
+            continue
+        try:
+            if wanted in (folder / "environ").read_bytes().split(b"\0"):
+                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+                if command:  # a process that has ended and was not waited for has none
+                    found[int(folder.name)] = command
+        except OSError:
+            continue  # it ended meanwhile, or belongs to somebody else
+    return found

@@ -1,0 +1,134 @@
+"""A program on a pseudo-terminal: bytes go in and come out, in the order in which they were sent.
+
+Two threads read and write, so that neither side ever waits for a test that does something else.
+"""
+
+import contextlib
+import fcntl
+import os
+import queue
+import select
+import signal
+import struct
+import subprocess
+import termios
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+
+class PtyProcess:
+    """A running program, leader of a session of its own with the pseudo-terminal as its controlling terminal.
+
+    Args:
+        argv: What to run.
+        env: The whole environment.
+        cwd: Where.
+        columns: Width of the terminal.
+        rows: Its height.
+        received: Called in the reading thread with what the program wrote; with b"" at the end.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path | str,
+        columns: int,
+        rows: int,
+        received: Callable[[bytes], None],
+    ) -> None:
+        self._received = received
+        self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._fd, theirs = os.openpty()
+        self._is_closed = False
+        self._wake, self._woken = os.pipe()
+        """Tells the reader to stop: a terminal is not closed as long as somebody reads it."""
+        self.resize(columns, rows)
+        self.settings_before: list[Any] = termios.tcgetattr(theirs)
+        """The terminal's settings (termios) before the program ran."""
+        self.process = subprocess.Popen(
+            argv,
+            env=dict(env),
+            cwd=cwd,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+            preexec_fn=_take_terminal,
+        )
+        os.close(theirs)
+        self._threads = [threading.Thread(target=work, daemon=True) for work in (self._read, self._write)]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def settings(self) -> list[Any]:
+        """The terminal's settings (termios) now."""
+        return termios.tcgetattr(self._fd)
+
+    def send(self, data: bytes) -> None:
+        """Type `data`; returns at once."""
+        self._outgoing.put(data)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Change the size, of which the program is told by SIGWINCH."""
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def wait(self, timeout_s: float) -> int:
+        """Return the exit code, minus the signal's number where one ended it, when all it wrote has been read.
+
+        Raises:
+            subprocess.TimeoutExpired: It still runs.
+            TimeoutError: It has ended, but something that it started has the terminal open.
+        """
+        code = self.process.wait(timeout_s)
+        self._threads[0].join(timeout_s)
+        if self._threads[0].is_alive():
+            raise TimeoutError("the program has ended, but something that it started has the terminal open")
+        return code
+
+    def hang_up(self) -> None:
+        """Close the terminal, as when its window is closed."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._outgoing.put(None)
+        os.write(self._woken, b"x")
+        for thread in self._threads:
+            thread.join(5)
+        for fd in (self._fd, self._wake, self._woken):
+            os.close(fd)
+
+    def end(self) -> None:
+        """Kill what still runs and close the terminal."""
+        if self.process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        self.hang_up()
+
+    def _read(self) -> None:
+        while True:
+            readable, _, _ = select.select([self._fd, self._wake], [], [])
+            try:
+                data = os.read(self._fd, 65_536) if self._wake not in readable else b""
+            except OSError:  # EIO: nobody has the other side open any more
+                data = b""
+            self._received(data)
+            if not data:
+                return
+
+    def _write(self) -> None:
+        while (data := self._outgoing.get()) is not None:
+            try:
+                while data:
+                    data = data[os.write(self._fd, data) :]
+            except OSError:
+                return  # nobody reads it any more
+
+
+def _take_terminal() -> None:
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -1,0 +1,202 @@
+"""A program on a pseudo-terminal whose screen can be read: what a person at it would do and see."""
+
+import codecs
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeAlias, TypeVar
+
+from tests.terminal_emulator.processes import left_with, new_mark, pids_with
+from tests.terminal_emulator.pty_process import PtyProcess
+from tests.terminal_emulator.screen import Screen
+
+Wanted: TypeAlias = str | Callable[[Screen], object]
+"""A text that may stand anywhere in scrollback or screen, or what has to hold for the screen."""
+
+T = TypeVar("T")
+
+
+class Terminal:
+    """A running program and its screen.
+
+    Args:
+        argv: What to run.
+        env: The whole environment, to which TERM and a mark are added.
+        cwd: Where.
+        columns: Width.
+        rows: Height.
+        is_mute: Whether the terminal answers no question of the program, as some do not.
+        background: What it says its background is.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | str = ".",
+        columns: int = 80,
+        rows: int = 24,
+        is_mute: bool = False,
+        background: str = "rgb:1111/1111/1111",
+    ) -> None:
+        self.mark = new_mark()
+        self.raw = bytearray()
+        """Every byte that the program wrote."""
+        self.arrivals: list[tuple[float, int]] = []
+        """When it wrote how many bytes, in seconds of the monotonic clock."""
+        self.is_hung_up = False
+        """Whether the window was closed while the program ran."""
+        self._changed = threading.Condition()
+        self._is_over = False
+        self._failure: BaseException | None = None
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._screen = Screen(columns, rows, answer=self._ignore if is_mute else self.send, background=background)
+        environment = {"TERM": "xterm-256color"} | dict(os.environ if env is None else env) | dict(self.mark)
+        with self._changed:  # nothing is received before there is somebody to answer
+            self._pty = PtyProcess(argv, env=environment, cwd=cwd, columns=columns, rows=rows, received=self._take)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    # a person's hands
+
+    def send(self, keys: str) -> None:
+        """Type `keys`, as the bytes that a terminal sends for them."""
+        self._pty.send(keys.encode())
+
+    def paste(self, text: str) -> None:
+        """Paste `text` as terminals do: line ends as CR, and marked where the program asked for that."""
+        content = text.replace("\n", "\r")
+        is_marked = self.read(lambda screen: screen.has_bracketed_paste)
+        self.send(f"\x1b[200~{content}\x1b[201~" if is_marked else content)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Change the size of the window."""
+        with self._changed:
+            self._screen.resize(rows, columns)
+            self._pty.resize(columns, rows)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the program itself, and not to what it started."""
+        self._pty.process.send_signal(number)
+
+    def hang_up(self) -> None:
+        """Close the window."""
+        self.is_hung_up = True
+        self._pty.hang_up()
+
+    # a person's eyes
+
+    def read(self, what: Callable[[Screen], T]) -> T:
+        """Return what `what` makes of the screen as it is now."""
+        with self._changed:
+            return what(self._screen)
+
+    @property
+    def text(self) -> str:
+        """Scrollback and screen."""
+        return self.read(lambda screen: screen.text)
+
+    @property
+    def visible(self) -> str:
+        """The screen alone."""
+        return self.read(lambda screen: "\n".join(screen.visible).rstrip())
+
+    @property
+    def scrollback(self) -> list[str]:
+        """The rows above the screen."""
+        return self.read(lambda screen: screen.scrollback)
+
+    def wait_for(self, wanted: Wanted, *, timeout_s: float = 30) -> None:
+        """Wait until the screen is as wanted.
+
+        Raises:
+            AssertionError: It did not become so; the text shows the screen.
+        """
+        deadline = time.monotonic() + timeout_s
+        with self._changed:
+            while not _holds(wanted, self._screen):
+                if self._failure is not None:
+                    raise self._failure
+                left = deadline - time.monotonic()
+                if self._is_over or left <= 0:
+                    raise AssertionError(f"{self._why(wanted)}\n{self._framed()}")
+                self._changed.wait(left)
+
+    # its end
+
+    def wait(self, *, timeout_s: float = 30) -> int:
+        """Wait for the end of the program and return its exit code, as shells count it."""
+        try:
+            code = self._pty.wait(timeout_s)
+        except Exception as error:
+            raise AssertionError(f"{error}\n{self._framed()}") from error
+        return code if code >= 0 else 128 - code
+
+    @property
+    def is_running(self) -> bool:
+        return self._pty.process.poll() is None
+
+    @property
+    def has_settings_of_before(self) -> bool:
+        """Whether the terminal's settings (echo, line mode, what Ctrl+C does ...) are those from before the program."""
+        return self._pty.settings == self._pty.settings_before
+
+    def children(self) -> list[str]:
+        """Return the command lines of what the program started and still runs."""
+        return [command for pid, command in pids_with(self.mark).items() if pid != self._pty.process.pid]
+
+    def left_over(self, *, within_s: float = 5) -> list[str]:
+        """Return what runs on although the program has ended."""
+        return left_with(self.mark, within_s=within_s)
+
+    def end(self) -> None:
+        """Kill the program and all it started."""
+        self._pty.end()
+        for pid in pids_with(self.mark):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+
+    # what comes
+
+    def _take(self, data: bytes) -> None:
+        with self._changed:
+            self.raw += data
+            if data:
+                self.arrivals.append((time.monotonic(), len(data)))
+            try:
+                self._screen.feed(self._decoder.decode(data, final=not data))
+            except Exception as error:  # of the emulator: told to the test, which runs in another thread
+                self._failure = error
+            self._is_over = not data
+            self._changed.notify_all()
+
+    @staticmethod
+    def _ignore(answer: str) -> None:
+        pass
+
+    def _why(self, wanted: Wanted) -> str:
+        what = repr(wanted) if isinstance(wanted, str) else getattr(wanted, "__name__", "the condition")
+        return f"the program ended before this was on the screen: {what}" if self._is_over else f"not seen: {what}"
+
+    def _framed(self) -> str:
+        screen = self._screen
+        rule = "─" * screen.columns
+        shown = [*screen.scrollback[-40:], rule, *screen.visible, rule]
+        return "\n".join([*shown, f"cursor in column {screen.cursor.x}, row {screen.cursor.y}"])
+
+
+def _holds(wanted: Wanted, screen: Screen) -> bool:
+    return wanted in screen.text if isinstance(wanted, str) else bool(wanted(screen))

@@ -1,0 +1,216 @@
+"""What `open_session` puts together: models, modes, questions and settings, over tapes in place of models."""
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from panpan.app import open_session
+from panpan.errors import BudgetError, ConfigError
+from panpan.services.sessions.session import Session
+from panpan.types.events import Event, PermissionDecided
+from panpan.types.messages import AssistantMessage, ToolResultMessage
+from panpan.types.user_questions import UserAnswer, UserQuestion
+
+QUESTION = {
+    "questions": [{"question": "Which?", "header": "Which", "options": [{"label": "this"}, {"label": "that"}]}],
+}
+
+
+@dataclass
+class Place:
+    """A workspace and a home, and the warnings of the sessions that were opened there."""
+
+    root: Path
+    env: dict[str, str]
+    warnings: list[str] = field(default_factory=list)
+
+    def open(
+        self, *, overrides: Mapping[str, object] | None = None, **wishes: Any
+    ) -> AbstractAsyncContextManager[Session]:
+        self.warnings.clear()
+        return open_session(
+            self.root / "workspace", overrides=overrides, env=self.env, warn=self.warnings.append, **wishes
+        )
+
+    def tape(self, name: str, *replies: str) -> str:
+        """Write a tape whose replies are TOML tables, and return its name as a model."""
+        path = self.root / f"{name}.toml"
+        path.write_text("version = 1\n" + "\n".join(f"[[reply]]\n{reply}" for reply in replies))
+        return f"cassette:{path}"
+
+    def settings(self, text: str) -> None:
+        path = Path(self.env["PANPAN_HOME"]) / "settings.toml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+
+    def records(self) -> list[dict[str, Any]]:
+        (log,) = Path(self.env["PANPAN_HOME"]).rglob("sessions/*.jsonl")
+        return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    (tmp_path / "workspace").mkdir()
+    return Place(tmp_path, {"HOME": str(tmp_path), "PANPAN_HOME": str(tmp_path / "home")})
+
+
+async def collect(session: Session, prompt: str = "go") -> list[Event]:
+    async with aclosing(session.submit(prompt)) as events:
+        return [event async for event in events]
+
+
+def answers(events: Sequence[Event]) -> list[str]:
+    return [event.text for event in events if isinstance(event, AssistantMessage)]
+
+
+async def test_another_model_is_asked_from_the_next_turn_on(place: Place) -> None:
+    one, two = place.tape("one", 'text = "from one"'), place.tape("two", 'text = "from two"')
+
+    async with place.open(overrides={"model": one}) as session:
+        assert answers(await collect(session)) == ["from one"]
+        reason = await session.use_model(two)
+        assert answers(await collect(session)) == ["from two"]
+        assert session.model == session.info.model == two
+
+    assert "two.toml" in reason
+    changes = [record for record in place.records() if record.get("subtype") == "model"]
+    assert [(record["model"], record["effort"]) for record in changes] == [(two, None)]
+    assert place.records()[0]["subtype"] == "session_start"
+    assert [record for record in place.records() if record.get("subtype") == "prefix"] == []
+
+
+async def test_aliases_and_vendors_are_found_as_with_the_option(place: Place) -> None:
+    one = place.tape("one", 'text = "from one"')
+    place.settings('[aliases]\nbest = "claude-opus-4-5"\n')
+    place.env["ANTHROPIC_API_KEY"] = "sk-ant-test-0123456789"
+
+    async with place.open(overrides={"model": one}) as session:
+        assert "anthropic" in await session.use_model("best")
+        assert (session.model, session.info.key_source) == ("claude-opus-4-5", "ANTHROPIC_API_KEY")
+        assert session.context_window == 200_000
+        await session.use_effort("high")
+        assert session.effort == "high"
+        assert session.parts.model.llm.options.effort == "high"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", ["nobody-knows-this", "cassette:/does/not/exist.toml", "openai/"])
+async def test_a_model_that_is_not_there_leaves_the_old_one(place: Place, name: str) -> None:
+    one = place.tape("one", 'text = "from one"')
+
+    async with place.open(overrides={"model": one}) as session:
+        with pytest.raises(ConfigError):
+            await session.use_model(name)
+        await session.use_effort("low")
+        assert (session.model, answers(await collect(session))) == (one, ["from one"])
+
+
+async def test_a_budget_is_kept_for_the_other_model_too(place: Place) -> None:
+    one = place.tape("one", 'text = "from one"')
+    place.settings('[providers.mine]\nbase_url = "http://127.0.0.1:9/v1"\nmodels = ["unpriced"]\n')
+
+    async with place.open(overrides={"model": one, "max_budget_usd": 1.0}) as session:
+        with pytest.raises(BudgetError, match="the price of unpriced is not known"):
+            await session.use_model("unpriced")
+        assert (session.model, answers(await collect(session))) == (one, ["from one"])
+
+
+async def test_the_window_of_a_model_that_is_not_known_is_not_guessed(place: Place) -> None:
+    place.settings('[providers.mine]\nbase_url = "http://127.0.0.1:9/v1"\nmodels = ["unpriced"]\n')
+
+    async with place.open(overrides={"model": "unpriced"}) as session:
+        assert session.context_window is None
+
+
+async def test_a_session_goes_on_in_the_mode_it_was_left_in(place: Place) -> None:
+    overrides = {"model": place.tape("one", 'text = "hello"')}
+    async with place.open(overrides=overrides) as session:
+        await collect(session)
+        session.set_permission_mode("acceptEdits")
+
+    async with place.open(overrides=overrides, continues=True, is_attended=True) as session:
+        assert session.permission_mode == "acceptEdits"
+    assert any("goes on in the mode acceptEdits" in warning for warning in place.warnings)
+    async with place.open(overrides=overrides, continues=True) as session:
+        assert session.permission_mode == "default"
+    async with place.open(overrides={**overrides, "permission.mode": "plan"}, continues=True) as session:
+        assert (session.permission_mode, place.warnings) == ("plan", [])
+
+
+async def test_who_asks_follows_the_mode(place: Place) -> None:
+    write = 'tool_use = [{ name = "Write", input = { file_path = "a.txt", content = "a" } }]'
+    tape = place.tape("one", write, 'text = "done"', write, 'text = "done"')
+
+    async with place.open(overrides={"model": tape, "permission.mode": "dontAsk"}, says_yes=True) as session:
+        refused = await collect(session)
+        session.set_permission_mode("default")
+        allowed = await collect(session)
+
+    decisions = [event.is_allowed for event in (*refused, *allowed) if isinstance(event, PermissionDecided)]
+    assert decisions == [False, True]
+
+
+async def test_a_session_has_its_title_again(place: Place) -> None:
+    overrides = {"model": place.tape("one", 'text = "hello"')}
+    async with place.open(overrides=overrides) as session:
+        await collect(session)
+        session.rename("the bug")
+
+    async with place.open(overrides=overrides, continues=True) as session:
+        assert session.title == "the bug"
+
+
+async def test_settings_can_be_read(place: Place) -> None:
+    place.settings('[ui]\ntheme = "light"\nstatus_line = "date"\n')
+
+    async with place.open(overrides={"model": place.tape("one", 'text = "hello"')}) as session:
+        assert (session.settings.ui.theme, session.settings.ui.status_line) == ("light", "date")
+        assert (session.settings.ui.vim, session.settings.ui.plain, session.settings.ui.notify) == (
+            False,
+            False,
+            "auto",
+        )
+
+
+async def this(questions: Sequence[UserQuestion]) -> Sequence[UserAnswer]:
+    return [UserAnswer(chosen=("this",)) for _ in questions]
+
+
+async def test_the_model_may_ask_where_somebody_is_there(place: Place) -> None:
+    asking = f"tool_use = [{{ name = 'AskUserQuestion', input = {_inline(QUESTION)} }}]"
+    tape = place.tape("one", asking, 'text = "done"')
+
+    async with place.open(overrides={"model": tape}, ask_user=this) as session:
+        assert "AskUserQuestion" in [tool.name for tool in session.conversation.tools]
+        assert "AskUserQuestion" in session.info.tools
+        events = await collect(session)
+    (result,) = [event for event in events if isinstance(event, ToolResultMessage)]
+    assert (result.is_error, "this" in result.text) == (False, True)
+
+    async with place.open(overrides={"model": tape}, continues=True) as session:
+        assert "AskUserQuestion" in [tool.name for tool in session.conversation.tools], "the beginning stays the same"
+        events = await collect(session)
+    (result,) = [event for event in events if isinstance(event, ToolResultMessage)]
+    assert (result.is_error, "nobody is there" in result.text) == (True, True)
+
+
+async def test_where_nobody_is_there_the_model_is_not_told_of_asking(place: Place) -> None:
+    async with place.open(overrides={"model": place.tape("one", 'text = "hello"')}) as session:
+        assert "AskUserQuestion" not in [tool.name for tool in session.conversation.tools]
+        assert "AskUserQuestion" not in session.info.tools
+        assert "Bash" in session.info.tools
+
+
+def _inline(value: Any) -> str:
+    """Return JSON values as inline TOML."""
+    match value:
+        case dict():
+            return "{ " + ", ".join(f"{key} = {_inline(item)}" for key, item in value.items()) + " }"
+        case list():
+            return "[" + ", ".join(map(_inline, value)) + "]"
+        case _:
+            return json.dumps(value)

@@ -1,0 +1,131 @@
+"""A terminal and a session of fakes, and how to type a command into them."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from prompt_toolkit.utils import get_cwidth
+
+from panpan.config.settings import Settings
+from panpan.core.conversation import Conversation
+from panpan.errors import ConfigError
+from panpan.services.sessions.session import SessionInfo
+from panpan.types.messages import Message
+from panpan.ui.repl.commands.command import Next, Option
+from panpan.ui.repl.commands.registry import all_commands, find
+from panpan.ui.repl.theme import Theme, ThemeName
+
+_SGR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class FakeSession:
+    """What commands use of a session; remembers what they did to it."""
+
+    def __init__(self, cwd: Path, messages: Sequence[Message] = (), settings: Settings | None = None) -> None:
+        self.conversation = Conversation("A system prompt.", messages=messages)
+        self.settings = settings or Settings()
+        self.title: str | None = None
+        self.model = "scripted"
+        self.effort: str | None = None
+        self.context_window: int | None = 10_000
+        self.permission_mode = "default"
+        self.rules: list[str] = []
+        self.folders: list[Path] = []
+        self.parts = SimpleNamespace(log=SimpleNamespace(path=cwd / "s1.jsonl"))
+        self._cwd = cwd
+
+    @property
+    def info(self) -> SessionInfo:
+        return SessionInfo("s1", self._cwd, self.model, f"{self.model}, since a test", "none", self.permission_mode, ())
+
+    def rename(self, title: str) -> str:
+        self.title = title
+        return title
+
+    def permission_rules(self) -> Sequence[str]:
+        return self.rules
+
+    def set_permission_mode(self, mode: str) -> None:
+        self.permission_mode = mode
+
+    def add_folder(self, folder: str | Path) -> Path:
+        path = self._cwd / folder
+        if not path.is_dir():
+            raise ConfigError(f"{folder} is not a folder")
+        self.folders.append(path)
+        return path
+
+    async def use_model(self, name: str) -> str:
+        self.model = name
+        return f"{name}, since the user said so"
+
+    async def use_effort(self, effort: str | None) -> None:
+        self.effort = effort
+
+
+@dataclass
+class FakeTerminal:
+    """Remembers what was shown, and picks what the test wants picked."""
+
+    session: Any
+    env: dict[str, str]
+    picks: int | None = None
+    width: int = 80
+    is_busy: bool = False
+    theme: Theme = field(default_factory=lambda: Theme("dark"))
+    rows: list[str] = field(default_factory=list)
+    title: str = ""
+    options: Sequence[Option] = ()
+    submitted: list[str] = field(default_factory=list)
+    has_vim: bool = False
+    then: Next | None = None
+
+    def show(self, *lines: str) -> None:
+        self.rows += lines
+
+    async def choose(self, title: str, options: Sequence[Option]) -> int | None:
+        self.title, self.options = title, options
+        return self.picks
+
+    def submit(self, prompt: str) -> None:
+        self.submitted.append(prompt)
+
+    def use_theme(self, name: ThemeName) -> None:
+        self.theme = Theme(name)
+
+    def toggle_vim(self) -> bool:
+        self.has_vim = not self.has_vim
+        return self.has_vim
+
+    def leave(self, then: Next) -> None:
+        self.then = then
+
+    @property
+    def text(self) -> str:
+        """What was shown, without colours."""
+        return _SGR.sub("", "\n".join(self.rows))
+
+    @property
+    def widest(self) -> int:
+        """Cells of the widest row."""
+        return max((get_cwidth(row) for row in self.text.split("\n")), default=0)
+
+
+def terminal_in(cwd: Path, *messages: Message, settings: Settings | None = None, **fields: Any) -> FakeTerminal:
+    """Return a terminal whose session works in `cwd`, with a panpan home beside it."""
+    cwd.mkdir(exist_ok=True)
+    env = {"HOME": str(cwd.parent / "home"), "PANPAN_HOME": str(cwd.parent / "home" / ".panpan")}
+    env |= fields.pop("env", {})
+    return FakeTerminal(FakeSession(cwd, messages, settings), env, **fields)
+
+
+async def type_in(terminal: FakeTerminal, line: str) -> FakeTerminal:
+    """Run the command of a line."""
+    found = find(all_commands(), line)
+    assert found is not None, line
+    command, rest = found
+    await command.run(terminal, rest)
+    return terminal

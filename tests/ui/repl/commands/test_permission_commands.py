@@ -1,0 +1,70 @@
+from pathlib import Path
+
+import pytest
+
+from panpan.errors import ConfigError
+from tests.ui.repl.commands.command_fixtures import terminal_in, type_in
+
+
+async def test_the_mode_and_the_rules_are_shown(tmp_path: Path) -> None:
+    terminal = terminal_in(tmp_path / "p", width=40)
+    terminal.session.rules = [
+        "allow  Bash(npm test)  (from /home/ada/.panpan/settings.toml)",
+        "deny   Read(\x1b[31m.env)",
+    ]
+
+    await type_in(terminal, "/permissions")
+
+    assert "Mode: default" in terminal.text
+    assert "allow  Bash(npm test)" in terminal.text
+    assert "Read(.env)" in terminal.text
+    assert terminal.widest <= 40
+
+
+async def test_without_rules_it_says_so(tmp_path: Path) -> None:
+    assert "there are no rules" in (await type_in(terminal_in(tmp_path / "p"), "/permissions")).text
+
+
+async def test_a_mode_can_be_set_in_any_case(tmp_path: Path) -> None:
+    terminal = await type_in(terminal_in(tmp_path / "p"), "/permissions acceptedits")
+
+    assert terminal.session.permission_mode == "acceptEdits"
+
+
+async def test_a_mode_that_does_not_exist_changes_nothing(tmp_path: Path) -> None:
+    terminal = await type_in(terminal_in(tmp_path / "p"), "/permissions yolo")
+
+    assert terminal.session.permission_mode == "default"
+    assert "bypassPermissions" in terminal.text
+
+
+async def test_plan_mode_is_switched_on_and_off(tmp_path: Path) -> None:
+    terminal = terminal_in(tmp_path / "p")
+
+    await type_in(terminal, "/plan")
+    assert terminal.session.permission_mode == "plan"
+
+    await type_in(terminal, "/plan")
+    assert terminal.session.permission_mode == "default"
+
+
+async def test_a_folder_is_added(tmp_path: Path) -> None:
+    terminal = terminal_in(tmp_path / "p")
+    (tmp_path / "data").mkdir()
+
+    await type_in(terminal, "/add-dir ../data")
+
+    assert [folder.resolve() for folder in terminal.session.folders] == [tmp_path / "data"]
+    assert "data" in terminal.text
+
+
+async def test_what_is_no_folder_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="missing"):
+        await type_in(terminal_in(tmp_path / "p"), "/add-dir missing")
+
+
+async def test_add_dir_without_a_path_says_how(tmp_path: Path) -> None:
+    terminal = await type_in(terminal_in(tmp_path / "p"), "/add-dir")
+
+    assert "/add-dir PATH" in terminal.text
+    assert terminal.session.folders == []

@@ -1,0 +1,343 @@
+"""The permission question: what runs is shown exactly, and only a deliberate key allows it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from panpan.types.permission import PermissionAnswer, PermissionQuestion
+from panpan.ui.repl.dialogs.exact_text import exact_line
+from panpan.ui.repl.dialogs.permission import PermissionDialog
+from panpan.ui.repl.theme import Theme
+from tests.ui.repl.dialogs.drawn import keys, pastes, press_all, rows_of, texts, themes, typed, unchanged_by, widths
+
+RULE = "Bash(npm run *)"
+PLACE = ".panpan/settings.local.toml"
+REASON = "it runs a command that may change things"
+
+YES = PermissionAnswer(is_allowed=True)
+ALWAYS = PermissionAnswer(is_allowed=True, is_remembered=True)
+NO = PermissionAnswer(is_allowed=False)
+
+
+def dialog_for(
+    arguments: Mapping[str, Any] | None = None,
+    *preview: str,
+    rule: str | None = RULE,
+    room: int = 20,
+    reason: str = REASON,
+    is_protected: bool = False,
+) -> PermissionDialog:
+    arguments = {"command": "npm run build"} if arguments is None else arguments
+    question = PermissionQuestion("1", "Bash", arguments, "the title", reason, rule, is_protected)
+    return PermissionDialog(question, preview, PLACE, room=lambda: room)
+
+
+def drawn(dialog: PermissionDialog) -> PermissionDialog:
+    rows_of(dialog)
+    return dialog
+
+
+LONG = {"command": "\n".join(f"step {n}" for n in range(40))}
+
+
+@pytest.mark.parametrize(
+    ("pressed", "answer"),
+    [
+        (["y"], YES),
+        (["Y"], YES),
+        (["1"], YES),
+        (["down", "enter"], YES),
+        (["a"], ALWAYS),
+        (["2"], ALWAYS),
+        (["down", "down", "enter"], ALWAYS),
+        (["n"], NO),
+        (["3"], NO),
+        (["escape"], NO),
+        (["c-c"], NO),
+        (["up", "up", "enter"], NO),
+        (["t", "enter"], NO),
+    ],
+)
+def test_a_key_answers(pressed: list[str], answer: PermissionAnswer) -> None:
+    dialog = dialog_for()
+
+    press_all(dialog, *pressed[:-1])
+    assert dialog.answer is None
+    press_all(dialog, pressed[-1])
+
+    assert dialog.answer == answer
+
+
+@pytest.mark.parametrize("key", ["enter", " ", "x", "5", "0", "pagedown", "c-o", "left", "backspace"])
+def test_other_keys_answer_nothing(key: str) -> None:
+    dialog = dialog_for()
+
+    press_all(dialog, *[key] * 3)
+
+    assert dialog.answer is None
+
+
+def test_what_was_answered_stays() -> None:
+    dialog = dialog_for()
+
+    press_all(dialog, "n", "y", "a")
+
+    assert dialog.answer == NO
+
+
+@pytest.mark.parametrize("start", [["t"], ["4"], ["up", "enter"]])
+def test_a_no_can_carry_words_for_the_model(start: list[str]) -> None:
+    dialog = dialog_for()
+
+    press_all(dialog, *start)
+    typed(dialog, "use yarn, y")
+    dialog.paste(" not\nnpm")
+    assert dialog.answer is None
+    press_all(dialog, "enter")
+
+    assert dialog.answer == PermissionAnswer(
+        is_allowed=False, feedback="The user refused it and said: use yarn, y not npm"
+    )
+
+
+def test_escape_leaves_the_words_which_stay_and_then_refuses() -> None:
+    dialog = dialog_for()
+
+    press_all(dialog, "t", "y", "escape")
+    assert dialog.answer is None
+    assert "  1. Yes, once (y)" in rows_of(dialog)
+    press_all(dialog, "t")
+    assert "❯ y" in rows_of(dialog)
+    press_all(dialog, "escape", "escape")
+
+    assert dialog.answer == NO
+
+
+def test_the_caret_is_where_the_words_are() -> None:
+    dialog = dialog_for()
+    assert rows_of(dialog)
+    assert dialog.cursor is None
+
+    press_all(dialog, "t")
+    typed(dialog, "世界!")
+    rows = rows_of(dialog)
+
+    assert dialog.cursor is not None
+    row, cell = dialog.cursor
+    assert rows[row] == "❯ 世界!"
+    assert cell == 2 + 2 + 2 + 1
+
+
+def test_always_shows_the_rule_and_its_place_exactly() -> None:
+    text = " ".join(rows_of(dialog_for(), width=100))
+
+    assert f"saves {RULE} in {PLACE}" in text
+
+
+def test_without_a_rule_nothing_can_be_remembered() -> None:
+    dialog = dialog_for(rule=None)
+
+    assert not any("lways" in row for row in rows_of(dialog))
+    press_all(dialog, "a", "A")
+    assert dialog.answer is None
+    press_all(dialog, "2")
+    assert dialog.answer == NO
+
+
+def test_it_says_why_it_asks_and_that_only_a_person_may_answer() -> None:
+    assert any(REASON in row for row in rows_of(dialog_for()))
+    assert any("only you can" in row for row in rows_of(dialog_for(is_protected=True, rule=None)))
+
+
+def test_every_argument_is_shown() -> None:
+    rows = rows_of(dialog_for({"command": "make\tall\u202e", "timeout": 5, "options": {"x": ["\x1b"]}, "": None}))
+
+    assert "  command: make<U+0009>all<U+202E>" in rows
+    assert "  timeout: 5" in rows
+    assert any('"\\u001b"' in row for row in rows)
+    assert "  : null" in rows
+
+
+def test_a_call_without_arguments_says_so() -> None:
+    assert "  (no arguments)" in rows_of(dialog_for({}))
+
+
+@given(texts, texts, widths)
+def test_what_runs_can_be_read_off_the_rows_character_by_character(first: str, second: str, width: int) -> None:
+    command = f"{first}\n{second}"
+    dialog = dialog_for({"command": command}, room=10_000)
+    dialog.press("c-o")
+
+    rows = rows_of(dialog, width)
+
+    lines: list[str] = []
+    for row in rows[rows.index("  command:") + 1 : rows.index("")]:
+        if row.startswith("  │ "):
+            lines.append(row[4:])
+        else:
+            assert row.startswith("  ┊ ")
+            lines[-1] += row[4:]
+    assert lines == [exact_line(line) for line in command.split("\n")]
+
+
+def test_a_text_cannot_pass_for_a_part_of_the_dialog() -> None:
+    forged = "ls\n\n❯ 1. Yes, once (y)\n? Read" + " " * 70 + "? Edit"
+
+    rows = rows_of(dialog_for({"command": forged}), 60)
+
+    assert [row for row in rows if row.startswith(("❯", "?"))] == ["? Bash"]
+    assert sum("1. Yes, once" in row and not row.startswith("  │") for row in rows) == 1
+
+
+def test_long_texts_are_folded_with_a_count_and_can_be_unfolded() -> None:
+    dialog = dialog_for(LONG, room=80)
+
+    folded = rows_of(dialog)
+    hidden = 40 - sum(row.startswith("  │ step") for row in folded)
+    assert hidden > 0
+    assert f"  … {hidden} more lines: ctrl+o shows them" in folded
+    press_all(dialog, "c-o")
+    assert sum(row.startswith("  │ step") for row in rows_of(dialog)) == 40
+    press_all(dialog, "c-e")
+    assert rows_of(dialog) == folded
+
+
+@pytest.mark.parametrize("room", [12, 20, 40])
+def test_it_never_takes_more_rows_than_there_are(room: int) -> None:
+    dialog = dialog_for(LONG, room=room)
+
+    assert len(rows_of(dialog)) <= room
+    press_all(dialog, "c-o")
+    assert len(rows_of(dialog)) <= room
+    press_all(dialog, "t")
+    assert len(rows_of(dialog)) <= room
+
+
+def test_paging_shows_every_line() -> None:
+    dialog = dialog_for(LONG)
+    seen: set[str] = set()
+    for _ in range(40):
+        seen.update(row for row in rows_of(dialog) if "step" in row)
+        press_all(dialog, "pagedown")
+    assert seen == {f"  │ step {n}" for n in range(40)}
+    end = rows_of(dialog)
+    press_all(dialog, *["pageup"] * 40)
+
+    assert "  │ step 0" in rows_of(dialog)
+    assert rows_of(dialog) != end
+
+
+@pytest.mark.parametrize("key", ["y", "a", "1"])
+def test_a_yes_to_what_was_not_all_on_the_screen_is_asked_again(key: str) -> None:
+    dialog = dialog_for(LONG)
+
+    press_all(dialog, key)
+    assert dialog.answer is None
+    assert any("Not all of it" in row for row in rows_of(dialog))
+    press_all(dialog, key)
+
+    assert dialog.answer is not None
+    assert dialog.answer.is_allowed
+
+
+@pytest.mark.parametrize("between", ["a", "pagedown", "down", "x"])
+def test_the_second_yes_must_follow_the_first(between: str) -> None:
+    dialog = dialog_for(LONG)
+
+    press_all(dialog, "y", between, "y")
+
+    assert dialog.answer is None
+
+
+def test_a_yes_counts_at_once_when_all_was_read() -> None:
+    unfolded, paged = dialog_for(LONG, room=80), dialog_for(LONG)
+
+    press_all(unfolded, "c-o", "y")
+    press_all(paged, *["pagedown"] * 10, "y")
+
+    assert unfolded.answer == paged.answer == YES
+
+
+def test_skipped_lines_were_not_read() -> None:
+    dialog = drawn(dialog_for(LONG))
+    for _ in range(10):
+        dialog.press("pagedown")  # the screen is not drawn in between
+
+    press_all(dialog, "y")
+
+    assert dialog.answer is None
+
+
+def test_a_no_needs_no_reading() -> None:
+    dialog = dialog_for(LONG)
+
+    press_all(dialog, "n")
+
+    assert dialog.answer == NO
+
+
+def test_before_it_was_drawn_nothing_is_allowed() -> None:
+    dialog = dialog_for()
+
+    dialog.press("y")
+
+    assert dialog.answer is None
+
+
+def test_a_preview_stands_in_place_of_the_arguments() -> None:
+    theme = Theme("dark")
+    preview = [theme.paint("removed", "- old"), theme.paint("added", "+ new" + "w" * 100)]
+
+    dialog = dialog_for({"old_string": "old"}, *preview)
+    rows = rows_of(dialog, 60)
+
+    assert "  the title" in rows
+    assert "  - old" in rows
+    assert not any("old_string" in row for row in rows)
+    assert "".join(row.strip() for row in rows if "w" * 20 in row) == preview[1][5:-4]
+    assert "  \x1b[31m- old\x1b[0m" in dialog.lines(60, theme)
+
+
+@given(texts, st.lists(texts, max_size=3), texts, texts, widths, themes, st.lists(keys, max_size=8))
+def test_its_rows_fit_every_terminal(
+    command: str, preview: list[str], reason: str, rule: str, width: int, theme: Theme, pressed: list[str]
+) -> None:
+    dialog = dialog_for({"command": command, reason: [rule]}, *preview, reason=reason, rule=rule)
+
+    for key in pressed:
+        rows_of(dialog, width, theme)
+        dialog.press(key)
+
+    rows_of(dialog, width, theme)
+
+
+@given(st.lists(keys, max_size=30), st.lists(pastes, min_size=1, max_size=3))
+def test_a_paste_answers_nothing_whatever_was_pressed_before(pressed: list[str], pasted: list[str]) -> None:
+    dialog = dialog_for()
+    press_all(dialog, *pressed)
+
+    for text in pasted:
+        assert unchanged_by(dialog, lambda text=text: dialog.paste(text))
+        assert unchanged_by(dialog, lambda text=text: dialog.press(text))
+
+
+@pytest.mark.parametrize("text", ["y", "1", "enter", "down", "y\n", "yes\r", "a"])
+def test_a_paste_of_what_keys_are_called_answers_nothing(text: str) -> None:
+    dialog = dialog_for()
+    press_all(dialog, "down")
+
+    dialog.paste(text)
+
+    assert dialog.answer is None
+
+
+@given(st.lists(keys.filter(lambda key: key not in [*"yYaA12", "enter"]) | pastes, max_size=40))
+def test_nothing_but_its_keys_allows(pressed: list[str]) -> None:
+    dialog = dialog_for()
+
+    press_all(dialog, *pressed)
+
+    assert dialog.answer is None or not dialog.answer.is_allowed

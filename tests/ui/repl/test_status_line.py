@@ -1,0 +1,80 @@
+"""The line below the input."""
+
+import re
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from panpan.ui.repl.rendering.cells import cell_width
+from panpan.ui.repl.status_line import StatusState, status_line
+from panpan.ui.repl.theme import Theme
+
+DARK = Theme("dark")
+FULL = StatusState(
+    mode="plan",
+    model="claude-opus-5",
+    context_used_percent=43.4,
+    cost_usd=1.5,
+    branch="main",
+    background_tasks=2,
+    hint="? for keys",
+)
+
+
+def plain(line: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", line)
+
+
+def test_everything_is_told_where_there_is_room() -> None:
+    assert plain(status_line(FULL, 200, DARK)) == (
+        "plan mode · claude-opus-5 · 43% context · $1.50 · main · 2 tasks running · ? for keys"
+    )
+
+
+def test_the_least_important_goes_first() -> None:
+    narrow = plain(status_line(FULL, 40, DARK))
+
+    assert narrow == "plan mode · claude-opus-5 · 43% context"
+    assert plain(status_line(FULL, 20, DARK)).startswith("plan mode")
+
+
+def test_what_is_not_known_is_left_out() -> None:
+    assert plain(status_line(StatusState(), 80, DARK)) == "default"
+    assert "0% context" in plain(status_line(StatusState(context_used_percent=0.0), 80, DARK))
+    assert "1 task running" in plain(status_line(StatusState(background_tasks=1), 80, DARK))
+
+
+def test_a_window_that_fills_up_changes_its_colour() -> None:
+    low, high, full = (
+        status_line(StatusState(context_used_percent=percent), 80, DARK) for percent in (10.0, 85.0, 97.0)
+    )
+
+    assert DARK.paint("dim", "10% context") in low
+    assert DARK.paint("warn", "85% context") in high
+    assert DARK.paint("bad", "97% context") in full
+
+
+def test_no_name_can_drive_the_terminal() -> None:
+    line = status_line(replace(FULL, branch="x\x1b]0;evil\x07y", model="a\x1b[2J\nb"), 200, DARK)
+
+    assert "evil" not in line
+    assert "\x1b[2J" not in line
+    assert "\n" not in line
+
+
+@given(
+    st.builds(
+        StatusState,
+        mode=st.sampled_from(["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]),
+        model=st.text(max_size=40),
+        context_used_percent=st.none() | st.floats(0, 100),
+        cost_usd=st.none() | st.floats(0, 1e6),
+        branch=st.text("abc/日本語é👍", max_size=40),
+        background_tasks=st.integers(0, 20),
+        hint=st.text(max_size=60),
+    ),
+    st.integers(0, 120),
+)
+def test_it_is_never_wider_than_the_terminal(state: StatusState, width: int) -> None:
+    assert cell_width(plain(status_line(state, width, DARK))) <= width

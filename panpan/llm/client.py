@@ -108,6 +108,10 @@ class LLMClient:
         """Return how many input tokens a request has, or None where the provider cannot say."""
         return await self._provider.count_tokens(request, self.options)
 
+    async def prepare(self) -> None:
+        """Do beforehand what the first request would wait for."""
+        await self._provider.prepare()
+
     async def aclose(self) -> None:
         """Close the provider."""
         await self._provider.aclose()

@@ -13,7 +13,7 @@ import anyio
 import anyio.to_thread
 from pydantic_core import from_json
 
-from panpan.errors import ProviderError, StreamError
+from panpan.errors import PanpanError, ProviderError, StreamError
 from panpan.llm.sdk_clients import SdkClient
 from panpan.llm.sdk_errors import request_error, request_id_of
 from panpan.llm.sse import ServerSentEvent, SseParser
@@ -136,6 +136,11 @@ class Transport:
             raise ProviderError(
                 f"a header for {self.provider} holds characters that no header can hold", provider=self.provider
             ) from exc
+
+    async def prepare(self) -> None:
+        """Open the SDK's client; what goes wrong the first request says again."""
+        with suppress(PanpanError):
+            await self._client()
 
     async def _client(self) -> SdkClient:
         async with self._opening:

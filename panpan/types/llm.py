@@ -64,6 +64,13 @@ class Provider(Protocol):
         """Return how many input tokens the request has, or None where the provider cannot say."""
         ...
 
+    async def prepare(self) -> None:
+        """Do beforehand what the first request would wait for, such as loading an SDK; sends nothing.
+
+        What goes wrong is left to the first request to say.
+        """
+        ...
+
     async def aclose(self) -> None:
         """Close what is open; the provider is not used afterwards."""
         ...

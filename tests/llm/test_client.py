@@ -32,7 +32,7 @@ class FakeProvider:
         self.tries = list(tries)
         self.asked: list[tuple[ModelRequest, ModelOptions]] = []
         self.open_streams = 0
-        self.is_closed = False
+        self.is_closed = self.is_prepared = False
 
     async def stream(self, request: ModelRequest, options: ModelOptions) -> AsyncGenerator[Any, None]:
         self.asked.append((request, options))
@@ -47,6 +47,9 @@ class FakeProvider:
                 yield step
         finally:
             self.open_streams -= 1
+
+    async def prepare(self) -> None:
+        self.is_prepared = True
 
     async def count_tokens(self, request: ModelRequest, options: ModelOptions) -> int | None:
         return 42
@@ -261,6 +264,8 @@ async def test_tokens_are_counted_and_the_provider_is_closed() -> None:
     provider = FakeProvider()
     client = client_of(provider)
 
+    await client.prepare()
+    assert provider.is_prepared
     assert await client.count_tokens(REQUEST) == 42
     await client.aclose()
     assert provider.is_closed

@@ -23,7 +23,7 @@ from panpan.errors import (
 )
 from panpan.llm.providers.anthropic import AnthropicProvider
 from panpan.llm.providers.openai_compatible import OpenAICompatibleProvider
-from panpan.llm.sdk_clients import open_anthropic, open_openai
+from panpan.llm.sdk_clients import SdkClient, open_anthropic, open_openai
 from panpan.llm.transport import Transport
 from panpan.types.llm import Provider
 from tests.llm.loopback import Answer, Stall, serving
@@ -471,3 +471,30 @@ async def test_no_sdk_is_imported_before_the_first_request() -> None:
     process = await anyio.run_process([sys.executable, "-c", script])
 
     assert process.stdout.decode().strip() == "set()"
+
+
+async def test_it_can_be_prepared_and_what_goes_wrong_is_said_by_the_request() -> None:
+    async with serving(Answer([b"data: [DONE]\n\n"])) as server:
+        opened: list[int] = []
+
+        def open_client() -> SdkClient:
+            opened.append(1)
+            return open_openai(api_key=KEY, base_url=server.url, headers={})
+
+        transport = Transport(provider="vendor", open_client=open_client)
+        await transport.prepare()
+        async with aclosing(transport.stream("/chat/completions", b"{}")) as reads:
+            async for _ in reads:
+                pass
+        await transport.aclose()
+    assert opened == [1]
+
+    def refuse() -> SdkClient:
+        raise ConfigError("no such proxy")
+
+    broken = Transport(provider="vendor", open_client=refuse)
+    await broken.prepare()
+    with pytest.raises(ConfigError, match="no such proxy"):
+        async with aclosing(broken.stream("/chat/completions", b"{}")) as reads:
+            async for _ in reads:
+                pass

@@ -99,6 +99,9 @@ class AnthropicProvider:
         tokens = document.get("input_tokens")
         return tokens if isinstance(tokens, int) else None
 
+    async def prepare(self) -> None:
+        await self._transport.prepare()
+
     async def aclose(self) -> None:
         await self._transport.aclose()
 

@@ -88,6 +88,9 @@ class CassetteProvider:
     async def count_tokens(self, request: ModelRequest, options: ModelOptions) -> int | None:
         return None
 
+    async def prepare(self) -> None:
+        """Do nothing: the tape is in memory."""
+
     async def aclose(self) -> None:
         """Do nothing: the tape is in memory."""
 

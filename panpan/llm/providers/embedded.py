@@ -64,6 +64,9 @@ class EmbeddedProvider:
     async def count_tokens(self, request: ModelRequest, options: ModelOptions) -> int | None:
         return None
 
+    async def prepare(self) -> None:
+        """Do nothing: the model takes 2.5 GB of memory, and is started when it is asked."""
+
     async def aclose(self) -> None:
         self._served = self._inner = None
         await self._stack.aclose()

@@ -102,6 +102,9 @@ class OpenAICompatibleProvider:
     async def count_tokens(self, request: ModelRequest, options: ModelOptions) -> int | None:
         return None  # the dialect has no such request
 
+    async def prepare(self) -> None:
+        await self._transport.prepare()
+
     async def aclose(self) -> None:
         await self._transport.aclose()
 

@@ -87,6 +87,7 @@ class SessionModels:
             context_window=model.facts.context_tokens if model.facts.is_known else None,
             warnings=setup.warnings_of_model,
             retry_now=client.retry_now,
+            prepare=client.prepare,
             aclose=client.aclose,
         )
 

@@ -18,7 +18,7 @@ from panpan.types.llm import Effort, ModelClient
 from panpan.types.permission import Asker
 
 
-async def _nothing_to_close() -> None:
+async def _nothing() -> None:
     pass
 
 
@@ -48,7 +48,9 @@ class ModelParts:
     """What the user should know of the model, one sentence each."""
     retry_now: Callable[[], bool] = lambda: False
     """Ends the pause before the next try; returns whether there was one."""
-    aclose: Callable[[], Awaitable[None]] = _nothing_to_close
+    prepare: Callable[[], Awaitable[None]] = _nothing
+    """Does beforehand what the first request would wait for."""
+    aclose: Callable[[], Awaitable[None]] = _nothing
 
 
 class ModelSource(Protocol):

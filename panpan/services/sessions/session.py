@@ -128,6 +128,10 @@ class Session(AsyncContextManagerMixin):
         scope.cancel("the user interrupted the turn")
         return True
 
+    async def prepare(self) -> None:
+        """Do beforehand what the first request would wait for, as while the user types."""
+        await self.parts.model.prepare()
+
     def retry_now(self) -> bool:
         """End the pause before the model is asked again; safe to call from a key binding.
 

@@ -128,6 +128,7 @@ class Repl:
                 tasks.start_soon(self._turns.run)
                 tasks.start_soon(self._files.run)
                 tasks.start_soon(self._status.run)
+                tasks.start_soon(self.session.prepare)
                 tasks.start_soon(self._other_programs.run)
                 tasks.start_soon(self._screen.draw_frames, self._is_moving)
                 await self._screen.run()
@@ -242,7 +243,7 @@ class Repl:
         return max(self._screen.rows - ROWS_FOR_INPUT, 1)
 
     def _is_moving(self) -> bool:
-        return self._turns.is_busy or self._inbox.is_busy or bool(self._hint.text)
+        return self._turns.is_busy or self._inbox.is_busy or self._hint.is_moving()
 
     # What comes from below
 

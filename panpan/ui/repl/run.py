@@ -2,8 +2,8 @@
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,10 +18,11 @@ from prompt_toolkit.key_binding import KeyPress
 
 from panpan.config.settings import UiSettings
 from panpan.core.single_exception import unwrap_single_exception
+from panpan.errors import PanpanError
 from panpan.services.sessions.session import Session
 from panpan.system.redact import Redactor
 from panpan.ui.repl.asking import Asking
-from panpan.ui.repl.commands.command import Leave, Next
+from panpan.ui.repl.commands.command import Leave, Next, OpenSession
 from panpan.ui.repl.commands.registry import all_commands
 from panpan.ui.repl.input.history import open_history
 from panpan.ui.repl.input.multiline import use_shift_enter
@@ -112,10 +113,21 @@ class _Sessions:
                     way_back = f"to go on from here: panpan -c, or panpan -r {session.info.id}"
             if isinstance(then, Leave):
                 break
-            prompt, opening = None, self._setup.open_other(self._asking, then.resume)
+            prompt, opening = None, self._other(then, session.info.id)
         if way_back:
             desk.output.write_raw(f"{way_back}\r\n")
             desk.output.flush()
+
+    @asynccontextmanager
+    async def _other(self, wanted: OpenSession, present_id: str) -> AsyncGenerator[Session, None]:
+        """Open another session; the present one again, where that cannot be opened."""
+        async with AsyncExitStack() as stack:
+            try:
+                session = await stack.enter_async_context(self._setup.open_other(self._asking, wanted.resume))
+            except PanpanError as error:
+                self._asking.tell(f"{error}; going on with the session as it was")
+                session = await stack.enter_async_context(self._setup.open_other(self._asking, present_id))
+            yield session
 
 
 async def _without_crash(repl: Repl, prompt: str | None) -> Next:

@@ -3,8 +3,8 @@
 The session owns the tasks for its whole life and a turn is one of them; `submit` only receives.
 """
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -79,9 +79,9 @@ class Session(AsyncContextManagerMixin):
                     self._task_group.cancel_scope.cancel("the session is over")
         finally:
             try:
-                with move_on_after(CLEANUP_S, shield=True):
-                    for close in (self.parts.model.aclose, *self.parts.on_close):
-                        await close()
+                async with AsyncExitStack() as stack:  # each is closed, whatever becomes of the others
+                    for close in (self.parts.model.aclose, *reversed(self.parts.on_close)):
+                        stack.push_async_callback(_bounded, close)
             finally:
                 self.parts.log.close()
 
@@ -315,3 +315,8 @@ class Session(AsyncContextManagerMixin):
     def _require_no_turn(self) -> None:
         if self._turn_scope is not None:
             raise RuntimeError("a turn is running already")
+
+
+async def _bounded(close: Callable[[], Awaitable[None]]) -> None:
+    with move_on_after(CLEANUP_S, shield=True):
+        await close()

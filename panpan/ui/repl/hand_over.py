@@ -57,7 +57,7 @@ class HandOver:
             self._is_wanted = anyio.Event()
             try:
                 await self._job()
-            except PanpanError as error:
+            except (PanpanError, OSError) as error:  # such as a full disk under the temporary files
                 self._say(str(error))
 
     def _want(self, job: Callable[[], Awaitable[None]]) -> None:
@@ -65,12 +65,15 @@ class HandOver:
         self._is_wanted.set()
 
     async def _edit(self) -> None:
+        before = self._box.text
         async with self._screen.handed_over():
-            edited = await edit_in_editor(self._pastes.unfold(self._box.text), self._env)
+            edited = await edit_in_editor(self._pastes.unfold(before), self._env)
         if isinstance(edited, EditorFailed):
             self._say(edited.reason)
-        else:
-            self._box.replace(edited)
+            return
+        came_meanwhile = "" if self._box.text == before else self._box.text
+        self._box.replace(edited)
+        self._box.put(came_meanwhile)
 
     async def _page(self) -> None:
         lines = self._pages()

@@ -21,10 +21,13 @@ class Inbox:
 
     Args:
         handle: Does what a text asks for; one at a time.
+        give_back: Gets the text of what was interrupted before it was done.
     """
 
-    def __init__(self, handle: Callable[[Sent], Awaitable[None]]) -> None:
+    def __init__(self, handle: Callable[[Sent], Awaitable[None]], give_back: Callable[[str], None]) -> None:
         self._handle = handle
+        self._give_back = give_back
+        self._is_closed = False
         self._waiting: deque[Sent] = deque()
         self._has_some = anyio.Event()
         self._scope: anyio.CancelScope | None = None
@@ -33,6 +36,15 @@ class Inbox:
     def is_busy(self) -> bool:
         """Whether something is being handled."""
         return self._scope is not None
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """What was not handled yet."""
+        return tuple(sent.text for sent in self._waiting)
+
+    def close(self) -> None:
+        """Handle nothing more; what waits stays."""
+        self._is_closed = True
 
     def put(self, sent: Sent) -> None:
         """Add one thing."""
@@ -51,7 +63,11 @@ class Inbox:
         while True:
             await self._has_some.wait()
             self._has_some = anyio.Event()
-            while self._waiting:
-                with anyio.CancelScope() as self._scope:
-                    await self._handle(self._waiting.popleft())
+            while self._waiting and not self._is_closed:
+                sent = self._waiting.popleft()
+                with anyio.CancelScope() as scope:
+                    self._scope = scope
+                    await self._handle(sent)
                 self._scope = None
+                if scope.cancelled_caught:
+                    self._give_back(sent.text)

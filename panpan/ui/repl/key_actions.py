@@ -104,6 +104,9 @@ class KeyActions:
             self._box.put(typed_text(message))
 
     def escape(self) -> None:
+        if self._box.buffer.complete_state is not None:
+            self._box.buffer.cancel_completion()
+            return
         if self.interrupt():
             return
         if self._box.text and self._is_second("escape"):
@@ -154,8 +157,8 @@ class KeyActions:
 
     def press(self, key: str) -> None:
         dialog = self._dialogs.current
-        if key in ("escape", "c-c") and isinstance(dialog, PermissionDialog) and dialog.cursor is None:
-            self.interrupt()  # a no to the call, and to the turn; where words are typed, back to the choices
+        if key in ("escape", "c-c") and isinstance(dialog, PermissionDialog) and not dialog.is_telling:
+            self._turns.interrupt()  # a no to the call, and to the turn; where words are typed, back to the choices
         self._dialogs.press("escape" if key == "c-c" else key)
 
     def press_pasted(self, text: str) -> None:
@@ -163,10 +166,10 @@ class KeyActions:
 
     def interrupt(self) -> bool:
         """End what runs; return whether there was something."""
-        if self._shell.interrupt():  # which still shows what the command has printed
-            return True
+        if self._shell.is_running:  # which still shows what the command has printed
+            return self._shell.interrupt()
         handled, turn = self._inbox.interrupt(), self._turns.interrupt()
-        return handled or turn
+        return handled or turn or self._turns.is_busy
 
     def _is_second(self, key: str) -> bool:
         now_s = monotonic()

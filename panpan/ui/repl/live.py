@@ -9,6 +9,7 @@ from panpan.ui.repl.theme import Theme
 from panpan.ui.repl.typed_text import typed_text
 
 _MAX_SHOWN = 5
+_MAX_READ_CHARS = 2_000
 
 
 def queue_lines(
@@ -27,5 +28,5 @@ def queue_lines(
 
 
 def _row(when: str, message: UserMessage, width: int) -> str:
-    first = clean_for_terminal(typed_text(message)).strip().split("\n")[0]
+    first = clean_for_terminal(typed_text(message)[:_MAX_READ_CHARS]).strip().split("\n")[0]
     return cut(f"  ↳ {when}: {first}", width)

@@ -20,7 +20,10 @@ def pager_command(env: Mapping[str, str]) -> Sequence[str]:
     Raises:
         ConfigError: There is none.
     """
-    chosen = shlex.split(env.get("PAGER", ""))
+    try:
+        chosen = shlex.split(env.get("PAGER", ""))
+    except ValueError as error:
+        raise ConfigError(f"PAGER cannot be read as a command: {error}") from error
     if chosen and which(chosen[0]):
         return [*chosen, *(["-R", "+G"] if chosen == ["less"] else [])]
     if which("less"):

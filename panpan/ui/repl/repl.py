@@ -74,7 +74,7 @@ class Repl:
         self._view = TurnView(self, self._turn_has_begun, self._turn_is_over)
         self._turns = TurnRunner(session, self._view, self._give_back)
         self._shell = ShellLine(self, self._turns)
-        self._inbox = Inbox(Sending(self, desk.commands, self._turns, self._shell).handle)
+        self._inbox = Inbox(Sending(self, desk.commands, self._turns, self._shell).handle, self._give_back)
         self._status = StatusView(session, desk.env, self.refresh, self._hint.show)
         paths = session.parts.tool_context.paths
         self._files = FileIndex(paths)
@@ -136,7 +136,7 @@ class Repl:
         finally:
             self._desk.asking.dialogs, self._desk.asking.warn = None, warn_before
             self._screen.print_pending()
-        self._desk.left_over = self._box.text
+        self._desk.left_over = "\n".join(filter(None, (*self._inbox.waiting, self._box.text)))
         return self._next
 
     @property
@@ -198,17 +198,19 @@ class Repl:
     def leave(self, then: Next) -> None:
         """Close the session."""
         self._next = then
+        self._inbox.close()
         self._screen.close()
 
     def interrupt(self) -> bool:
-        """End what runs, as for a signal; return whether there was something."""
-        return self._actions.interrupt()
+        """End what runs, as for a signal; return whether something runs that had not been told to end before."""
+        return self._screen.is_handed_over or self._shell.interrupt() or self._turns.interrupt()
 
     # What the screen shows
 
     def _live_lines(self, width: int) -> Sequence[str]:
         rows = [*self._view.live_lines(width), *self._shell.live_lines(width)]
-        room = max(self._room() - len(self._dialog_lines(width)), 0)  # a question stands whole
+        taken = len(self._dialog_lines(width)) + len(self._queue_lines(width))
+        room = max(self._room() - taken, 0)  # a question stands whole
         return rows[len(rows) - min(len(rows), room) :]
 
     def _dialog_lines(self, width: int) -> Sequence[str]:
@@ -220,6 +222,8 @@ class Repl:
         return dialog.cursor if dialog is not None and self._dialogs.takes_keys else None
 
     def _queue_lines(self, width: int) -> Sequence[str]:
+        if self._dialogs.current is not None:  # a question needs the room
+            return ()
         return queue_lines(self._turns.steering, self._turns.queued, width, self.theme)
 
     def _status_lines(self, width: int) -> Sequence[str]:

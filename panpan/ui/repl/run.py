@@ -113,13 +113,13 @@ class _Sessions:
                     way_back = f"to go on from here: panpan -c, or panpan -r {session.info.id}"
             if isinstance(then, Leave):
                 break
-            prompt, opening = None, self._other(then, session.info.id)
+            prompt, opening = None, self._other(then, session.info.id if session.conversation.messages else None)
         if way_back:
             desk.output.write_raw(f"{way_back}\r\n")
             desk.output.flush()
 
     @asynccontextmanager
-    async def _other(self, wanted: OpenSession, present_id: str) -> AsyncGenerator[Session, None]:
+    async def _other(self, wanted: OpenSession, present_id: str | None) -> AsyncGenerator[Session, None]:
         """Open another session; the present one again, where that cannot be opened."""
         async with AsyncExitStack() as stack:
             try:
@@ -139,7 +139,8 @@ async def _without_crash(repl: Repl, prompt: str | None) -> Next:
     crashes: list[BaseException] = []
 
     def note_crash(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        if isinstance(crash := context.get("exception"), BaseException):
+        is_of_library = any(name in context for name in ("asyncgen", "transport", "protocol"))
+        if isinstance(crash := context.get("exception"), BaseException) and not is_of_library:
             crashes.append(crash)
             repl.leave(Leave())
 

@@ -67,7 +67,7 @@ class Screen:
         box: The input.
         keys: What keys do.
         theme: How completions look.
-        was_drawn: Called after each drawing.
+        was_drawn: Called after each drawing that shows the whole dialog.
         key_pressed: Called before a key is handled.
         does_reflow: Whether the terminal breaks rows anew when it becomes narrower.
     """
@@ -87,7 +87,8 @@ class Screen:
         self._output = output
         self._pending: list[str] = []
         self._is_dirty = False
-        self._is_handed_over = False
+        self.is_handed_over = False
+        """Whether another program has the terminal."""
         self.is_terminal_gone = False
         """Whether the screen was closed because the terminal was."""
         self._focused: Callable[[], Window] = lambda: box.window
@@ -106,7 +107,7 @@ class Screen:
         self._app.ttimeoutlen = self._app.timeoutlen = ESCAPE_S
         self._app.before_render += lambda _: self._focus()
         self._app.after_render += lambda _: self._note_drawn()
-        self._app.after_render += lambda _: was_drawn()
+        self._app.after_render += lambda _: was_drawn() if self._has_whole_dialog() else None
         if does_reflow:
             output.rows_more = self._rows_more
         self._app.key_processor.before_key_press += lambda _: key_pressed()
@@ -172,9 +173,9 @@ class Screen:
         """
         while True:
             await anyio.sleep(FRAME_S)
-            if self._pending and not self._is_handed_over:
+            if self._pending and not self.is_handed_over:
                 self.print_pending()
-            elif (self._is_dirty or is_moving()) and not self._is_handed_over:
+            elif (self._is_dirty or is_moving()) and not self.is_handed_over:
                 self._is_dirty = False
                 self._app.invalidate()
 
@@ -196,14 +197,17 @@ class Screen:
 
     @asynccontextmanager
     async def handed_over(self) -> AsyncGenerator[None, None]:
-        """Leave the terminal to another program for a while; what is shown meanwhile is printed afterwards."""
+        """Leave the terminal to another program for a while; what is shown meanwhile is printed afterwards.
+
+        Ctrl+C then belongs to that program, although panpan gets the signal, too (`is_handed_over`).
+        """
         self.print_pending()
-        self._is_handed_over = True
+        self.is_handed_over = True
         try:
             async with in_terminal():
                 yield
         finally:
-            self._is_handed_over = False
+            self.is_handed_over = False
             self.refresh()
 
     def _container(self, views: Views, box: InputBox) -> AnyContainer:
@@ -217,6 +221,7 @@ class Screen:
             CompletionsMenu(max_height=_MENU_ROWS, scroll_offset=1),
             ConditionalContainer(status.container, filter=~has_completions),
         ]
+        self._dialog = dialog
         self._focused = lambda: dialog.window if views.caret() is not None else box.window
         return ConditionalContainer(HSplit(rows), filter=~is_done)
 
@@ -237,6 +242,13 @@ class Screen:
 
     def _room(self) -> tuple[int, int]:
         return self.width, max(self.rows - ROWS_FOR_INPUT, 1)
+
+    def _has_whole_dialog(self) -> bool:
+        """Return whether every row of the dialog is on the screen; what is not there must not be answered."""
+        info = self._dialog.window.render_info
+        if info is None or self._dialog.window not in self._app.layout.visible_windows:
+            return False
+        return self._dialog.is_whole and info.window_height >= info.content_height
 
     def _focus(self) -> None:
         """Let the caret be where somebody types: in the dialog, or in the input and its search."""

@@ -52,6 +52,11 @@ class ShellLine:
         self._terminal.show(*(f"  {line}" for line in shown))
         self._turns.note(result.message)
 
+    @property
+    def is_running(self) -> bool:
+        """Whether a command runs."""
+        return self._scope is not None
+
     def live_lines(self, width: int) -> Sequence[str]:
         """Return rows for the command that runs."""
         if self.output is None:
@@ -63,8 +68,8 @@ class ShellLine:
         ]
 
     def interrupt(self) -> bool:
-        """Stop the command that runs; return whether there was one."""
-        if self._scope is None:
+        """Stop the command that runs; return whether there was one that had not been told to end before."""
+        if self._scope is None or self._scope.cancel_called:
             return False
         self._scope.cancel("the user interrupted it")
         return True

@@ -84,7 +84,15 @@ class ToolsView:
         ]
 
     def end(self) -> None:
-        """The turn is over: no result follows."""
+        """The turn is over: no result follows; what was still running is shown as far as it got."""
+        theme, width = self._canvas.theme, self._canvas.width
+        for tool in self._running.values():
+            elapsed_s = (tool.ended_s or self._clock()) - tool.began_s
+            self._canvas.show(
+                title_line(tool.name, tool.title, elapsed_s, True, width, theme),
+                *tool.output.preview(_FOLDED_LINES, width, theme),
+            )
+            self._results.append((f"{tool.name} {tool.title}", "\n".join(tool.output.lines())))
         self._running.clear()
         self._asked.clear()
 

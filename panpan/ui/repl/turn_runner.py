@@ -32,9 +32,12 @@ class TurnRunner:
         self._view = view
         self._give_back = give_back
         self._queue: deque[UserMessage] = deque()
+        self._notes: list[UserMessage] = []
+        """What the user did while a turn runs; added after it, since it asks for nothing."""
         self._has_work = anyio.Event()
         self._is_running = False
-        self._was_interrupted = False
+        self._is_stopped = False
+        """Whether the turn was interrupted or failed, so that the user should look before anything else is sent."""
 
     @property
     def is_busy(self) -> bool:
@@ -64,9 +67,9 @@ class TurnRunner:
             self.submit(message)
 
     def note(self, message: UserMessage) -> None:
-        """Add a message that asks for nothing: now, or at the next round of the turn that runs."""
+        """Add a message that asks for nothing: now, or after the turn that runs."""
         if self._is_running:
-            self._session.steering.add(message)
+            self._notes.append(message)
         else:
             self._session.add_message(message)
 
@@ -77,10 +80,10 @@ class TurnRunner:
         return self._session.steering.take_last()
 
     def interrupt(self) -> bool:
-        """End the turn that runs; return whether there was one."""
+        """End the turn that runs; return whether there was one that had not been told to end before."""
         is_told = self._session.interrupt()
-        self._was_interrupted = is_told or self._was_interrupted
-        return is_told or self._is_running
+        self._is_stopped = is_told or self._is_stopped
+        return is_told
 
     async def run(self) -> None:
         """Run turns until cancelled."""
@@ -92,7 +95,7 @@ class TurnRunner:
                 self._after_turn()
 
     async def _run_turn(self, prompt: UserMessage) -> None:
-        self._is_running, self._was_interrupted = True, False
+        self._is_running, self._is_stopped = True, False
         self._view.begin(prompt)
         last_reply: AssistantMessage | None = None
         try:
@@ -103,6 +106,7 @@ class TurnRunner:
                         if isinstance(event, AssistantMessage):
                             last_reply = event
         except PanpanError as error:
+            self._is_stopped = True
             self._view.fail(str(error))
         else:
             if last_reply is not None and (note := note_on_end(last_reply)):
@@ -112,11 +116,14 @@ class TurnRunner:
             self._view.end()
 
     def _after_turn(self) -> None:
-        """Let what was not delivered be the next turn; after an interrupt the user shall look at it first."""
+        """Let what was not delivered be the next turn; after an interrupt or error the user shall look at it first."""
+        for note in self._notes:
+            self._session.add_message(note)
+        self._notes.clear()
         waiting: list[UserMessage] = []
         while (message := self._session.steering.take_last()) is not None:
             waiting.insert(0, message)
-        if self._was_interrupted:
+        if self._is_stopped:
             waiting += self._queue
             self._queue.clear()
             if waiting:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from prompt_toolkit.data_structures import Point
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import ANSI, AnyFormattedText
-from prompt_toolkit.layout import ConditionalContainer, FormattedTextControl, Window
+from prompt_toolkit.layout import ConditionalContainer, Dimension, FormattedTextControl, Window
 from prompt_toolkit.utils import get_cwidth
 
 from panpan.ui.repl.rendering.cells import without_sequences
@@ -35,7 +35,8 @@ class ViewWindow:
         self._hidden = 0
         """Rows at the beginning for which there is no room."""
         control = FormattedTextControl(self._text, focusable=True, get_cursor_position=self._cursor)
-        self.window = Window(control, dont_extend_height=True, wrap_lines=False, height=lambda: len(self._rows))
+        # it may shrink: rows that ask for more than there are would leave nothing but "Window too small"
+        self.window = Window(control, dont_extend_height=True, wrap_lines=False, height=self._height)
         self.container = ConditionalContainer(self.window, filter=Condition(self._has_rows))
 
     def _has_rows(self) -> bool:  # asked first, once for each drawing
@@ -44,6 +45,14 @@ class ViewWindow:
         self._hidden = max(len(rows) - room, 0)
         self._rows = rows[self._hidden :]
         return bool(self._rows)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all rows have room."""
+        return not self._hidden
+
+    def _height(self) -> Dimension:
+        return Dimension(min=0, preferred=len(self._rows), max=len(self._rows))
 
     def _text(self) -> AnyFormattedText:
         return ANSI("\n".join(f"{row} " for row in self._rows))  # the caret may stand behind the last character

@@ -15,6 +15,8 @@ from panpan.ui.repl.theme import Theme
 
 SMALLEST_ROOM = 20
 """Rows of a terminal of 24, less those of the input."""
+MAX_RULE_CHARS = 200
+"""A longer rule is not offered to be kept: nobody would read it, and the question has to fit the screen."""
 _FOLDED_ROWS = 12
 _FEWEST_ROWS = 2
 
@@ -63,21 +65,22 @@ class PermissionDialog:
         self._selected: int | None = None
         self._warned_for: _Meaning | None = None
         self._words = LineEditor()
-        self._is_telling = False
+        self.is_telling = False
+        """Whether words for the model are being typed."""
 
     def lines(self, width: int, theme: Theme) -> Sequence[str]:
         """Return what is asked, what would run, and the answers."""
         if self._drawn != (width, theme):  # what runs may be long, and it is drawn ten times a second
             self._drawn, self._rows = (width, theme), self._body(width - 2, theme)
         head = [theme.paint("question", row) for row in broken(f"? {exact_line(self._question.tool_name)}", width)]
-        foot = _editor_rows(self._words, width, theme) if self._is_telling else self._choice_rows(width, theme)
+        foot = _editor_rows(self._words, width, theme) if self.is_telling else self._choice_rows(width, theme)
         room = max(self._room() - len(head) - len(foot) - 2, _FEWEST_ROWS)
         shown = self._page.of(self._rows, min(room, _FOLDED_ROWS) if self._is_folded else room)
         body = [f"  {row}" for row in shown]
         if self._page.is_cut:
             body.append(theme.paint("warn", cut(f"  {self._page.note(is_folded=self._is_folded)}", width)))
         self.cursor = None
-        if self._is_telling:
+        if self.is_telling:
             self.cursor = (len(head) + len(body) + 2, 2 + self._words.row(width - 2)[1])
         return [*head, *body, "", *foot]
 
@@ -85,7 +88,7 @@ class PermissionDialog:
         """Take one key."""
         if self.answer is not None:
             return
-        if self._is_telling:
+        if self.is_telling:
             self._press_in_words(key)
             return
         match key:
@@ -111,7 +114,7 @@ class PermissionDialog:
 
     def paste(self, text: str) -> None:
         """Take pasted text; it is typed where something is typed, and answers nothing."""
-        if self._is_telling:
+        if self.is_telling:
             self._words.insert(text)
 
     def _choose(self, meaning: _Meaning) -> None:
@@ -119,7 +122,7 @@ class PermissionDialog:
             case "no":
                 self.answer = PermissionAnswer(is_allowed=False)
             case "tell":
-                self._is_telling, self._warned_for = True, None
+                self.is_telling, self._warned_for = True, None
             case _ if not self._page.was_all_seen and self._warned_for != meaning:
                 self._warned_for = meaning
             case _:
@@ -132,7 +135,7 @@ class PermissionDialog:
                 feedback = f"The user refused it and said: {said}" if said else ""
                 self.answer = PermissionAnswer(is_allowed=False, feedback=feedback)
             case "escape" | "c-c":
-                self._is_telling = False  # what was typed stays
+                self.is_telling = False  # what was typed stays
             case "pagedown" | "pageup":
                 self._page.turn(key)
             case _:
@@ -172,8 +175,8 @@ def _editor_rows(words: LineEditor, width: int, theme: Theme) -> list[str]:
 
 def _choices(rule: str | None, place: str) -> Sequence[_Choice]:
     choices = [_Choice("once", "y", "Yes, once (y)")]
-    if rule is not None:
+    if rule is not None and len(rule) <= MAX_RULE_CHARS:
         choices.append(_Choice("always", "a", f"Yes, always (a): saves {exact_line(rule)} in {exact_line(place)}"))
-    choices.append(_Choice("no", "n", "No (n, esc)"))
+    choices.append(_Choice("no", "n", "No (n); esc ends the turn, too"))
     choices.append(_Choice("tell", "t", "No, and tell the model what to do instead (t)"))
     return choices

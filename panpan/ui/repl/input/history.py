@@ -25,7 +25,7 @@ MAX_FILE_BYTES = 1_000_000
 MAX_ENTRY_CHARS = 20_000
 """A longer entry is recalled in this run only."""
 _MAX_READ_BYTES = 64_000_000
-_LOCK_WAIT_S = 0.5
+_LOCK_WAIT_S = 0.0  # it is asked from the loop that also reads keys
 
 
 def open_history(

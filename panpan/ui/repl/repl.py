@@ -39,6 +39,9 @@ from panpan.ui.repl.theme import Theme, ThemeName
 from panpan.ui.repl.turn_runner import TurnRunner
 from panpan.ui.repl.turn_view import TurnView
 
+WARM_UP_S = 0.3
+"""How long after the start the SDK is loaded and files are listed: both keep a processor busy."""
+
 
 @dataclass(slots=True)
 class Desk:
@@ -126,9 +129,8 @@ class Repl:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._inbox.run)
                 tasks.start_soon(self._turns.run)
-                tasks.start_soon(self._files.run)
                 tasks.start_soon(self._status.run)
-                tasks.start_soon(self.session.prepare)
+                tasks.start_soon(self._prepare)
                 tasks.start_soon(self._other_programs.run)
                 tasks.start_soon(self._screen.draw_frames, self._is_moving)
                 await self._screen.run()
@@ -138,6 +140,13 @@ class Repl:
             self._screen.print_pending()
         self._desk.left_over = "\n".join(filter(None, (*self._inbox.waiting, self._box.text)))
         return self._next
+
+    async def _prepare(self) -> None:
+        """Do what makes later things quick, once the first keys have been taken."""
+        await anyio.sleep(WARM_UP_S)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._files.run)
+            tasks.start_soon(self.session.prepare)
 
     @property
     def is_terminal_gone(self) -> bool:

@@ -1,13 +1,16 @@
 """Shows a reply while it arrives: finished paragraphs go into the scrollback, the rest is live."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from panpan.types.events import BlockFinished, BlockStarted, Event, RetryScheduled, TextDelta, ThinkingDelta
 from panpan.types.messages import AssistantMessage
 from panpan.ui.fresh_text import FreshText
 from panpan.ui.repl.canvas import Canvas
-from panpan.ui.repl.rendering.markdown_stream import MarkdownStream
 from panpan.ui.repl.rendering.thinking import Thinking
+
+if TYPE_CHECKING:
+    from panpan.ui.repl.rendering.markdown_stream import MarkdownStream
 
 
 class ReplyView:
@@ -68,6 +71,8 @@ class ReplyView:
         if not fresh.text:
             return
         if self._text is None:
+            from panpan.ui.repl.rendering.markdown_stream import MarkdownStream  # not needed to take the first key
+
             self._text = MarkdownStream(self._canvas.width, self._canvas.theme)
             self._canvas.show("")
         self._text.resize(self._canvas.width)

@@ -21,6 +21,7 @@ from panpan.core.single_exception import unwrap_single_exception
 from panpan.errors import PanpanError
 from panpan.services.sessions.session import Session
 from panpan.system.redact import Redactor
+from panpan.types.permission import PermissionMode
 from panpan.ui.repl.asking import Asking
 from panpan.ui.repl.commands.command import Leave, Next, OpenSession
 from panpan.ui.repl.commands.registry import all_commands
@@ -113,20 +114,28 @@ class _Sessions:
                     way_back = f"to go on from here: panpan -c, or panpan -r {session.info.id}"
             if isinstance(then, Leave):
                 break
-            prompt, opening = None, self._other(then, session.info.id if session.conversation.messages else None)
+            present_id = session.info.id if session.conversation.messages else None
+            prompt, opening = None, self._other(then, present_id, session.permission_mode)
         if way_back:
             desk.output.write_raw(f"{way_back}\r\n")
             desk.output.flush()
 
     @asynccontextmanager
-    async def _other(self, wanted: OpenSession, present_id: str | None) -> AsyncGenerator[Session, None]:
-        """Open another session; the present one again, where that cannot be opened."""
+    async def _other(
+        self, wanted: OpenSession, present_id: str | None, mode: PermissionMode
+    ) -> AsyncGenerator[Session, None]:
+        """Open another session; the present one again, where that cannot be opened.
+
+        A new one keeps the mode: nobody who cleared the conversation in plan mode has left it.
+        """
         async with AsyncExitStack() as stack:
             try:
                 session = await stack.enter_async_context(self._setup.open_other(self._asking, wanted.resume))
             except PanpanError as error:
                 self._asking.tell(f"{error}; going on with the session as it was")
                 session = await stack.enter_async_context(self._setup.open_other(self._asking, present_id))
+            if wanted.resume is None:
+                session.set_permission_mode(mode)
             yield session
 
 

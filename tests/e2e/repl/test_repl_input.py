@@ -266,6 +266,21 @@ def test_shift_tab_goes_through_the_modes_and_the_gate_follows(panpan: Panpan, s
     assert server.requests[1].messages[-1]["content"][0]["is_error"]
 
 
+def test_clear_begins_another_session_and_keeps_the_mode(panpan: Panpan, start: Start) -> None:
+    with serving([SEEN, say("Begun anew.")]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.turn("remember this", "Seen.")
+        repl.send(keys.SHIFT_TAB + keys.SHIFT_TAB)
+        repl.wait_for(lambda screen: "plan mode" in "\n".join(screen.visible))
+        repl.submit("/clear")
+        repl.wait_for("a new session begins")
+        repl.wait_for(lambda screen: screen.before_cursor.startswith("⏸"))
+        repl.turn("hello", "Begun anew.")
+
+    assert "remember this" not in str(server.requests[1].messages)
+
+
 def test_a_mode_may_change_in_mid_turn(panpan: Panpan, start: Start) -> None:
     gate = Event()
     write = call("Write", {"file_path": "a.txt", "content": "x"}, faults=(Hold(3, gate),))

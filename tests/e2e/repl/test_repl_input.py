@@ -276,7 +276,8 @@ def test_clear_begins_another_session_and_keeps_the_mode(panpan: Panpan, start: 
         repl.submit("/clear")
         repl.wait_for("a new session begins")
         repl.wait_for(lambda screen: screen.before_cursor.startswith("⏸"))
-        repl.turn("hello", "Begun anew.")
+        repl.submit("hello")
+        repl.wait_for("Begun anew.")
 
     assert "remember this" not in str(server.requests[1].messages)
 

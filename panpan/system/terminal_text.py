@@ -37,6 +37,11 @@ def clean_for_terminal(text: str) -> str:
     return _DECEPTIVE.sub(_by_number, without_controls(text))
 
 
+def clean_line(text: str) -> str:
+    """Return `text` as `clean_for_terminal` does, on one line, with single blanks between its words."""
+    return " ".join(clean_for_terminal(text).split())
+
+
 def without_controls(text: str) -> str:
     """Return `text` without escape sequences and control characters, and otherwise as it is, also where it deceives.
 

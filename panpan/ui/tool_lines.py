@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from panpan.system.terminal_text import clean_for_terminal
+from panpan.system.terminal_text import clean_line
 from panpan.types.content import ToolUseBlock
 from panpan.types.display import DiffDisplay, SummaryDisplay
 from panpan.types.events import Event, RetryScheduled, ToolStarted, Waiting
@@ -68,5 +68,5 @@ def _result_text(result: ToolResultMessage) -> str:
 
 
 def _one_line(text: str) -> str:
-    line = " ".join(clean_for_terminal(text).split())
+    line = clean_line(text)
     return line if len(line) <= MAX_CHARS else f"{line[: MAX_CHARS - 1]}…"

@@ -6,7 +6,7 @@ The rule: what is written is cleaned, short and on one line, so that no text of 
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-from panpan.system.terminal_text import clean_for_terminal
+from panpan.system.terminal_text import clean_line
 from panpan.ui.repl.rendering.cells import cut
 
 Notifying: TypeAlias = Literal["auto", "bell", "osc9", "off"]
@@ -65,4 +65,4 @@ def _has_title(env: Mapping[str, str]) -> bool:
 
 
 def _on_one_line(text: str) -> bytes:
-    return cut(" ".join(clean_for_terminal(text).split()), _MAX_CELLS).encode(errors="replace")
+    return cut(clean_line(text), _MAX_CELLS).encode(errors="replace")

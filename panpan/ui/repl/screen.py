@@ -122,11 +122,6 @@ class Screen:
         """Rows of the terminal."""
         return self._output.size.rows
 
-    @property
-    def has_vi_keys(self) -> bool:
-        """Whether the input takes the keys of vi."""
-        return self._app.editing_mode == EditingMode.VI
-
     def use_vi_keys(self, *, is_on: bool) -> None:
         """Switch the keys of vi on or off."""
         self._app.editing_mode = EditingMode.VI if is_on else EditingMode.EMACS
@@ -148,10 +143,6 @@ class Screen:
     def refresh(self) -> None:
         """Draw the windows again, with the next frame."""
         self._is_dirty = True
-
-    def draw_now(self) -> None:
-        """Draw at once, for what a key has changed."""
-        self._app.invalidate()
 
     async def run(self) -> None:
         """Show the screen and take keys until `close`."""

@@ -7,7 +7,7 @@ first; none is cut but the last one that is left.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from panpan.system.terminal_text import clean_for_terminal
+from panpan.system.terminal_text import clean_line
 from panpan.types.permission import PermissionMode
 from panpan.ui.repl.rendering.cells import cell_width, cut
 from panpan.ui.repl.theme import Role, Theme
@@ -76,17 +76,17 @@ def _parts(state: StatusState) -> list[_Part]:
     mode, role = _MODES[state.mode]
     parts = [_Part(mode, role, 0)]
     if state.model:
-        parts.append(_Part(_plain(state.model), "dim", 2))
+        parts.append(_Part(clean_line(state.model), "dim", 2))
     if (percent := state.context_used_percent) is not None:
         parts.append(_Part(f"{percent:.0f}% context", _fullness(percent), 1))
     if state.cost_usd is not None:
         parts.append(_Part(f"${state.cost_usd:.2f}", "dim", 4))
     if state.branch:
-        parts.append(_Part(_plain(state.branch), "dim", 5))
+        parts.append(_Part(clean_line(state.branch), "dim", 5))
     if count := state.background_tasks:
         parts.append(_Part(f"{count} task{'s' * (count != 1)} running", "accent", 3))
     if state.hint:
-        parts.append(_Part(_plain(state.hint), "dim", 6))
+        parts.append(_Part(clean_line(state.hint), "dim", 6))
     return parts
 
 
@@ -94,7 +94,3 @@ def _fullness(percent: float) -> Role:
     if percent >= _FULL_PERCENT:
         return "bad"
     return "warn" if percent >= _NEARLY_FULL_PERCENT else "dim"
-
-
-def _plain(text: str) -> str:
-    return " ".join(clean_for_terminal(text).split())

@@ -3,20 +3,16 @@
 from collections.abc import Callable, Sequence
 from time import monotonic
 
-from panpan.services.mentions import attached_names
 from panpan.system.terminal_text import clean_for_terminal
-from panpan.types.content import TextBlock
 from panpan.types.events import Event, ReplyStarted, RetryScheduled, TurnEnded, Waiting
 from panpan.types.messages import UserMessage
 from panpan.ui.repl.canvas import Canvas
-from panpan.ui.repl.rendering.attachments import attachment_mark
 from panpan.ui.repl.rendering.cells import cut
 from panpan.ui.repl.rendering.spinner import spinner
-from panpan.ui.repl.rendering.user_message import prompt_lines
+from panpan.ui.repl.rendering.user_message import user_message_lines
 from panpan.ui.repl.reply_view import ReplyView
 from panpan.ui.repl.theme import Role
 from panpan.ui.repl.tools_view import ToolsView
-from panpan.ui.repl.typed_text import typed_text
 
 
 class TurnView:
@@ -124,10 +120,7 @@ class TurnView:
         return theme.paint("dim", cut(text, width))
 
     def _show_prompt(self, message: UserMessage) -> None:
-        marks = [f"[{name}]" for name in map(clean_for_terminal, attached_names(message))]
-        pictures = [attachment_mark(block) for block in message.content if not isinstance(block, TextBlock)]
-        rows = prompt_lines(typed_text(message), self._canvas.width, self._canvas.theme, [*marks, *pictures])
-        self._canvas.show("", *rows)
+        self._canvas.show("", *user_message_lines(message, self._canvas.width, self._canvas.theme))
 
     def _show_end(self, event: TurnEnded) -> None:
         self._finish()

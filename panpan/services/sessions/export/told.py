@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from panpan.services.session_costs import SessionCosts, session_costs
 from panpan.services.sessions.export.transcript import Transcript
-from panpan.system.terminal_text import clean_for_terminal
+from panpan.system.terminal_text import clean_line
 from panpan.types.content import DocumentBlock, ImageBlock, ToolUseBlock
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
 
@@ -70,7 +70,7 @@ def outcome_of(result: ToolResultMessage | None) -> Outcome:
 
 def one_line(text: str) -> str:
     """Return the beginning of a text on one line, harmless for a terminal."""
-    line = " ".join(clean_for_terminal(text).split())
+    line = clean_line(text)
     return line if len(line) <= MAX_TITLE_CHARS else f"{line[: MAX_TITLE_CHARS - 1]}…"
 
 

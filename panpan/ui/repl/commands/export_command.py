@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from panpan import __version__
+from panpan.system.terminal_text import clean_line
 from panpan.ui.repl.commands.command import Command, Terminal
-from panpan.ui.repl.commands.layout import one_line, say
+from panpan.ui.repl.commands.layout import say
 
 
 async def _export(terminal: Terminal, wanted: str) -> None:
@@ -30,7 +31,7 @@ async def _export(terminal: Terminal, wanted: str) -> None:
     )
     redactor = Redactor(known_secrets(terminal.env, session.settings))
     path = await export_session(transcript, redactor, folder=info.cwd, wanted=_unquoted(wanted))
-    say(terminal, f"written to {one_line(str(path))}; only you can read it, and keys were taken out", "good")
+    say(terminal, f"written to {clean_line(str(path))}; only you can read it, and keys were taken out", "good")
 
 
 def _unquoted(path: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from prompt_toolkit.utils import get_cwidth
 
-from panpan.system.terminal_text import clean_for_terminal
+from panpan.system.terminal_text import clean_for_terminal, clean_line
 from panpan.ui.repl.commands.command import Terminal
 from panpan.ui.repl.theme import Role
 
@@ -28,7 +28,7 @@ def say_pairs(terminal: Terminal, pairs: Sequence[tuple[str, str]]) -> None:
 
 def columns(pairs: Sequence[tuple[str, str]], terminal: Terminal) -> list[str]:
     """Return rows of two columns; where there is no room, the second stands below the first."""
-    pairs = [(one_line(name), text) for name, text in pairs]
+    pairs = [(clean_line(name), text) for name, text in pairs]
     first = max((get_cwidth(name) for name, _ in pairs), default=0)
     width = max(terminal.width, LEAST_WIDTH)
     is_beside = width - first - 2 * len(_GAP) >= _LEAST_SECOND
@@ -51,11 +51,6 @@ def wrapped(text: str, width: int) -> list[str]:
     """Return harmless rows of at most `width` cells; words stay whole where they fit, and indents are kept."""
     width = max(width, LEAST_WIDTH)
     return [row for line in clean_for_terminal(text).expandtabs(4).split("\n") for row in _wrapped_line(line, width)]
-
-
-def one_line(text: str) -> str:
-    """Return text of any origin on one line, harmless."""
-    return " ".join(clean_for_terminal(text).split())
 
 
 def cut(line: str, width: int) -> str:

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast, get_args
 
+from panpan.system.terminal_text import clean_line
 from panpan.types.llm import Effort
 from panpan.ui.repl.commands.command import Command, Option, Terminal
-from panpan.ui.repl.commands.layout import one_line, say
+from panpan.ui.repl.commands.layout import say
 
 if TYPE_CHECKING:
     from panpan.ui.repl.commands.model_list import OfferedModel
@@ -19,7 +20,7 @@ async def _model(terminal: Terminal, name: str) -> None:
     chosen = name or await _chosen_model(terminal)
     if chosen is not None:
         reason = await terminal.session.use_model(chosen)
-        say(terminal, f"from the next message on panpan asks {one_line(reason)}")
+        say(terminal, f"from the next message on panpan asks {clean_line(reason)}")
 
 
 async def _chosen_model(terminal: Terminal) -> str | None:
@@ -29,14 +30,14 @@ async def _chosen_model(terminal: Terminal) -> str | None:
     info = terminal.session.info
     models = models_for(terminal.session.settings, terminal.env)
     if not models:
-        say(terminal, f"panpan asks {one_line(info.choice)}; /model NAME changes that, such as /model ollama/NAME")
+        say(terminal, f"panpan asks {clean_line(info.choice)}; /model NAME changes that, such as /model ollama/NAME")
         return None
     picked = await terminal.choose("Which model?", [_option(model, info.model) for model in models])
     return None if picked is None else models[picked].name
 
 
 def _option(model: "OfferedModel", current: str) -> Option:
-    return Option(one_line(model.name), one_line(model.detail), is_current=current in (model.name, model.model))
+    return Option(clean_line(model.name), clean_line(model.detail), is_current=current in (model.name, model.model))
 
 
 async def _effort(terminal: Terminal, value: str) -> None:
@@ -51,7 +52,7 @@ async def _effort(terminal: Terminal, value: str) -> None:
             return
         value = EFFORTS[picked]
     if value not in EFFORTS:
-        say(terminal, f"no effort is called {one_line(value)}; there are {', '.join(EFFORTS)}", "bad")
+        say(terminal, f"no effort is called {clean_line(value)}; there are {', '.join(EFFORTS)}", "bad")
         return
     await terminal.session.use_effort(None if value == _NO_EFFORT else cast("Effort", value))
     say(terminal, f"effort from the next message on: {value}")

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import get_args
 
+from panpan.system.terminal_text import clean_line
 from panpan.types.permission import PermissionMode
 from panpan.ui.repl.commands.command import Command, Terminal
-from panpan.ui.repl.commands.layout import one_line, say
+from panpan.ui.repl.commands.layout import say
 
 MODES: Sequence[PermissionMode] = get_args(PermissionMode)
 
@@ -14,7 +15,7 @@ async def _permissions(terminal: Terminal, wanted: str) -> None:
     if wanted:
         mode = next((mode for mode in MODES if mode.lower() == wanted.lower()), None)
         if mode is None:
-            say(terminal, f"no mode is called {one_line(wanted)}; there are {', '.join(MODES)}", "bad")
+            say(terminal, f"no mode is called {clean_line(wanted)}; there are {', '.join(MODES)}", "bad")
             return
         _set_mode(terminal, mode)
         return
@@ -48,7 +49,7 @@ async def _add_dir(terminal: Terminal, path: str) -> None:
         say(terminal, "/add-dir PATH adds a folder that tools may work in")
         return
     folder = terminal.session.add_folder(path)
-    say(terminal, f"tools may work in {one_line(str(folder))} until the session ends")
+    say(terminal, f"tools may work in {clean_line(str(folder))} until the session ends")
 
 
 PERMISSION_COMMANDS: Sequence[Command] = (

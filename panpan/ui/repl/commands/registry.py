@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from panpan.system.terminal_text import clean_line
 from panpan.ui.repl.commands.command import Command
 from panpan.ui.repl.commands.export_command import EXPORT_COMMANDS
 from panpan.ui.repl.commands.help_command import help_command
-from panpan.ui.repl.commands.layout import one_line
 from panpan.ui.repl.commands.missing_commands import MISSING_COMMANDS
 from panpan.ui.repl.commands.model_commands import MODEL_COMMANDS
 from panpan.ui.repl.commands.permission_commands import PERMISSION_COMMANDS
@@ -56,7 +56,7 @@ def unknown(commands: Sequence[Command], line: str) -> str:
     found = process.extract(name, names, scorer=fuzz.WRatio, limit=_MOST_NAMES, score_cutoff=_LIKE_ENOUGH)
     near = " or ".join(f"/{name}" for name, _, _ in found)
     hint = f"did you mean {near}?" if near else "/help lists what there is"
-    return f"there is no command /{one_line(name)[:40]}; {hint}"
+    return f"there is no command /{clean_line(name)[:40]}; {hint}"
 
 
 def _name_and_rest(line: str) -> tuple[str, str]:

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import get_args
 
+from panpan.system.terminal_text import clean_line
 from panpan.ui.repl.commands.command import Command, Option, Terminal
-from panpan.ui.repl.commands.layout import one_line, say
+from panpan.ui.repl.commands.layout import say
 from panpan.ui.repl.theme import ThemeName
 
 THEMES: Sequence[ThemeName] = get_args(ThemeName)
@@ -13,7 +14,7 @@ THEMES: Sequence[ThemeName] = get_args(ThemeName)
 async def _theme(terminal: Terminal, wanted: str) -> None:
     name = next((name for name in THEMES if name == wanted.lower()), None)
     if wanted and name is None:
-        say(terminal, f"no theme is called {one_line(wanted)}; there are {', '.join(THEMES)}", "bad")
+        say(terminal, f"no theme is called {clean_line(wanted)}; there are {', '.join(THEMES)}", "bad")
         return
     if name is None:
         options = [Option(theme, is_current=theme == terminal.theme.name) for theme in THEMES]
@@ -32,7 +33,7 @@ async def _vim(terminal: Terminal, rest: str) -> None:
 
 async def _statusline(terminal: Terminal, rest: str) -> None:
     command = terminal.session.settings.ui.status_line
-    now = f"the output of `{one_line(command)}`" if command else "panpan's own"
+    now = f"the output of `{clean_line(command)}`" if command else "panpan's own"
     say(
         terminal,
         f"the status line is {now}. To have one of your own, name a command in ~/.panpan/settings.toml: it is given "

@@ -9,8 +9,9 @@ from anyio import to_thread
 from panpan.config.locations import Locations
 from panpan.services.sessions.store import find_session, newest_first
 from panpan.services.sessions.summary import SessionSummary, summary_of
+from panpan.system.terminal_text import clean_line
 from panpan.ui.repl.commands.command import Command, Leave, OpenSession, Option, Terminal
-from panpan.ui.repl.commands.layout import one_line, say
+from panpan.ui.repl.commands.layout import say
 
 MOST_SESSIONS = 50
 """That are offered; older ones are reached by their id."""
@@ -61,7 +62,7 @@ def _earlier_sessions(folder: Path, this_id: str) -> Sequence[SessionSummary]:
 def _option(session: SessionSummary, now: float) -> Option:
     more = "" if session.is_counted else "+"
     rounds = f"{session.rounds}{more} {'round' if session.rounds == 1 and session.is_counted else 'rounds'}"
-    name = one_line(session.title) or one_line(session.prompt) or "(no prompt)"
+    name = clean_line(session.title) or clean_line(session.prompt) or "(no prompt)"
     return Option(name, f"{age(now - session.written_at)}, {rounds}")
 
 
@@ -75,9 +76,9 @@ def age(seconds: float) -> str:
 
 async def _rename(terminal: Terminal, title: str) -> None:
     if title:
-        say(terminal, f"this session is called “{terminal.session.rename(one_line(title))}” now")
+        say(terminal, f"this session is called “{terminal.session.rename(clean_line(title))}” now")
     elif terminal.session.title:
-        say(terminal, f"this session is called “{one_line(terminal.session.title)}”; /rename TITLE changes it")
+        say(terminal, f"this session is called “{clean_line(terminal.session.title)}”; /rename TITLE changes it")
     else:
         say(terminal, "this session has no title; /rename TITLE gives it one")
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from panpan.system.terminal_text import clean_for_terminal
+from panpan.system.terminal_text import clean_for_terminal, clean_line
 from panpan.types.content import DocumentBlock, ImageBlock, ToolUseBlock
 from panpan.types.display import DiffDisplay, SummaryDisplay
 from panpan.types.messages import ToolResultMessage
@@ -69,7 +69,7 @@ def result_lines(
             most = None if is_expanded else MAX_DIFF_ROWS
             return _hanging([row for file in files for row in diff_lines(file, room, theme, most)], room, theme)
         case SummaryDisplay(text=text):
-            summary = wrapped(_on_one_line(text), room)
+            summary = wrapped(clean_line(text), room)
             return _hanging([*summary, *(_text_rows(message, room) if is_expanded else ())], room, theme, "dim")
         case None:
             texts = _text_rows(message, room)
@@ -79,7 +79,7 @@ def result_lines(
 
 def _line(mark: str, name: str, title: str, seconds: float, width: int, theme: Theme) -> str:
     time = f" {spoken_s(seconds)}" if seconds >= _SHOWS_TIME_FROM_S else ""
-    said = f"{mark} {theme.paint('strong', _on_one_line(name))} {_on_one_line(title)}".rstrip(" ")
+    said = f"{mark} {theme.paint('strong', clean_line(name))} {clean_line(title)}".rstrip(" ")
     return cut(cut(said, max(width - cell_width(time), 1)) + theme.paint("dim", time), width)
 
 
@@ -112,7 +112,3 @@ def _hanging(rows: Sequence[str], room: int, theme: Theme, role: Role | None = N
     return [
         f"{_NEXT if index else begin}{paint(cut(row, room).rstrip(' '))}".rstrip(" ") for index, row in enumerate(rows)
     ]
-
-
-def _on_one_line(text: str) -> str:
-    return " ".join(clean_for_terminal(text).split())

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 
+from panpan.services.mentions import attached_names
 from panpan.system.terminal_text import clean_for_terminal
 from panpan.types.content import TextBlock
 from panpan.types.messages import UserMessage
 from panpan.ui.repl.rendering.attachments import attachment_mark
 from panpan.ui.repl.rendering.cells import wrapped
 from panpan.ui.repl.theme import Theme
+from panpan.ui.repl.typed_text import typed_text
 
 MAX_ROWS = 20
 _TAIL_ROWS = 3
@@ -17,8 +19,9 @@ _TAB = 4
 
 def user_message_lines(message: UserMessage, width: int, theme: Theme) -> list[str]:
     """Return the rows of a message: its text, and a mark for each picture or document."""
+    names = [f"[{name}]" for name in map(clean_for_terminal, attached_names(message))]
     marks = [attachment_mark(block) for block in message.content if not isinstance(block, TextBlock)]
-    return prompt_lines(message.text, width, theme, marks)
+    return prompt_lines(typed_text(message), width, theme, [*names, *marks])
 
 
 def prompt_lines(text: str, width: int, theme: Theme, marks: Sequence[str] = ()) -> list[str]:

@@ -28,6 +28,11 @@ class ReplyView:
         self.is_expanded = False
         """Whether thinking is shown whole."""
 
+    @property
+    def is_thinking(self) -> bool:
+        """Whether the model thinks at the moment."""
+        return self._thinking is not None
+
     def follow(self, event: Event) -> None:
         """Show what `event` adds."""
         match event:

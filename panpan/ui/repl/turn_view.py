@@ -88,7 +88,7 @@ class TurnView:
 
     def toggle_expanded(self) -> bool:
         """Show more of what runs, or less; return whether something runs that this changes."""
-        if not self._tools.are_running and self._began_s is None:
+        if not (self._tools.are_running or self._reply.is_thinking):
             return False
         self._tools.is_expanded = self._reply.is_expanded = not self._tools.is_expanded
         self._canvas.refresh()

@@ -12,12 +12,12 @@ def needs_tmux() -> None:
 
 
 def test_a_program_is_typed_to_and_read() -> None:
-    with Tmux(
-        ["sh", "-c", "read line; printf '\\033[31msaid %s\\033[0m\\n' \"$line\"; exit 3"], env=os.environ
-    ) as tmux:
+    says = "read line; printf '\\033[31msaid %s\\033[0m\\n' \"$line\"; read more; exit 3"
+    with Tmux(["sh", "-c", says], env=os.environ) as tmux:
         tmux.type("semicolons; and $words")
         tmux.send("Enter")
         tmux.wait_for("said semicolons; and $words")
+        tmux.send("Enter")  # tmux may lose what a program says in the moment in which it ends
         tmux.wait_for(lambda tmux: tmux.has_ended)
 
         assert tmux.exit_code == 3

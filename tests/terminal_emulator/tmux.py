@@ -87,8 +87,11 @@ class Tmux:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the program has ended."""
-        return self._ask("#{pane_dead}") == "1"
+        """Whether the program has ended, and tmux knows how."""
+        is_dead, *how = self._ask("#{pane_dead} #{pane_dead_status}#{pane_dead_signal}").split()
+        if is_dead == "1" and not how:
+            self._tmux("run-shell", "true")  # tmux 3.3 can miss that a child ended, until the next one does
+        return is_dead == "1" and bool(how)
 
     @property
     def exit_code(self) -> int:

@@ -62,6 +62,11 @@ class Locations:
         return self.project_folder / "outputs"
 
     @property
+    def history_file(self) -> Path:
+        """What the user sent in this project."""
+        return self.project_folder / "history"
+
+    @property
     def user_settings(self) -> Path:
         """The user's settings for every project."""
         return self.home / "settings.toml"

@@ -10,6 +10,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
+from panpan.config.ui_look import ThemeSetting
 from panpan.types.llm import Effort
 from panpan.types.permission import PermissionMode
 
@@ -113,7 +114,7 @@ class ToolSettings(_Frozen):
 class UiSettings(_Frozen):
     """How the terminal looks and what it says; a matter of the user's and of no project."""
 
-    theme: Literal["auto", "light", "dark", "high-contrast"] = "auto"
+    theme: ThemeSetting = "auto"
     """Colours; auto: light or dark, as the terminal says."""
     vim: bool = False
     """Whether the editor has the keys of vi."""

@@ -68,6 +68,8 @@ class Session(AsyncContextManagerMixin):
             panpan_version=parts.panpan_version,
         )
         self._title = parts.title
+        self.chosen_model: str | None = None
+        """What `use_model` was last given; None: the model is the one that the session was opened with."""
         self._turn_scope: CancelScope | None = None
 
     @asynccontextmanager
@@ -271,6 +273,7 @@ class Session(AsyncContextManagerMixin):
         old = self.parts.model
         model = self._models("the model").other(name)
         self._take_model(model)
+        self.chosen_model = name
         prefix = kept_prefix(model.prefix, self._recorder.prefixes, model.profile)
         if self._recorder.take_prefix(prefix) and self.conversation.messages:
             self.parts.warn(prefix_note(model.name, model.profile))

@@ -19,13 +19,10 @@ class Asking:
 
     Args:
         rule_place: Where "always" is kept, as it is shown.
-        warn: Tells the user what he should know while there is no screen.
     """
 
-    def __init__(self, rule_place: str, warn: Callable[[str], None]) -> None:
+    def __init__(self, rule_place: str) -> None:
         self._rule_place = rule_place
-        self.warn = warn
-        """Tells the user what he should know; another one while there is a screen."""
         self.room: Callable[[], int] = lambda: SMALLEST_ROOM
         """Rows that there are for a dialog."""
         self.dialogs: DialogQueue | None = None
@@ -33,10 +30,6 @@ class Asking:
         """Cells of a row, and how things look."""
         self.note_waiting: Callable[[], None] = lambda: None
         """Called when a question begins to wait."""
-
-    def tell(self, text: str) -> None:
-        """Tell the user what he should know."""
-        self.warn(text)
 
     async def permission(self, question: PermissionQuestion) -> PermissionAnswer:
         """Ask whether a call may run."""

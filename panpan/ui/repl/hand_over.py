@@ -6,7 +6,6 @@ import anyio
 
 from panpan.errors import PanpanError
 from panpan.ui.repl.input.editor import EditorFailed, edit_in_editor
-from panpan.ui.repl.input.paste import Pastes
 from panpan.ui.repl.input_box import InputBox
 from panpan.ui.repl.pager import page
 from panpan.ui.repl.screen import Screen
@@ -18,7 +17,6 @@ class HandOver:
     Args:
         screen: Leaves the terminal for a while.
         box: What is typed.
-        pastes: Those in it.
         pages: Returns the lines for the pager.
         env: The environment.
         say: Shows what went wrong.
@@ -28,14 +26,12 @@ class HandOver:
         self,
         screen: Screen,
         box: InputBox,
-        pastes: Pastes,
         pages: Callable[[], Sequence[str]],
         env: Mapping[str, str],
         say: Callable[[str], None],
     ) -> None:
         self._screen = screen
         self._box = box
-        self._pastes = pastes
         self._pages = pages
         self._env = env
         self._say = say
@@ -65,9 +61,9 @@ class HandOver:
         self._is_wanted.set()
 
     async def _edit(self) -> None:
-        before = self._box.text
+        before, whole = self._box.text, self._box.whole_text
         async with self._screen.handed_over():
-            edited = await edit_in_editor(self._pastes.unfold(before), self._env)
+            edited = await edit_in_editor(whole, self._env)
         if isinstance(edited, EditorFailed):
             self._say(edited.reason)
             return

@@ -10,36 +10,34 @@ from prompt_toolkit.layout import AnyContainer, BufferControl, Dimension, HSplit
 from prompt_toolkit.layout.processors import AfterInput
 from prompt_toolkit.widgets import SearchToolbar
 
+from panpan.ui.repl.input.multiline import with_line_break
+from panpan.ui.repl.input.paste import Pastes, image_mention
+
 _MAX_ROWS = 12
 _INDENT = "  "
 
 
+def _nothing() -> str:
+    return ""
+
+
 class InputBox:
-    """Where the user types.
+    """Where the user types, for as long as panpan runs.
 
     Args:
-        history: Of all sessions.
-        completer: Files, commands, agents.
-        mark: Returns what stands before the first line, two cells wide; it says the mode.
-        hint: Returns what an empty input says.
+        mark: Returns what stands before the first line, two cells wide.
     """
 
-    def __init__(
-        self, history: History, completer: Completer, mark: Callable[[], str], hint: Callable[[], str]
-    ) -> None:
+    def __init__(self, mark: Callable[[], str]) -> None:
         self._mark = mark
-        self.buffer = Buffer(
-            multiline=True,
-            history=history,
-            completer=completer,
-            complete_while_typing=True,
-            enable_history_search=False,
-        )
+        self._hint: Callable[[], str] = _nothing
+        self._pastes = Pastes()
+        self.buffer = Buffer(multiline=True, complete_while_typing=True, enable_history_search=False)
         search = SearchToolbar()
         control = BufferControl(
             self.buffer,
             search_buffer_control=search.control,
-            input_processors=[AfterInput(lambda: ANSI("" if self.buffer.text else hint()))],
+            input_processors=[AfterInput(lambda: ANSI("" if self.buffer.text else self._hint()))],
             preview_search=True,
         )
         self.window = Window(
@@ -51,10 +49,56 @@ class InputBox:
         )
         self.container: AnyContainer = HSplit([self.window, search])
 
+    def use_history(self, history: History) -> None:
+        """Let this be what is recalled, and where what is sent is kept; called before the input is shown."""
+        self.buffer.history = history
+
+    def serve(self, completer: Completer, mark: Callable[[], str], hint: Callable[[], str]) -> None:
+        """Serve a session.
+
+        Args:
+            completer: Files, commands, agents.
+            mark: Returns what stands before the first line, two cells wide; it says the mode.
+            hint: Returns what an empty input says.
+        """
+        self.buffer.completer, self._mark, self._hint = completer, mark, hint
+        if self.buffer.text:  # which was typed before anything could complete it
+            self.buffer.start_completion()
+
     @property
     def text(self) -> str:
-        """What is typed."""
+        """What is typed, with words for long pastes."""
         return self.buffer.text
+
+    @property
+    def whole_text(self) -> str:
+        """What is typed, with every paste whole."""
+        return self._pastes.unfold(self.buffer.text)
+
+    def take(self) -> str | None:
+        """Empty the input and return all of it; None where there is nothing, or a backslash makes Enter a new line."""
+        buffer = self.buffer
+        if (begun := with_line_break(buffer.text, buffer.cursor_position)) is not None:
+            buffer.text, buffer.cursor_position = begun
+            return None
+        if not buffer.text.strip():
+            return None
+        text = self.whole_text
+        self.buffer.history.append_string(text)
+        self.buffer.reset()
+        return text
+
+    def paste(self, text: str) -> None:
+        """Put pasted text in, folded where it is long.
+
+        Raises:
+            PasteTooLargeError: It is far too long.
+        """
+        self.buffer.insert_text(image_mention(text) or self._pastes.fold(text))
+
+    def backspace(self) -> None:
+        """Delete what stands before the caret: a character, or all words of a paste."""
+        self.buffer.delete_before_cursor(self._pastes.span_before(self.buffer.text, self.buffer.cursor_position))
 
     def clear(self) -> None:
         """Empty the input."""
@@ -70,11 +114,6 @@ class InputBox:
         if not text:
             return
         self.replace(f"{text}\n{self.buffer.text}" if self.buffer.text else text)
-
-    def keep_in_history(self, text: str) -> None:
-        """Remember what was sent, and empty the input."""
-        self.buffer.history.append_string(text)
-        self.buffer.reset()
 
     def _prefix(self, line: int, wrap: int) -> AnyFormattedText:
         return ANSI(self._mark()) if line == 0 and wrap == 0 else _INDENT

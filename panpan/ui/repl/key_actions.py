@@ -9,8 +9,7 @@ from panpan.ui.repl.commands.command import Leave, Next
 from panpan.ui.repl.dialog_queue import DialogQueue
 from panpan.ui.repl.dialogs.permission import PermissionDialog
 from panpan.ui.repl.inbox import Inbox, Sent
-from panpan.ui.repl.input.multiline import with_line_break
-from panpan.ui.repl.input.paste import Pastes, PasteTooLargeError, image_mention
+from panpan.ui.repl.input.paste import PasteTooLargeError
 from panpan.ui.repl.input_box import InputBox
 from panpan.ui.repl.shell_line import ShellLine
 from panpan.ui.repl.turn_runner import TurnRunner
@@ -30,7 +29,6 @@ class KeyActions:
     Args:
         session: The session that is shown.
         box: What is typed.
-        pastes: Those in it.
         inbox: Takes what is sent.
         shell: Runs the user's own commands.
         turns: Runs prompts.
@@ -44,7 +42,6 @@ class KeyActions:
         self,
         session: Session,
         box: InputBox,
-        pastes: Pastes,
         inbox: Inbox,
         shell: ShellLine,
         turns: TurnRunner,
@@ -56,7 +53,6 @@ class KeyActions:
     ) -> None:
         self._session = session
         self._box = box
-        self._pastes = pastes
         self._inbox = inbox
         self._shell = shell
         self._turns = turns
@@ -90,14 +86,8 @@ class KeyActions:
         self._send(is_for_later=True)
 
     def _send(self, *, is_for_later: bool) -> None:
-        buffer = self._box.buffer
-        if (begun := with_line_break(buffer.text, buffer.cursor_position)) is not None:
-            buffer.text, buffer.cursor_position = begun
-            return
-        if buffer.text.strip():
-            text = self._pastes.unfold(buffer.text)
+        if (text := self._box.take()) is not None:
             self._inbox.put(Sent(text, is_for_later))
-            self._box.keep_in_history(text)
 
     def take_back(self) -> None:
         if (message := self._turns.take_back()) is not None:
@@ -141,13 +131,12 @@ class KeyActions:
 
     def paste(self, text: str) -> None:
         try:
-            self._box.buffer.insert_text(image_mention(text) or self._pastes.fold(text))
+            self._box.paste(text)
         except PasteTooLargeError as error:
             self._say(str(error))
 
     def backspace(self) -> None:
-        buffer = self._box.buffer
-        buffer.delete_before_cursor(self._pastes.span_before(buffer.text, buffer.cursor_position))
+        self._box.backspace()
 
     def retry_now(self) -> None:
         self._session.retry_now()

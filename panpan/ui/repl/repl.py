@@ -1,12 +1,9 @@
 """The REPL of one session: it holds the parts together; how a part works is in its own file."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from time import monotonic
 
 import anyio
-from prompt_toolkit.history import History
-from prompt_toolkit.input import Input
 
 from panpan.services.sessions.session import Session
 from panpan.system.terminal_text import clean_for_terminal
@@ -14,6 +11,7 @@ from panpan.types.messages import UserMessage
 from panpan.ui.repl.asking import Asking
 from panpan.ui.repl.caller import Caller
 from panpan.ui.repl.commands.command import Command, Leave, Next, Option
+from panpan.ui.repl.desk import Desk
 from panpan.ui.repl.dialog_queue import DialogQueue
 from panpan.ui.repl.dialogs.dialog import Dialog
 from panpan.ui.repl.dialogs.pick import NothingPicked, PickDialog
@@ -22,19 +20,15 @@ from panpan.ui.repl.hand_over import HandOver
 from panpan.ui.repl.inbox import Inbox, Sent
 from panpan.ui.repl.input.completion import InputCompleter
 from panpan.ui.repl.input.file_index import FileIndex
-from panpan.ui.repl.input.paste import Pastes
-from panpan.ui.repl.input_box import InputBox
 from panpan.ui.repl.key_actions import KeyActions
 from panpan.ui.repl.keys import key_bindings
 from panpan.ui.repl.live import queue_lines
 from panpan.ui.repl.passing_hint import PassingHint
-from panpan.ui.repl.reflow import reflows
 from panpan.ui.repl.rendering.cells import cut
-from panpan.ui.repl.screen import ROWS_FOR_INPUT, Screen, Views
+from panpan.ui.repl.screen import ROWS_FOR_INPUT, Contents
 from panpan.ui.repl.sending import Sending
 from panpan.ui.repl.shell_line import ShellLine
 from panpan.ui.repl.status_view import StatusView
-from panpan.ui.repl.steady_output import SteadyOutput
 from panpan.ui.repl.theme import Theme, ThemeName
 from panpan.ui.repl.turn_runner import TurnRunner
 from panpan.ui.repl.turn_view import TurnView
@@ -43,49 +37,36 @@ WARM_UP_S = 0.3
 """How long after the start the SDK is loaded and files are listed: both keep a processor busy."""
 
 
-@dataclass(slots=True)
-class Desk:
-    """What outlives a session: the terminal, how it looks, and what was typed."""
-
-    output: SteadyOutput
-    keyboard: Input
-    env: Mapping[str, str]
-    history: History
-    pastes: Pastes
-    commands: Sequence[Command]
-    asking: Asking
-    theme: Theme
-    has_vi_keys: bool = False
-    left_over: str = ""
-    """What was typed and not sent when a session was closed."""
-
-
 class Repl:
     """One session on the terminal; also what commands may use of it.
 
     Args:
         session: An open one.
         desk: The terminal it is shown on.
+        commands: What `/` offers.
+        asking: Puts the session's questions to the user.
     """
 
-    def __init__(self, session: Session, desk: Desk) -> None:
+    def __init__(self, session: Session, desk: Desk, commands: Sequence[Command], asking: Asking) -> None:
         self.session = session
         self._desk = desk
+        self._asking = asking
+        self._screen, self._box = desk.screen, desk.box
         self._next: Next = Leave()
+        self._is_left = anyio.Event()
         self._hint = PassingHint(monotonic)
         self._dialogs = DialogQueue(self.refresh, monotonic)
         self._view = TurnView(self, self._turn_has_begun, self._turn_is_over)
         self._turns = TurnRunner(session, self._view, self._give_back)
         self._shell = ShellLine(self, self._turns)
-        self._inbox = Inbox(Sending(self, desk.commands, self._turns, self._shell).handle, self._give_back)
+        self._inbox = Inbox(Sending(self, commands, self._turns, self._shell).handle, self._give_back)
         self._status = StatusView(session, desk.env, self.refresh, self._hint.show)
         paths = session.parts.tool_context.paths
         self._files = FileIndex(paths)
-        self._box = InputBox(desk.history, InputCompleter(desk.commands, self._files, paths), self._mark, self._example)
+        self._completer = InputCompleter(commands, self._files, paths)
         self._actions = KeyActions(
             session,
             self._box,
-            desk.pastes,
             self._inbox,
             self._shell,
             self._turns,
@@ -94,37 +75,35 @@ class Repl:
             say=self._hint.show,
             leave=self.leave,
         )
-        self._screen = Screen(
-            desk.output,
-            desk.keyboard,
-            Views(self._live_lines, self._dialog_lines, self._caret, self._queue_lines, self._status_lines),
-            self._box,
+        self._contents = Contents(
             key_bindings(self._actions, self._box.buffer),
-            desk.theme,
+            self._live_lines,
+            self._dialog_lines,
+            self._caret,
+            self._queue_lines,
+            self._status_lines,
+            is_moving=self._is_moving,
             was_drawn=self._dialogs.was_drawn,
             key_pressed=self._key_pressed,
-            does_reflow=reflows(desk.env),
         )
         self._caller = Caller(self._screen.send, session.settings.ui.notify, desk.env, session.info.cwd)
-        self._other_programs = HandOver(
-            self._screen, self._box, desk.pastes, self._view.pages, desk.env, self._hint.show
-        )
+        self._other_programs = HandOver(self._screen, self._box, self._view.pages, desk.env, self._hint.show)
         self._actions.open_editor = self._other_programs.open_editor
         self._actions.open_pager = self._other_programs.open_pager
 
     async def run(self, first_prompt: str | None = None) -> Next:
         """Show the session until the user leaves it, and return what comes then."""
-        self._desk.asking.dialogs = self._dialogs
-        self._desk.asking.room = self._room
-        self._desk.asking.look = lambda: (self.width - 2, self.theme)
-        self._desk.asking.note_waiting = self._caller.question_waits
-        self._desk.asking.warn, warn_before = self._warn, self._desk.asking.warn
+        self._asking.dialogs = self._dialogs
+        self._asking.room = self._room
+        self._asking.look = lambda: (self.width - 2, self.theme)
+        self._asking.note_waiting = self._caller.question_waits
         self._caller.idle()
-        self._screen.use_vi_keys(is_on=self._desk.has_vi_keys)
-        self._box.put(self._desk.left_over)
+        self._box.serve(self._completer, self._mark, self._example)
+        self._screen.use(self._contents)
         self.show(*greeting(self.session, self.width, self.theme))
         if first_prompt is not None:
             self._inbox.put(Sent(first_prompt))
+        self._desk.waiting.hand_over(self._actions, self._inbox)
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._inbox.run)
@@ -132,13 +111,11 @@ class Repl:
                 tasks.start_soon(self._status.run)
                 tasks.start_soon(self._prepare)
                 tasks.start_soon(self._other_programs.run)
-                tasks.start_soon(self._screen.draw_frames, self._is_moving)
-                await self._screen.run()
+                await self._is_left.wait()
                 tasks.cancel_scope.cancel("the user left")
         finally:
-            self._desk.asking.dialogs, self._desk.asking.warn = None, warn_before
-            self._screen.print_pending()
-        self._desk.left_over = "\n".join(filter(None, (*self._inbox.waiting, self._box.text)))
+            self._asking.dialogs = None
+        self._box.put("\n".join(self._inbox.waiting))
         return self._next
 
     async def _prepare(self) -> None:
@@ -147,11 +124,6 @@ class Repl:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._files.run)
             tasks.start_soon(self.session.prepare)
-
-    @property
-    def is_terminal_gone(self) -> bool:
-        """Whether the session was left because the terminal was closed."""
-        return self._screen.is_terminal_gone
 
     # What commands use
 
@@ -195,20 +167,17 @@ class Repl:
 
     def use_theme(self, name: ThemeName) -> None:
         """Show everything from now on in another theme."""
-        self._desk.theme = Theme(name, has_sequences=self._desk.theme.has_sequences)
-        self._screen.use_theme(self._desk.theme)
+        self._desk.use_theme(name)
 
     def toggle_vim(self) -> bool:
         """Switch the keys of vi on or off."""
-        self._desk.has_vi_keys = not self._desk.has_vi_keys
-        self._screen.use_vi_keys(is_on=self._desk.has_vi_keys)
-        return self._desk.has_vi_keys
+        return self._desk.toggle_vim()
 
     def leave(self, then: Next) -> None:
         """Close the session."""
         self._next = then
         self._inbox.close()
-        self._screen.close()
+        self._is_left.set()
 
     def interrupt(self) -> bool:
         """End what runs, as for a signal; return whether something runs that had not been told to end before."""
@@ -266,9 +235,6 @@ class Repl:
     def _turn_is_over(self, duration_s: float) -> None:
         self._caller.turn_is_over(duration_s)
         self._status.turn_ended()
-
-    def _warn(self, text: str) -> None:
-        self.show(*(self.theme.paint("warn", row) for row in clean_for_terminal(text).split("\n")))
 
     def _give_back(self, text: str) -> None:
         self._box.put(text)

@@ -1,13 +1,16 @@
-"""Runs the REPL: one session after the other on one terminal, which is left as it was found."""
+"""Runs the REPL: first where the user can type, then the sessions; the terminal is left as it was found.
+
+The rule: nothing is imported here that the first screen does not need. `ReplSetup.load` brings the rest, in a thread,
+while the user already types.
+"""
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 from anyio import to_thread
@@ -16,22 +19,18 @@ from prompt_toolkit.input.typeahead import store_typeahead
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.key_binding import KeyPress
 
-from panpan.config.settings import UiSettings
+from panpan.config.ui_look import UiLook
 from panpan.core.single_exception import unwrap_single_exception
-from panpan.errors import PanpanError
-from panpan.services.sessions.session import Session
-from panpan.system.redact import Redactor
-from panpan.types.permission import PermissionMode
-from panpan.ui.repl.asking import Asking
-from panpan.ui.repl.commands.command import Leave, Next, OpenSession
-from panpan.ui.repl.commands.registry import all_commands
-from panpan.ui.repl.input.history import open_history
+from panpan.ui.repl.desk import Desk
+from panpan.ui.repl.input.history import PromptHistory
 from panpan.ui.repl.input.multiline import use_shift_enter
-from panpan.ui.repl.input.paste import Pastes
+from panpan.ui.repl.input_box import InputBox
 from panpan.ui.repl.notify import keep_title, restore_title
-from panpan.ui.repl.repl import Desk, Repl
+from panpan.ui.repl.reflow import reflows
+from panpan.ui.repl.screen import Screen
 from panpan.ui.repl.steady_output import SteadyOutput
 from panpan.ui.repl.terminal_colours import choose_theme, query_background
+from panpan.ui.repl.waiting_input import WaitingInput
 from panpan.ui.signals import Received, watch_signals
 from panpan.ui.stdout import drop_terminal
 
@@ -45,151 +44,128 @@ _NEW_ROW = "\r\x1b[K"
 """What was typed while panpan started stands there as an echo; it is read, and shown where it belongs."""
 
 
+class SessionsOnDesk(Protocol):
+    """Shows sessions, one after the other."""
+
+    async def run(self, first_prompt: str | None) -> None:
+        """Show sessions until the user leaves."""
+
+    def interrupt(self) -> bool:
+        """End the turn that runs; return whether there was one."""
+        ...
+
+    @property
+    def way_back(self) -> str:
+        """How to go on with what was shown last; empty where there was nothing."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ReplSetup:
     """What the REPL is started with."""
 
-    open_first: Callable[[Asking], AbstractAsyncContextManager[Session]]
-    """Opens the session that the command line asks for."""
-    open_other: Callable[[Asking, str | None], AbstractAsyncContextManager[Session]]
-    """Opens another one: that of an id, or a new one."""
     env: Mapping[str, str]
-    history_file: Path
-    redactor: Redactor
-    """Takes secrets out of the history."""
-    rule_place: str
-    """Where "always" is kept, as it is shown."""
-    warn: Callable[[str], None]
-    """Tells the user what he should know before there is a screen."""
+    look: UiLook
+    load: Callable[[Desk], SessionsOnDesk]
+    """Brings what shows sessions; takes most of a second, and is called in a thread."""
     first_prompt: str | None = None
 
 
 async def run_repl(setup: ReplSetup) -> int:
-    """Run sessions until the user leaves, and return the exit code.
+    """Take keys, open sessions until the user leaves, and return the exit code.
 
     Raises:
         PanpanError: The first session could not be opened.
     """
-    received = Received()
-    sessions = _Sessions(setup)
+    received, crashes = Received(), list[BaseException]()
     with unwrap_single_exception(), _kept_title(setup.env):
         async with anyio.create_task_group() as tasks:
             stop = tasks.cancel_scope.cancel
-            tasks.start_soon(partial(watch_signals, received, interrupt=sessions.interrupt, stop=stop))
+            run = _Run(setup, stop)
+            tasks.start_soon(partial(watch_signals, received, interrupt=run.interrupt, stop=stop))
             await checkpoint()  # from here on a signal leaves the terminal as it was
-            await sessions.run()
+            with _crashes_noted(crashes, stop):
+                await run.run()
             stop("the user left")
-    return received.exit_code or (HUNG_UP if sessions.is_terminal_gone else 0)
+    if crashes:
+        raise crashes[0]
+    return received.exit_code or (HUNG_UP if run.is_terminal_gone else 0)
 
 
-class _Sessions:
-    """One session after the other on one terminal."""
+class _Run:
+    """The terminal, and the sessions on it once they are loaded."""
 
-    def __init__(self, setup: ReplSetup) -> None:
+    def __init__(self, setup: ReplSetup, stop: Callable[[], object]) -> None:
         self._setup = setup
-        self._asking = Asking(setup.rule_place, setup.warn)
-        self._repl: Repl | None = None
-        self.is_terminal_gone = False
+        self._desk = _desk(setup, stop)
+        self._sessions: SessionsOnDesk | None = None
+
+    @property
+    def is_terminal_gone(self) -> bool:
+        """Whether the terminal was closed."""
+        return self._desk.screen.is_terminal_gone
 
     def interrupt(self) -> bool:
         """End the turn that runs; return whether there was one."""
-        return self._repl is not None and self._repl.interrupt()
+        return self._sessions is not None and self._sessions.interrupt()
 
     async def run(self) -> None:
-        """Show sessions until the user leaves.
-
-        Raises:
-            PanpanError: The first one could not be opened.
-        """
-        opening = self._setup.open_first(self._asking)
-        desk: Desk | None = None
-        prompt, way_back = self._setup.first_prompt, ""
-        while True:
-            async with opening as session:
-                desk = desk or await _desk(self._setup, session.settings.ui, self._asking)
-                self._repl = Repl(session, desk)
-                then = await _without_crash(self._repl, prompt)
-                self.is_terminal_gone = self._repl.is_terminal_gone
-                if session.conversation.messages:
-                    way_back = f"to go on from here: panpan -c, or panpan -r {session.info.id}"
-            if isinstance(then, Leave):
-                break
-            present_id = session.info.id if session.conversation.messages else None
-            prompt, opening = None, self._other(then, present_id, session.permission_mode)
-        if way_back:
-            desk.output.write_raw(f"{way_back}\r\n")
-            desk.output.flush()
-
-    @asynccontextmanager
-    async def _other(
-        self, wanted: OpenSession, present_id: str | None, mode: PermissionMode
-    ) -> AsyncGenerator[Session, None]:
-        """Open another session; the present one again, where that cannot be opened.
-
-        A new one keeps the mode: nobody who cleared the conversation in plan mode has left it.
-        """
-        async with AsyncExitStack() as stack:
-            try:
-                session = await stack.enter_async_context(self._setup.open_other(self._asking, wanted.resume))
-            except PanpanError as error:
-                self._asking.tell(f"{error}; going on with the session as it was")
-                session = await stack.enter_async_context(self._setup.open_other(self._asking, present_id))
-            if wanted.resume is None:
-                session.set_permission_mode(mode)
-            yield session
+        """Show sessions until the user leaves, or the terminal is gone."""
+        async with self._desk.screen.shown():
+            await self._desk.screen.has_been_drawn.wait()
+            self._sessions = await to_thread.run_sync(self._setup.load, self._desk)
+            await self._sessions.run(self._setup.first_prompt)
+        if self._sessions is not None and self._sessions.way_back:
+            self._desk.output.write_raw(f"{self._sessions.way_back}\r\n")
+            self._desk.output.flush()
 
 
-async def _without_crash(repl: Repl, prompt: str | None) -> Next:
-    """Show a session until the user leaves it.
-
-    Raises:
-        BaseException: What went wrong in a key binding or while drawing, which would only be logged otherwise.
-    """
-    crashes: list[BaseException] = []
-
-    def note_crash(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        is_of_library = any(name in context for name in ("asyncgen", "transport", "protocol"))
-        if isinstance(crash := context.get("exception"), BaseException) and not is_of_library:
-            crashes.append(crash)
-            repl.leave(Leave())
-
-    loop = asyncio.get_running_loop()
-    before = loop.get_exception_handler()
-    loop.set_exception_handler(note_crash)
-    try:
-        then = await repl.run(prompt)
-    finally:
-        loop.set_exception_handler(before)
-    if crashes:
-        raise crashes[0]
-    return then
-
-
-async def _desk(setup: ReplSetup, ui: UiSettings, asking: Asking) -> Desk:
+def _desk(setup: ReplSetup, stop: Callable[[], object]) -> Desk:
     """Return the terminal as it is, with colours that suit it."""
-    answer = await to_thread.run_sync(query_background, sys.stdin.fileno(), sys.stdout.fileno(), QUERY_S)
+    answer = query_background(sys.stdin.fileno(), sys.stdout.fileno(), QUERY_S)
+    look = setup.look
+    theme = choose_theme(look.theme, setup.env, answer.background)
     output = SteadyOutput(sys.stdout, setup.env.get("TERM"))
     output.write_raw(_NEW_ROW)
     keyboard = Vt100Input(sys.stdin)
     use_shift_enter(keyboard)
     store_typeahead(keyboard, _keys_of(keyboard, answer.typed))
-    return Desk(
-        output=output,
-        keyboard=keyboard,
-        env=setup.env,
-        history=open_history(setup.history_file, setup.redactor, asking.tell),
-        pastes=Pastes(),
-        commands=all_commands(),
-        asking=asking,
-        theme=choose_theme(ui.theme, setup.env, answer.background),
-        has_vi_keys=ui.vim,
-    )
+    box = InputBox(lambda: theme.paint("accent", "❯ "))
+    waiting = WaitingInput(box, theme, stop)
+    screen = Screen(output, keyboard, box, waiting.contents, theme, does_reflow=reflows(setup.env))
+    screen.use_vi_keys(is_on=look.vim)
+
+    def warn(text: str) -> None:
+        desk.warn(text)
+
+    desk = Desk(setup.env, output, screen, box, PromptHistory(look.history_file, warn), waiting, theme, look.vim)
+    box.use_history(desk.history)
+    return desk
 
 
 def _keys_of(keyboard: Vt100Input, typed: str) -> list[KeyPress]:
     """Return the keys that a text from the terminal is."""
     keyboard.vt100_parser.feed(typed)
     return keyboard.flush_keys()
+
+
+@contextmanager
+def _crashes_noted(crashes: list[BaseException], stop: Callable[[], object]) -> Iterator[None]:
+    """End everything when a key binding or a drawing goes wrong, which the event loop would only log."""
+
+    def note(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        is_of_library = any(name in context for name in ("asyncgen", "transport", "protocol"))
+        if isinstance(crash := context.get("exception"), BaseException) and not is_of_library:
+            crashes.append(crash)
+            stop()
+
+    loop = asyncio.get_running_loop()
+    before = loop.get_exception_handler()
+    loop.set_exception_handler(note)
+    try:
+        yield
+    finally:
+        loop.set_exception_handler(before)
 
 
 @contextmanager

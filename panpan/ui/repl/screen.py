@@ -14,14 +14,13 @@ from prompt_toolkit.application.run_in_terminal import in_terminal
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import has_completions, is_done
 from prompt_toolkit.input import Input
-from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.key_binding import DynamicKeyBindings, KeyBindings
 from prompt_toolkit.layout import (
     AnyContainer,
     CompletionsMenu,
     ConditionalContainer,
     HSplit,
     Layout,
-    Window,
 )
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
@@ -42,33 +41,46 @@ several bytes and once for Alt with a key, and an interrupt should act within 0.
 ROWS_FOR_INPUT = 2
 """A row to type in, and the status line."""
 _MENU_ROWS = 8
+_CLOSE_S = 1.0
+"""Far longer than it takes; a terminal that takes nothing must not keep panpan."""
+
+
+def _nothing(width: int) -> Sequence[str]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
-class Views:
-    """What stands below the scrollback, from top to bottom; each is given the width and returns rows."""
+class Contents:
+    """What the screen shows below the scrollback beside the input, and what keys do; another for each session.
 
-    live: Callable[[int], Sequence[str]]
+    The views are each given the width and return rows; they stand in this order, the input before the status.
+    """
+
+    keys: KeyBindings
+    live: Callable[[int], Sequence[str]] = _nothing
     """What the turn is doing."""
-    dialog: Callable[[int], Sequence[str]]
-    caret: Callable[[], tuple[int, int] | None]
+    dialog: Callable[[int], Sequence[str]] = _nothing
+    caret: Callable[[], tuple[int, int] | None] = lambda: None
     """Row and cell of the caret in the dialog; None where it is in the input."""
-    queue: Callable[[int], Sequence[str]]
-    status: Callable[[int], Sequence[str]]
+    queue: Callable[[int], Sequence[str]] = _nothing
+    status: Callable[[int], Sequence[str]] = _nothing
+    is_moving: Callable[[], bool] = lambda: False
+    """Whether something changes by itself, as a spinner does."""
+    was_drawn: Callable[[], None] = lambda: None
+    """Called after each drawing that shows the whole dialog."""
+    key_pressed: Callable[[], None] = lambda: None
+    """Called before a key is handled."""
 
 
 class Screen:
-    """Shows lines and windows.
+    """Shows lines and windows, and takes keys, for as long as panpan runs.
 
     Args:
         output: The terminal.
         keyboard: Where keys come from.
-        views: What is drawn besides the input.
         box: The input.
-        keys: What keys do.
+        contents: What stands around it at first.
         theme: How completions look.
-        was_drawn: Called after each drawing that shows the whole dialog.
-        key_pressed: Called before a key is handled.
         does_reflow: Whether the terminal breaks rows anew when it becomes narrower.
     """
 
@@ -76,27 +88,30 @@ class Screen:
         self,
         output: SteadyOutput,
         keyboard: Input,
-        views: Views,
         box: InputBox,
-        keys: KeyBindings,
+        contents: Contents,
         theme: Theme,
-        was_drawn: Callable[[], None],
-        key_pressed: Callable[[], None],
+        *,
         does_reflow: bool = False,
     ) -> None:
         self._output = output
+        self._contents = contents
         self._pending: list[str] = []
         self._is_dirty = False
         self.is_handed_over = False
         """Whether another program has the terminal."""
         self.is_terminal_gone = False
         """Whether the screen was closed because the terminal was."""
-        self._focused: Callable[[], Window] = lambda: box.window
+        self.has_been_drawn = anyio.Event()
+        """Set once the user sees where to type."""
+        self._has_ended = anyio.Event()
+        self._box = box
+        self._dialog = self._window(lambda contents: contents.dialog, self._caret)
         self._drawn = Drawn(0)
         self._color_depth = _color_depth(theme)
         self._app: Application[None] = Application(
-            layout=Layout(self._container(views, box), focused_element=box.window),
-            key_bindings=keys,
+            layout=Layout(self._container(), focused_element=box.window),
+            key_bindings=DynamicKeyBindings(lambda: self._contents.keys),
             style=_style(theme),
             color_depth=lambda: self._color_depth,
             input=keyboard,
@@ -107,10 +122,9 @@ class Screen:
         self._app.ttimeoutlen = self._app.timeoutlen = ESCAPE_S
         self._app.before_render += lambda _: self._focus()
         self._app.after_render += lambda _: self._note_drawn()
-        self._app.after_render += lambda _: was_drawn() if self._has_whole_dialog() else None
+        self._app.key_processor.before_key_press += lambda _: self._contents.key_pressed()
         if does_reflow:
             output.rows_more = self._rows_more
-        self._app.key_processor.before_key_press += lambda _: key_pressed()
 
     @property
     def width(self) -> int:
@@ -131,6 +145,11 @@ class Screen:
         self._app.style, self._color_depth = _style(theme), _color_depth(theme)
         self.refresh()
 
+    def use(self, contents: Contents) -> None:
+        """Show other things around the input, with the next frame, and let keys do what they do there."""
+        self._contents = contents
+        self.refresh()
+
     def show(self, *lines: str) -> None:
         """Put whole lines into the scrollback; they appear with the next frame."""
         self._pending += lines
@@ -144,29 +163,42 @@ class Screen:
         """Draw the windows again, with the next frame."""
         self._is_dirty = True
 
-    async def run(self) -> None:
-        """Show the screen and take keys until `close`."""
+    @asynccontextmanager
+    async def shown(self) -> AsyncGenerator[None, None]:
+        """Show the screen and take keys until the block is left; the block is cancelled when the terminal is closed."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._run, tasks.cancel_scope)
+            tasks.start_soon(self._draw_frames)
+            try:
+                yield
+            finally:
+                await self._close()
+                tasks.cancel_scope.cancel("the screen is closed")
+        self.print_pending()
+
+    async def _close(self) -> None:
+        """Take the windows away, also where the block is left by being cancelled."""
+        if self._app.is_running and not self._app.is_done:
+            self._app.exit()
+            with anyio.move_on_after(_CLOSE_S, shield=True):
+                await self._has_ended.wait()
+
+    async def _run(self, scope: anyio.CancelScope) -> None:
         try:
             await self._app.run_async(set_exception_handler=False, handle_sigint=False)
         except EOFError:
             self.is_terminal_gone = True
+            scope.cancel("the terminal is gone")
+        finally:
+            self._has_ended.set()
 
-    def close(self) -> None:
-        """End `run`."""
-        if self._app.is_running and not self._app.is_done:
-            self._app.exit()
-
-    async def draw_frames(self, is_moving: Callable[[], bool]) -> None:
-        """Draw what has come, frame after frame, until cancelled.
-
-        Args:
-            is_moving: Whether something changes by itself, as a spinner does.
-        """
+    async def _draw_frames(self) -> None:
+        """Draw what has come, frame after frame."""
         while True:
             await anyio.sleep(FRAME_S)
             if self._pending and not self.is_handed_over:
                 self.print_pending()
-            elif (self._is_dirty or is_moving()) and not self.is_handed_over:
+            elif (self._is_dirty or self._contents.is_moving()) and not self.is_handed_over:
                 self._is_dirty = False
                 self._app.invalidate()
 
@@ -201,23 +233,36 @@ class Screen:
             self.is_handed_over = False
             self.refresh()
 
-    def _container(self, views: Views, box: InputBox) -> AnyContainer:
-        live, queue, status = (ViewWindow(view, self._room) for view in (views.live, views.queue, views.status))
-        dialog = ViewWindow(views.dialog, self._room, views.caret)
+    def _container(self) -> AnyContainer:
+        status = self._window(lambda contents: contents.status)
         rows = [
-            live.container,
-            dialog.container,
-            queue.container,
-            box.container,
+            self._window(lambda contents: contents.live).container,
+            self._dialog.container,
+            self._window(lambda contents: contents.queue).container,
+            self._box.container,
             CompletionsMenu(max_height=_MENU_ROWS, scroll_offset=1),
             ConditionalContainer(status.container, filter=~has_completions),
         ]
-        self._dialog = dialog
-        self._focused = lambda: dialog.window if views.caret() is not None else box.window
         return ConditionalContainer(HSplit(rows), filter=~is_done)
 
+    def _window(
+        self,
+        view: Callable[[Contents], Callable[[int], Sequence[str]]],
+        caret: Callable[[], tuple[int, int] | None] = lambda: None,
+    ) -> ViewWindow:
+        def rows(width: int) -> Sequence[str]:
+            return view(self._contents)(width)
+
+        return ViewWindow(rows, self._room, caret)
+
+    def _caret(self) -> tuple[int, int] | None:
+        return self._contents.caret()
+
     def _note_drawn(self) -> None:
-        """Remember how long the rows are that stand on the screen."""
+        """Remember how long the rows are that stand on the screen, and tell that they were seen."""
+        self.has_been_drawn.set()
+        if self._has_whole_dialog():
+            self._contents.was_drawn()
         screen = self._app.renderer.last_rendered_screen
         if screen is None:
             return
@@ -243,7 +288,7 @@ class Screen:
 
     def _focus(self) -> None:
         """Let the caret be where somebody types: in the dialog, or in the input and its search."""
-        window = self._focused()
+        window = self._box.window if self._caret() is None else self._dialog.window
         if self._app.layout.current_window is not window and not self._app.layout.is_searching:
             self._app.layout.focus(window)
 

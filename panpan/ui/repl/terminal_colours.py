@@ -11,11 +11,10 @@ import tty
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from time import monotonic
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
-from panpan.ui.repl.theme import Theme, ThemeName
-
-ThemeSetting: TypeAlias = Literal["auto"] | ThemeName
+from panpan.config.ui_look import ThemeSetting
+from panpan.ui.repl.theme import Theme
 
 _ASK_BACKGROUND = b"\x1b]11;?\x1b\\"
 """OSC 11 (https://invisible-island.net/xterm/ctlseqs/ctlseqs.html)."""

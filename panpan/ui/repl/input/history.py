@@ -1,7 +1,8 @@
 """What was typed in earlier sessions, in a private file as prompt_toolkit writes it: `# when`, then lines with `+`.
 
 The rule: an entry is appended with one write, so that two panpans at once only interleave; and the file is made shorter
-under a lock that appending takes, too. Secrets are taken out of what is written, not out of what this run recalls.
+under a lock that appending takes, too. Secrets are taken out of what is written, not out of what this run recalls; what
+they are is known later than the first key, and until then nothing is written.
 """
 
 import errno
@@ -18,7 +19,6 @@ from panpan.system.atomic_write import write_atomic
 from panpan.system.file_lock import LockHeldError, LockUnsupportedError, hold_lock
 from panpan.system.private import make_private_folder, open_private_file
 from panpan.system.read_file import read_regular_file
-from panpan.system.redact import Redactor
 
 MAX_FILE_BYTES = 1_000_000
 """A longer file loses its older half when it is next read."""
@@ -28,34 +28,37 @@ _MAX_READ_BYTES = 64_000_000
 _LOCK_WAIT_S = 0.0  # it is asked from the loop that also reads keys
 
 
-def open_history(
-    path: Path,
-    redactor: Redactor,
-    warn: Callable[[str], None] = lambda _: None,
-) -> History:
-    """Return the history that is kept in `path` and read when it is first needed.
+class PromptHistory(History):
+    """The history in one file, which is read when it is first needed.
 
     Not in a thread: the keys that recall it may come at once, and a file of its size is read in milliseconds.
 
     Args:
         path: The file; made, private, with its folder.
-        redactor: Takes secrets out of what is written.
         warn: Told once what keeps entries from being written, or read.
     """
-    return PromptHistory(path, redactor, warn)
 
-
-class PromptHistory(History):
-    """The history in one file; reading it takes as long as the disk does. Arguments as for `open_history`."""
-
-    def __init__(self, path: Path, redactor: Redactor, warn: Callable[[str], None]) -> None:
+    def __init__(self, path: Path, warn: Callable[[str], None] = lambda _: None) -> None:
         super().__init__()
         self._path = path
         self._lock_path = path.with_name(f"{path.name}.lock")
-        self._redactor = redactor
+        self._redact: Callable[[str], str] | None = None
+        self._early: list[str] = []
+        """What came before it was known what is secret."""
         self._warn = warn
         self._last = ""
         self._has_warned = False
+
+    def write_with(self, redact: Callable[[str], str]) -> None:
+        """Write entries from now on, and those that came before.
+
+        Args:
+            redact: Takes secrets out of a text.
+        """
+        self._redact = redact
+        for text in self._early:
+            self.store_string(text)
+        self._early.clear()
 
     def load_history_strings(self) -> Iterable[str]:
         """Yield what was typed, the newest first."""
@@ -72,7 +75,10 @@ class PromptHistory(History):
 
     def store_string(self, string: str) -> None:
         """Append an entry to the file; one that repeats the last is left out."""
-        text = self._redactor.redact(string)
+        if self._redact is None:
+            self._early.append(string)
+            return
+        text = self._redact(string)
         if len(text) > MAX_ENTRY_CHARS or text == self._last:
             return
         try:

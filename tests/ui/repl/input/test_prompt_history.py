@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from panpan.system.file_lock import hold_lock
 from panpan.system.redact import Redactor
 from panpan.ui.repl.input import history
-from panpan.ui.repl.input.history import PromptHistory, entries, open_history, record
+from panpan.ui.repl.input.history import PromptHistory, entries, record
 
 
 def history_in(folder: Path, warnings: list[str] | None = None, secrets: tuple[str, ...] = ()) -> PromptHistory:
-    return PromptHistory(
-        folder / "project" / "history", Redactor(secrets), (warnings if warnings is not None else []).append
-    )
+    history = PromptHistory(folder / "project" / "history", (warnings if warnings is not None else []).append)
+    history.write_with(Redactor(secrets).redact)
+    return history
 
 
 def recalled(folder: Path) -> list[str]:
@@ -27,13 +27,27 @@ def recalled(folder: Path) -> list[str]:
 
 
 async def test_a_later_session_recalls_the_newest_first(tmp_path: Path) -> None:
-    kept = open_history(tmp_path / "h", Redactor())
+    kept = PromptHistory(tmp_path / "h")
+    kept.write_with(Redactor().redact)
     kept.append_string("one")
     kept.append_string("two\n\nlines + more")
 
-    later = open_history(tmp_path / "h", Redactor())
+    later = PromptHistory(tmp_path / "h")
 
     assert [entry async for entry in later.load()] == ["two\n\nlines + more", "one"]
+
+
+def test_nothing_is_written_before_it_is_known_what_is_secret(tmp_path: Path) -> None:
+    file = tmp_path / "h"
+    kept = PromptHistory(file)
+    kept.append_string("first hunter2hunter2")
+    assert not file.exists()
+
+    kept.write_with(Redactor(("hunter2hunter2",)).redact)
+    kept.append_string("second hunter2hunter2")
+
+    assert [entry.split()[0] for entry in entries(file.read_bytes())] == ["first", "second"]
+    assert b"hunter2hunter2" not in file.read_bytes()
 
 
 def test_the_file_and_its_folder_are_private(tmp_path: Path) -> None:
@@ -44,11 +58,11 @@ def test_the_file_and_its_folder_are_private(tmp_path: Path) -> None:
 
 
 def test_what_looks_like_a_secret_is_not_written(tmp_path: Path) -> None:
-    kept = history_in(tmp_path, secrets=("hunter2hunter2",))
-    kept.append_string("use sk-ant-api03-abcdefghijklmnop1234 and hunter2hunter2")
+    kept = history_in(tmp_path, secrets=("hunter2hunter2hunter2hunter2",))
+    kept.append_string("use sk-ant-api03-abcdefghijklmnop1234 and hunter2hunter2hunter2hunter2")
 
     assert recalled(tmp_path) == ["use [redacted] and [redacted]"]
-    assert kept.get_strings() == ["use sk-ant-api03-abcdefghijklmnop1234 and hunter2hunter2"]
+    assert kept.get_strings() == ["use sk-ant-api03-abcdefghijklmnop1234 and hunter2hunter2hunter2hunter2"]
 
 
 def test_the_same_prompt_twice_in_a_row_is_kept_once(tmp_path: Path) -> None:
@@ -100,7 +114,8 @@ def test_two_panpans_at_once_lose_nothing(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from panpan.system.redact import Redactor\n"
         "from panpan.ui.repl.input.history import PromptHistory\n"
-        "kept = PromptHistory(Path(sys.argv[1]), Redactor(), print)\n"
+        "kept = PromptHistory(Path(sys.argv[1]), print)\n"
+        "kept.write_with(Redactor().redact)\n"
         "for number in range(50): kept.append_string(f'{sys.argv[2]} {number}\\nsecond line')"
     )
     file = tmp_path / "project" / "history"

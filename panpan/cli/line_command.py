@@ -1,0 +1,29 @@
+"""`panpan` on a terminal that shall only get lines."""
+
+import os
+import sys
+
+from panpan.cli.failures import say
+from panpan.cli.first_prompt import FirstPrompt
+from panpan.cli.options import Options
+from panpan.cli.session_opening import session_of
+from panpan.ui.line_asker import LineAsker, YesOrNo
+from panpan.ui.line_loop import run_line_loop
+from panpan.ui.line_reader import LineReader
+from panpan.ui.stdin import StdinReader
+from panpan.ui.stdout import StdoutWriter
+
+
+async def run_line_loop_for(options: Options, out: StdoutWriter) -> int:
+    """Run the line loop and return the exit code.
+
+    Raises:
+        PanpanError: The session could not be opened.
+    """
+    stdin = StdinReader(sys.stdin)
+    prompt = options["first_prompt"]
+    lines = LineReader(stdin) if prompt is None else FirstPrompt(prompt, stdin, out)
+    has_colour = out.is_terminal and "NO_COLOR" not in os.environ
+    yes_or_no = YesOrNo(out, LineReader(stdin))  # which the prompt of the command line does not answer
+    opening = session_of(options, ask=LineAsker(out, lines), ask_yes_or_no=yes_or_no, warn=say)
+    return await run_line_loop(opening, out, lines, has_colour=has_colour)

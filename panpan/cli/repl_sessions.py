@@ -1,0 +1,58 @@
+"""How the REPL opens the sessions that the command line asks for."""
+
+import os
+import sys
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+from panpan.cli.options import Options
+from panpan.cli.session_opening import session_of
+from panpan.config.known_secrets import secrets_of_run
+from panpan.config.locations import Locations
+from panpan.services.sessions.session import Session
+from panpan.system.redact import Redactor
+from panpan.ui.line_asker import YesOrNo
+from panpan.ui.line_reader import LineReader
+from panpan.ui.repl.asking import Asking
+from panpan.ui.repl.commands.registry import all_commands
+from panpan.ui.repl.desk import Desk
+from panpan.ui.repl.sessions import Sessions
+from panpan.ui.stdin import StdinReader
+from panpan.ui.stdout import StdoutWriter
+
+
+def sessions_for(options: Options, desk: Desk) -> Sessions:
+    """Return what shows the sessions; none is open yet.
+
+    Args:
+        options: What the command line says.
+        desk: The terminal.
+
+    Raises:
+        ConfigError: There is no such folder, or no panpan home.
+    """
+    places = Locations.find(Path(options["cwd"] or ".").expanduser().absolute(), os.environ)
+    asking = Asking(str(places.local_settings))
+
+    async def ask_yes_or_no(question: str) -> bool | None:
+        async with desk.screen.handed_over():
+            return await YesOrNo(StdoutWriter(sys.stdout), LineReader(StdinReader(sys.stdin)))(question)
+
+    def opening(**changed: Any) -> AbstractAsyncContextManager[Session]:
+        return session_of(
+            {**options, **changed},
+            ask=asking.permission,
+            ask_user=asking.user,
+            ask_yes_or_no=ask_yes_or_no,
+            warn=desk.warn,
+        )
+
+    desk.history.write_with(Redactor(secrets_of_run(places, os.environ)).redact)
+    return Sessions(
+        desk,
+        asking,
+        all_commands(),
+        open_first=opening,
+        open_other=lambda session_id: opening(continues=False, resume=session_id),
+    )

@@ -1,0 +1,57 @@
+"""From the options of the command line to a session."""
+
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+from panpan.app import open_session
+from panpan.cli.options import Options, overrides_of
+from panpan.config.locations import panpan_home
+from panpan.llm.model_choice import NoModelError
+from panpan.services.sessions.session import Session
+from panpan.types.permission import Asker
+from panpan.types.user_questions import UserAsker
+
+
+@asynccontextmanager
+async def session_of(
+    options: Options,
+    *,
+    ask: Asker | None,
+    ask_user: UserAsker | None = None,
+    ask_yes_or_no: Callable[[str], Awaitable[bool | None]] | None = None,
+    warn: Callable[[str], None],
+) -> AsyncGenerator[Session, None]:
+    """Open the session that the options ask for; where nothing says which model, with what this machine offers."""
+    open_with = partial(
+        open_session,
+        Path(options["cwd"] or "."),
+        continues=options["continues"],
+        resume=options["resume"],
+        system_prompt=options["system_prompt"],
+        append_system_prompt=options["append_system_prompt"],
+        ask=ask,
+        ask_user=ask_user,
+        says_yes=options["says_yes"],
+        is_attended=ask is not None,
+        warn=warn,
+    )
+    overrides = overrides_of(options)
+    try:
+        async with open_with(overrides=overrides) as session:
+            yield session
+            return
+    except NoModelError:
+        from panpan.cli.model_offer import has_embedded_model, offered_model
+
+        has_embedded = has_embedded_model(os.environ)
+        model = await offered_model(_home(options), has_embedded=has_embedded, ask=ask_yes_or_no, say=warn)
+    async with open_with(overrides={**overrides, "model": model}) as session:
+        yield session
+
+
+def _home(options: Options) -> Path:
+    """Return the panpan home as the session finds it, which may be relative to `--cwd`."""
+    return panpan_home(os.environ, Path(options["cwd"] or ".").expanduser())

@@ -1,0 +1,64 @@
+"""What the first screen has to know of the settings, read in milliseconds.
+
+The models that check settings take a quarter of a second to import, in which the user could type.
+The rule: nothing is refused here. What is wrong in a file counts as not said; `config.sources`, which reads the files
+in full a moment later, tells the user.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+from panpan.config.locations import Locations
+
+ThemeSetting: TypeAlias = Literal["auto", "light", "dark", "high-contrast"]
+
+_THEMES: tuple[ThemeSetting, ...] = get_args(ThemeSetting)
+_MAX_BYTES = 256_000
+
+
+@dataclass(frozen=True, slots=True)
+class UiLook:
+    """How the terminal shall look before the settings are loaded; the fields are those of `ui` in the settings."""
+
+    theme: ThemeSetting = "auto"
+    vim: bool = False
+    plain: bool = False
+    history_file: Path = Path(os.devnull)
+    """What was sent in earlier sessions."""
+
+
+def read_ui_look(cwd: Path, env: Mapping[str, str], *, plain: bool | None) -> UiLook:
+    """Return what the user's own files say, as far as it can be read.
+
+    Args:
+        cwd: Where panpan works.
+        env: The environment.
+        plain: The flag of that name; None where it was not given.
+
+    Raises:
+        ConfigError: There is no such folder, or no panpan home.
+    """
+    locations = Locations.find(cwd, env)
+    said = _ui_table(locations.user_settings) | _ui_table(locations.local_settings)
+    return UiLook(
+        theme=next((theme for theme in _THEMES if theme == said.get("theme")), "auto"),
+        vim=said.get("vim") is True,
+        plain=said.get("plain") is True if plain is None else plain,
+        history_file=locations.history_file,
+    )
+
+
+def _ui_table(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    import tomllib
+
+    try:
+        with path.open("rb") as file:
+            table = tomllib.loads(file.read(_MAX_BYTES).decode("utf-8-sig")).get("ui")
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return table if isinstance(table, dict) else {}

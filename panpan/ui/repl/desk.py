@@ -1,0 +1,43 @@
+"""What outlives a session: the terminal, how it looks, and what is typed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from panpan.system.terminal_text import clean_for_terminal
+from panpan.ui.repl.input.history import PromptHistory
+from panpan.ui.repl.input_box import InputBox
+from panpan.ui.repl.screen import Screen
+from panpan.ui.repl.steady_output import SteadyOutput
+from panpan.ui.repl.theme import Theme, ThemeName
+from panpan.ui.repl.waiting_input import WaitingInput
+
+
+@dataclass(slots=True)
+class Desk:
+    """Where sessions are shown, one after the other."""
+
+    env: Mapping[str, str]
+    output: SteadyOutput
+    screen: Screen
+    box: InputBox
+    history: PromptHistory
+    """What was sent, in this run and in earlier ones."""
+    waiting: WaitingInput
+    """What the input does while no session is open."""
+    theme: Theme
+    has_vi_keys: bool = False
+
+    def warn(self, text: str) -> None:
+        """Tell the user what he should know."""
+        self.screen.show(*(self.theme.paint("warn", row) for row in clean_for_terminal(text).split("\n")))
+
+    def use_theme(self, name: ThemeName) -> None:
+        """Show everything from now on in another theme."""
+        self.theme = Theme(name, has_sequences=self.theme.has_sequences)
+        self.screen.use_theme(self.theme)
+
+    def toggle_vim(self) -> bool:
+        """Switch the keys of vi on or off, and return whether they are on."""
+        self.has_vi_keys = not self.has_vi_keys
+        self.screen.use_vi_keys(is_on=self.has_vi_keys)
+        return self.has_vi_keys

@@ -1,0 +1,122 @@
+"""The input while no session is open: what is typed stays, and what is sent or asked for waits for one.
+
+A session takes most of a second to import and open; the user need not wait for it to begin typing.
+"""
+
+from collections.abc import Callable, Sequence
+
+from panpan.system.terminal_text import clean_line
+from panpan.ui.repl.inbox import Inbox, Sent
+from panpan.ui.repl.input.paste import PasteTooLargeError
+from panpan.ui.repl.input_box import InputBox
+from panpan.ui.repl.keys import Actions, key_bindings
+from panpan.ui.repl.rendering.cells import cut
+from panpan.ui.repl.screen import Contents
+from panpan.ui.repl.theme import Theme
+
+_MAX_READ_CHARS = 2_000
+
+
+class WaitingInput(Actions):
+    """What keys do meanwhile, and what stands around the input.
+
+    Args:
+        box: What is typed.
+        theme: How it looks.
+        leave: Ends panpan.
+    """
+
+    def __init__(self, box: InputBox, theme: Theme, leave: Callable[[], object]) -> None:
+        self._box = box
+        self._theme = theme
+        self._leave = leave
+        self._sent: list[Sent] = []
+        self._wanted: list[Callable[[Actions], None]] = []
+        self._hint = ""
+        self.contents = Contents(key_bindings(self, box.buffer), queue=self._queue_rows, status=self._status_rows)
+
+    def hand_over(self, actions: Actions, inbox: Inbox) -> None:
+        """Let a session have what was sent, and do what keys asked for."""
+        sent, self._sent = self._sent, []
+        wanted, self._wanted = self._wanted, []
+        for each in sent:
+            inbox.put(each)
+        for do in wanted:
+            do(actions)
+
+    @property
+    def is_asking(self) -> bool:
+        return False
+
+    @property
+    def is_busy(self) -> bool:
+        return False
+
+    @property
+    def is_in_retry_pause(self) -> bool:
+        return False
+
+    def enter(self) -> None:
+        self._send(is_for_later=False)
+
+    def enter_later(self) -> None:
+        self._send(is_for_later=True)
+
+    def _send(self, *, is_for_later: bool) -> None:
+        if (text := self._box.take()) is not None:
+            self._sent.append(Sent(text, is_for_later))
+
+    def take_back(self) -> None:
+        if self._sent:
+            self._box.put(self._sent.pop().text)
+
+    def control_c(self) -> None:
+        if self._box.text:
+            self._box.clear()
+        else:
+            self._leave()
+
+    def control_d(self) -> None:
+        self._leave()
+
+    def paste(self, text: str) -> None:
+        try:
+            self._box.paste(text)
+        except PasteTooLargeError as error:
+            self._hint = str(error)
+
+    def backspace(self) -> None:
+        self._box.backspace()
+
+    def escape(self) -> None:
+        """Nothing runs."""
+
+    def expand(self) -> None:
+        """Nothing was printed."""
+
+    def next_mode(self) -> None:
+        self._wanted.append(lambda actions: actions.next_mode())
+
+    def edit_elsewhere(self) -> None:
+        self._wanted.append(lambda actions: actions.edit_elsewhere())
+
+    def help(self) -> None:
+        self._wanted.append(lambda actions: actions.help())
+
+    def retry_now(self) -> None:
+        """Nothing was tried."""
+
+    def press(self, key: str) -> None:
+        """Nothing asks."""
+
+    def press_pasted(self, text: str) -> None:
+        """Nothing asks."""
+
+    def _queue_rows(self, width: int) -> Sequence[str]:
+        texts = (clean_line(sent.text[:_MAX_READ_CHARS]).strip() for sent in self._sent)
+        return [self._theme.paint("dim", cut(f"  ↳ {text}", width)) for text in texts]
+
+    def _status_rows(self, width: int) -> Sequence[str]:
+        if self._hint:
+            return [self._theme.paint("warn", cut(f"  {self._hint}", width))]
+        return [self._theme.paint("dim", cut("  opening the session …", width))]

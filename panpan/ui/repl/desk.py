@@ -31,6 +31,14 @@ class Desk:
         """Tell the user what he should know."""
         self.screen.show(*(self.theme.paint("warn", row) for row in clean_for_terminal(text).split("\n")))
 
+    def keep_typed(self) -> None:
+        """Keep what was typed or sent and never reached a session, for whoever starts panpan again."""
+        texts = [text for text in (*self.waiting.sent, self.box.whole_text) if text.strip()]
+        for text in texts:
+            self.history.append_string(text)
+        if texts:
+            self.warn("what you typed is kept: the key up recalls it when panpan runs again")
+
     def use_theme(self, name: ThemeName) -> None:
         """Show everything from now on in another theme."""
         self.theme = Theme(name, has_sequences=self.theme.has_sequences)

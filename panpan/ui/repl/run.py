@@ -21,6 +21,7 @@ from prompt_toolkit.key_binding import KeyPress
 
 from panpan.config.ui_look import UiLook
 from panpan.core.single_exception import unwrap_single_exception
+from panpan.errors import PanpanError
 from panpan.ui.repl.desk import Desk
 from panpan.ui.repl.input.history import PromptHistory
 from panpan.ui.repl.input.multiline import use_shift_enter
@@ -110,11 +111,19 @@ class _Run:
         return self._sessions is not None and self._sessions.interrupt()
 
     async def run(self) -> None:
-        """Show sessions until the user leaves, or the terminal is gone."""
+        """Show sessions until the user leaves, or the terminal is gone.
+
+        Raises:
+            PanpanError: The first one could not be opened.
+        """
         async with self._desk.screen.shown():
             await self._desk.screen.has_been_drawn.wait()
             self._sessions = await to_thread.run_sync(self._setup.load, self._desk)
-            await self._sessions.run(self._setup.first_prompt)
+            try:
+                await self._sessions.run(self._setup.first_prompt)
+            except PanpanError:
+                self._desk.keep_typed()
+                raise
         if self._sessions is not None and self._sessions.way_back:
             self._desk.output.write_raw(f"{self._sessions.way_back}\r\n")
             self._desk.output.flush()

@@ -173,8 +173,8 @@ class Screen:
                 yield
             finally:
                 await self._close()
+                self.print_pending()
                 tasks.cancel_scope.cancel("the screen is closed")
-        self.print_pending()
 
     async def _close(self) -> None:
         """Take the windows away, also where the block is left by being cancelled."""

@@ -35,6 +35,11 @@ class WaitingInput(Actions):
         self._hint = ""
         self.contents = Contents(key_bindings(self, box.buffer), queue=self._queue_rows, status=self._status_rows)
 
+    @property
+    def sent(self) -> Sequence[str]:
+        """What was sent and waits."""
+        return [each.text for each in self._sent]
+
     def hand_over(self, actions: Actions, inbox: Inbox) -> None:
         """Let a session have what was sent, and do what keys asked for."""
         sent, self._sent = self._sent, []

@@ -1,0 +1,94 @@
+"""Keys that are pressed while the session is still being opened."""
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.conftest import Panpan
+from tests.e2e.repl.conftest import Start
+from tests.e2e.repl.driver import Repl, texts_of
+from tests.model_server import say, serving
+from tests.terminal_emulator import keys
+
+OPENING = "opening the session"
+
+
+@pytest.fixture
+def opening(panpan: Panpan, start: Start) -> Iterator[Repl]:
+    """A REPL that takes keys and has no session yet."""
+    with serving([]) as server:
+        panpan.use(server)
+        repl = start(waits=False)
+        repl.wait_for(OPENING)
+        yield repl
+
+
+def test_what_is_sent_waits_for_the_session_and_keeps_its_order(panpan: Panpan, start: Start) -> None:
+    with serving([say("First answer."), say("Second answer.")]) as server:
+        panpan.use(server)
+        repl = start(waits=False)
+        repl.wait_for(OPENING)
+        repl.send("one" + keys.ENTER + "two" + keys.ALT_ENTER + "half a thi")
+        repl.wait_for("Second answer.")
+        repl.wait_for(lambda screen: screen.before_cursor.endswith("half a thi"))
+        repl.send("rd")
+        repl.wait_for(lambda screen: screen.before_cursor.endswith("half a third"))
+
+    assert [texts_of(request.messages[-1]) for request in server.requests] == ["one", "two"]
+
+
+def test_a_mode_that_is_chosen_early_counts(panpan: Panpan, opening: Repl) -> None:
+    opening.send(keys.SHIFT_TAB)
+    opening.wait_for("accept edits")
+
+
+def test_what_was_sent_can_be_taken_back(panpan: Panpan, opening: Repl) -> None:
+    opening.send("not this" + keys.ENTER + keys.ALT_UP)
+    opening.wait_for(lambda screen: screen.before_cursor.endswith("❯ not this"))
+    opening.wait_for("? keys")
+
+    assert opening.read(lambda screen: screen.before_cursor).endswith("❯ not this")
+
+
+def test_ctrl_c_clears_the_input_and_then_leaves(panpan: Panpan, opening: Repl) -> None:
+    opening.send("text" + keys.ctrl("c") + keys.ctrl("c"))
+
+    assert opening.wait() == 0
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_ends_it_in_good_order(panpan: Panpan, opening: Repl, number: signal.Signals, code: int) -> None:
+    opening.signal(number)
+
+    assert opening.wait() == code
+
+
+def test_what_was_typed_is_recalled_where_no_session_could_be_opened(panpan: Panpan, start: Start) -> None:
+    repl = start("--model", "nobody/knows-this", waits=False)
+    repl.wait_for(OPENING)
+    repl.send("sent early" + keys.ENTER + "and typed")
+
+    assert repl.wait() == 2
+    assert "there is no provider 'nobody'" in repl.text
+    assert "is kept" in repl.text
+
+    with serving([]) as server:
+        panpan.use(server)
+        again = start()
+        again.send(keys.UP)
+        again.wait_for(lambda screen: screen.before_cursor.endswith("❯ and typed"))
+        again.send(keys.UP)
+        again.wait_for(lambda screen: screen.before_cursor.endswith("❯ sent early"))
+
+
+def test_a_long_paste_is_folded_and_sent_whole(panpan: Panpan, start: Start) -> None:
+    lines = "".join(f"line {number}\n" for number in range(100))
+    with serving([say("Read.")]) as server:
+        panpan.use(server)
+        repl = start(waits=False)
+        repl.wait_for(OPENING)
+        repl.send(f"\x1b[200~{lines}\x1b[201~" + keys.ENTER)
+        repl.wait_for("Read.")
+
+    assert texts_of(server.requests[0].messages[-1]) == lines

@@ -54,7 +54,7 @@ async def run_repl_for(
         env=os.environ,
         history_file=places.project_folder / HISTORY_FILE,
         redactor=Redactor(secrets_of_run(places, os.environ)),
-        rule_place=str(places.local_settings),
+        rule_place=places.shown(places.local_settings),
         warn=say,
         first_prompt=options["first_prompt"],
     )

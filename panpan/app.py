@@ -60,6 +60,7 @@ async def open_session(
     cwd: str | Path = ".",
     *,
     overrides: Mapping[str, object] | None = None,
+    why_model: str | None = None,
     continues: bool = False,
     resume: str | None = None,
     system_prompt: str | None = None,
@@ -77,6 +78,7 @@ async def open_session(
         cwd: The workspace: tools work here, and ask before they leave it.
         overrides: Settings by dotted key, such as `{"model": "smart", "permission.mode": "plan"}`; stronger than files
             and environment.
+        why_model: Why `overrides` names the model, as half a sentence; None: the command line does.
         continues: Whether to go on with the newest session of the project.
         resume: Id of a session to go on with, or the beginning of one.
         system_prompt: Used in place of panpan's own.
@@ -95,7 +97,8 @@ async def open_session(
     """
     logging.getLogger("panpan").addHandler(logging.NullHandler())  # or Python prints what nobody listens to
     caller = _Caller(ask, ask_user, PromptWishes(system_prompt, append_system_prompt), says_yes, is_attended, warn)
-    setup = set_up(Path(cwd), os.environ if env is None else env, overrides or {}, all_tools(ask_user))
+    env = os.environ if env is None else env
+    setup = set_up(Path(cwd), env, overrides or {}, all_tools(ask_user), why_model=why_model)
     warnings = setup.warnings_of_settings
     services = _Services(setup, warn)
     models = SessionModels(setup, services.hooks_for, caller.prompts, not_offered=caller.not_offered)

@@ -98,6 +98,15 @@ async def test_aliases_and_vendors_are_found_as_with_the_option(place: Place) ->
         assert session.parts.model.llm.options.effort == "high"  # type: ignore[attr-defined]
 
 
+async def test_the_reason_for_a_model_is_the_true_one(place: Place) -> None:
+    place.settings('[providers.mine]\nbase_url = "http://127.0.0.1:9/v1"\nmodels = ["big", "small"]\n')
+
+    async with place.open(overrides={"model": "big"}, why_model="it runs here and you allowed it") as session:
+        assert session.info.choice == "big at mine (http://127.0.0.1:9/v1), since it runs here and you allowed it"
+        reason = await session.use_model("small")
+        assert reason == session.info.choice == "small at mine (http://127.0.0.1:9/v1), since you chose small"
+
+
 @pytest.mark.parametrize("name", ["nobody-knows-this", "cassette:/does/not/exist.toml", "openai/"])
 async def test_a_model_that_is_not_there_leaves_the_old_one(place: Place, name: str) -> None:
     one = place.tape("one", 'text = "from one"')

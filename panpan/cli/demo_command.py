@@ -65,7 +65,7 @@ def _tape(scratch: Path, *, is_fast: bool, fate: str) -> "Scene":
     text = files("panpan.demo").joinpath("tape.toml").read_text(encoding="utf-8")
     tape = scratch / "tape.toml"
     tape.write_text(_without_pacing(text) if is_fast else text, encoding="utf-8")
-    return Scene(TAPE_INTRODUCTION.format(fate=fate), TAPE_PROMPT, f"cassette:{tape}")
+    return Scene(TAPE_INTRODUCTION.format(fate=fate), [TAPE_PROMPT], f"cassette:{tape}")
 
 
 def _without_pacing(tape: str) -> str:

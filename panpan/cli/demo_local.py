@@ -24,10 +24,11 @@ OLD_NAME, NEW_NAME = "learning_rate", "rate_at"
 BUG = {"/ total_steps": "/ (total_steps - warmup_steps)"}
 """The bug that the tape fixes: this demo is not about it, so it is mended beforehand."""
 
-PROMPT = (
-    f"Rename the function {OLD_NAME} to {NEW_NAME} in schedule.py and test_schedule.py. "
-    f"Then run the tests with {TEST_COMMAND}."
+PROMPTS = (
+    f"Rename the function {OLD_NAME} to {NEW_NAME} in schedule.py and test_schedule.py.",
+    f"Run the tests with {TEST_COMMAND}.",
 )
+"""One thing at a time: asked for both at once, the model renames and forgets the tests, in whatever words it was asked."""
 INTRODUCTION = """\
 This is a demo. {name} runs on this machine and gets a small task;
 what it says and does is its own, and you could unplug the network. It works on a copy of a small project, in
@@ -60,7 +61,7 @@ def show_local(scratch: Callable[[], AbstractContextManager[Path]], *, fate: str
         return None
     with scratch() as folder:
         introduction = INTRODUCTION.format(name=model.store.weights.name, fate=fate)
-        exit_code = show(Scene(introduction, PROMPT, "local", is_not_renamed, BUG), folder)
+        exit_code = show(Scene(introduction, PROMPTS, "local", is_not_renamed, BUG), folder)
     click.echo(
         "On your own code:  panpan --model local\n"
         "It is a small model: good for look-ups and small edits. With a key of a large one, panpan finds bugs, too."

@@ -7,7 +7,7 @@ what the model says.
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
@@ -31,7 +31,8 @@ class Scene:
 
     introduction: str
     """Printed first; `{project}` stands for the folder."""
-    prompt: str
+    prompts: Sequence[str]
+    """Sent one after the other, each when the turn before has ended."""
     model: str
     """As for `--model`."""
     fault: Callable[[Path], str] = lambda _: ""
@@ -49,9 +50,8 @@ def show(scene: Scene, scratch: Path) -> int:
     project = copy_project(scratch, scene.changes)
     out = StdoutWriter(sys.stdout)
     click.echo(scene.introduction.format(project=project))
-    click.echo(click.style(f"❯ {scene.prompt}", bold=True))
-    anyio.run(_play, scene, project, scratch / "home", out)
-    return check(project, scene.fault)
+    has_run_tests = anyio.run(_play, scene, project, scratch / "home", out)
+    return check(project, lambda project: scene.fault(project) or ("" if has_run_tests else "the model ran no tests"))
 
 
 def copy_project(scratch: Path, changes: Mapping[str, str]) -> Path:
@@ -80,11 +80,14 @@ def check(project: Path, fault: Callable[[Path], str] = lambda _: "") -> int:
     return 0
 
 
-async def _play(scene: Scene, project: Path, home: Path, out: StdoutWriter) -> None:
+async def _play(scene: Scene, project: Path, home: Path, out: StdoutWriter) -> bool:
+    """Play the turns, and return whether the model ran the project's tests in one of them."""
     from panpan.app import open_session
+    from panpan.types.events import ToolStarted
     from panpan.ui.line_face import LineFace
 
-    face = LineFace(out, has_colour=out.is_terminal and "NO_COLOR" not in os.environ)
+    has_colour = out.is_terminal and "NO_COLOR" not in os.environ
+    face = LineFace(out, has_colour=has_colour)
     opening = open_session(
         project,
         overrides={
@@ -95,9 +98,16 @@ async def _play(scene: Scene, project: Path, home: Path, out: StdoutWriter) -> N
         env=_environment(home),
         warn=lambda sentence: click.echo(f"({sentence})"),
     )
-    async with opening as session, aclosing(session.submit(scene.prompt)) as events:
-        async for event in events:
-            await face.show(event)
+    has_run_tests = False
+    async with opening as session:
+        for prompt in scene.prompts:
+            line = f"❯ {prompt}"
+            await out.write(f"{click.style(line, bold=True) if has_colour else line}\n")
+            async with aclosing(session.submit(prompt)) as events:
+                async for event in events:
+                    await face.show(event)
+                    has_run_tests |= isinstance(event, ToolStarted) and TEST_COMMAND in event.title
+    return has_run_tests
 
 
 def _environment(home: Path) -> dict[str, str]:

@@ -15,12 +15,29 @@ _NO_MORE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENXIO)
 
 
 def say(text: str) -> None:
-    """Print one line on standard error; a standard error that is closed is no reason to fail."""
+    """Print one line on standard error, on a terminal as rows that end between words.
+
+    A standard error that is closed is no reason to fail.
+    """
     from panpan.system.terminal_text import clean_for_terminal
 
     with suppress(OSError, ValueError):
-        sys.stderr.write(f"panpan: {clean_for_terminal(text)}\n")
+        sys.stderr.write(f"{_fitted(f'panpan: {clean_for_terminal(text)}')}\n")
         sys.stderr.flush()
+
+
+def _fitted(text: str) -> str:
+    """Return `text` in rows of the terminal; a path that is longer stays whole, so that it can be copied."""
+    from textwrap import wrap
+
+    try:
+        width = os.get_terminal_size(sys.stderr.fileno()).columns
+    except OSError:  # no terminal
+        return text
+    if not width:
+        return text
+    rows = [wrap(line, width, break_long_words=False, break_on_hyphens=False) or [""] for line in text.split("\n")]
+    return "\n".join(row for line_rows in rows for row in line_rows)
 
 
 def report_failure(error: Exception, *, had_terminal: bool = False) -> int:

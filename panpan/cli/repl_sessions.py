@@ -33,7 +33,7 @@ def sessions_for(options: Options, desk: Desk) -> Sessions:
         ConfigError: There is no such folder, or no panpan home.
     """
     places = Locations.find(Path(options["cwd"] or ".").expanduser().absolute(), os.environ)
-    asking = Asking(str(places.local_settings))
+    asking = Asking(places.shown(places.local_settings))
 
     async def ask_yes_or_no(question: str) -> bool | None:
         async with desk.screen.handed_over():

@@ -12,6 +12,8 @@ from hashlib import blake2b
 from pathlib import Path
 
 from panpan.errors import ConfigError
+from panpan.system.canonical import canonical_path
+from panpan.system.home import user_home
 
 _READABLE_CHARS = 60
 """How much of a project's path its slug shows; with the digest far below the 255 bytes that a file name may have."""
@@ -85,6 +87,14 @@ class Locations:
     def debug_folder(self) -> Path:
         """Logs of runs with `--debug`."""
         return self.home / "debug"
+
+    def shown(self, path: Path) -> str:
+        """Return a canonical path as people write it: from the project (`./`), from `~`, or whole; the shortest."""
+        ways = [str(path)]
+        for name, folder in (("~", canonical_path(user_home())), (".", self.project_root)):
+            if path.is_relative_to(folder):
+                ways.append(f"{name}/{path.relative_to(folder)}")
+        return min(ways, key=len)
 
 
 def panpan_home(env: Mapping[str, str], cwd: Path) -> Path:

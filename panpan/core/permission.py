@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from panpan.core.hooks import Hook, ToolCall
+from panpan.types.display import DiffDisplay
 from panpan.types.permission import Allow, Ask, Asker, Decision, Deny, PermissionQuestion
 
 
@@ -18,6 +19,8 @@ class Permission:
     is_allowed: bool
     reason: str
     approved_paths: frozenset[Path] = frozenset()
+    shown_change: DiffDisplay | None = None
+    """What the user was shown that the call would change; None where he was not asked, or it was not known."""
     text_for_model: str = ""
     """What the model is told where the call may not run."""
 
@@ -57,7 +60,7 @@ async def _asked(call: ToolCall, asks: Sequence[Ask], approved: frozenset[Path],
         )
     if answer.is_remembered and asks[0].remember is not None and question.rule is not None:
         await asks[0].remember()
-    return Permission(True, f"asked ({question.reason}); the answer was yes", approved)
+    return Permission(True, f"asked ({question.reason}); the answer was yes", approved, question.preview)
 
 
 def _joined(decisions: Sequence[Decision]) -> str:

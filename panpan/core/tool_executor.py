@@ -147,7 +147,8 @@ class ToolExecutor(AsyncContextManagerMixin):
             except PanpanError as error:  # what cannot be noted must not be done
                 return Output(shortened(f"{call.use.name} was not run: {error}"), is_error=True)
         self.begun.add(call.use.id)
-        context = replace(context, paths=context.paths.approving(permission.approved_paths))
+        paths = context.paths.approving(permission.approved_paths)
+        context = replace(context, paths=paths, allowed_change=permission.shown_change)
         await send.send(ToolStarted(call.use.id, call.use.name, call.tool.title(call.args)))
         started_at = perf_counter()
         output = await _run_tool(call.tool, call.args, context, send)

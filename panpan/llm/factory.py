@@ -106,11 +106,16 @@ def resolve_model(
     )
 
 
-def resolve_from(loaded: "Loaded", env: Mapping[str, str]) -> ResolvedModel:
+def resolve_from(loaded: "Loaded", env: Mapping[str, str], *, why_override: str | None = None) -> ResolvedModel:
     """Decide as `resolve_model` does, from loaded settings.
 
     A file of the project may choose among the models at the place that the user's own settings lead to; a wish that
     leads elsewhere is not followed, and the reason says so.
+
+    Args:
+        loaded: The settings.
+        env: The environment.
+        why_override: Why the overrides name the model, as half a sentence; None: the command line does.
 
     Raises:
         NoModelError: Nothing says which.
@@ -118,8 +123,9 @@ def resolve_from(loaded: "Loaded", env: Mapping[str, str]) -> ResolvedModel:
     """
     providers = {name: _named(name, loaded.settings) for name in loaded.settings.providers}
     resolve = partial(resolve_model, env=env, providers=providers, aliases=loaded.settings.aliases)
-    own = [_wish(source) for source in loaded.sources if source.kind != "project"]
-    with_project = [_project_wish(source) if source.kind == "project" else _wish(source) for source in loaded.sources]
+    wish = partial(_wish, why_override=why_override)
+    own = [wish(source) for source in loaded.sources if source.kind != "project"]
+    with_project = [_project_wish(source) if source.kind == "project" else wish(source) for source in loaded.sources]
     if merged(with_project) == merged(own):
         return resolve(own)
     try:
@@ -258,7 +264,7 @@ def model_options(resolved: ResolvedModel, answers: AnswerWishes) -> ModelOption
     )
 
 
-def _wish(source: "Source") -> Wish:
+def _wish(source: "Source", why_override: str | None = None) -> Wish:
     def text(key: str) -> str | None:
         value = source.values.get(key)
         if value is None:
@@ -266,7 +272,16 @@ def _wish(source: "Source") -> Wish:
         reveal = getattr(value, "get_secret_value", None)
         return str(reveal() if reveal else value) or None
 
-    return Wish(source.place, text("model"), text("provider"), text("base_url"), text("api_key"), text("api_key_env"))
+    reason = why_override if source.kind == "flag" and text("model") is not None else None
+    return Wish(
+        source.place,
+        text("model"),
+        text("provider"),
+        text("base_url"),
+        text("api_key"),
+        text("api_key_env"),
+        reason,
+    )
 
 
 def _project_wish(source: "Source") -> Wish:

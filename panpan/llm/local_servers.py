@@ -6,18 +6,20 @@ and what is found is used only when the user says so.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import anyio
 
 from panpan.config.vendors import LOCAL_PORTS
+from panpan.system.listener import listening_user
 from panpan.system.terminal_text import clean_for_terminal
 
 TIME_LIMIT_S = 0.3
 MAX_ANSWER_BYTES = 1_000_000
 MAX_MODELS = 100
+_MAX_PROGRAM_CHARS = 100
 _HOST = "127.0.0.1"
 _NO_CHAT = re.compile(r"embed|rerank|minilm|\bbge-", re.IGNORECASE)
 """Names of models that do not talk; LM Studio always lists one (text-embedding-nomic-embed-text-v1.5)."""
@@ -53,6 +55,10 @@ class LocalServer:
     """For chat completions."""
     models: tuple[str, ...]
     """May be empty: a server that has loaded none."""
+    program: str = ""
+    """What it says it is, without a version; empty where it does not say."""
+    user: int | None = None
+    """Whose process it is; None where the system does not tell."""
 
     @property
     def flag(self) -> str:
@@ -72,9 +78,9 @@ async def find_local_servers(
     found: dict[Probe, LocalServer] = {}
 
     async def look(probe: Probe) -> None:
-        models = await _ask(probe)
-        if models is not None:
-            found[probe] = LocalServer(probe.provider, probe.title, f"http://{_HOST}:{probe.port}/v1", models)
+        server = await _ask(probe)
+        if server is not None:
+            found[probe] = server
 
     with anyio.move_on_after(time_limit_s):
         async with anyio.create_task_group() as task_group:
@@ -102,8 +108,8 @@ def advice_without_model(found: Sequence[LocalServer]) -> str:
     )
 
 
-async def _ask(probe: Probe) -> tuple[str, ...] | None:
-    """Return the models that a server lists; None where there is no such server."""
+async def _ask(probe: Probe) -> LocalServer | None:
+    """Return the server that lists its models; None where there is none."""
     try:
         async with await anyio.connect_tcp(_HOST, probe.port) as stream:
             # HTTP/1.0, so that the answer is neither chunked nor followed by another
@@ -111,13 +117,17 @@ async def _ask(probe: Probe) -> tuple[str, ...] | None:
                 f"GET {probe.path} HTTP/1.0\r\nHost: {_HOST}:{probe.port}\r\nAccept: application/json\r\n"
                 "Connection: close\r\n\r\n".encode()
             )
-            return _models(await _read_answer(stream))
+            head, body = await _read_answer(stream)
+            rows, names = _models(body)
+            address = f"http://{_HOST}:{probe.port}/v1"
+            user = listening_user(probe.port)
+            return LocalServer(probe.provider, probe.title, address, names, _program(head, rows), user)
     except (OSError, anyio.BrokenResourceError, anyio.EndOfStream, ValueError):
         return None  # nothing there, or something else
 
 
-async def _read_answer(stream: anyio.abc.ByteReceiveStream) -> bytes:
-    """Return the body of a successful answer.
+async def _read_answer(stream: anyio.abc.ByteReceiveStream) -> tuple[bytes, bytes]:
+    """Return head and body of a successful answer.
 
     Raises:
         ValueError: It is not one, or is too long.
@@ -128,30 +138,44 @@ async def _read_answer(stream: anyio.abc.ByteReceiveStream) -> bytes:
             raise ValueError("the answer is too long")
         head, separator, body = bytes(received).partition(b"\r\n\r\n")
         if separator and len(body) >= (length := _content_length(head)):
-            return body[:length]
+            return head, body[:length]
         try:
             received += await stream.receive(65_536)
         except anyio.EndOfStream:
             if not separator:
                 raise ValueError("no HTTP answer") from None
-            return body
+            return head, body
 
 
 def _content_length(head: bytes) -> int:
     """Return how long the body is; without a length, longer than can be."""
-    status, *headers = head.decode("latin-1").split("\r\n")
-    version, _, code = status.partition(" ")
+    version, _, code = head.decode("latin-1").partition(" ")
     if not version.startswith("HTTP/1.") or not code.startswith("200"):
         raise ValueError("no success")
-    for header in headers:
-        name, _, value = header.partition(":")
-        if name.strip().lower() == "content-length":
-            return int(value)
-    return MAX_ANSWER_BYTES + 1
+    return int(_header(head, "content-length") or MAX_ANSWER_BYTES + 1)
 
 
-def _models(body: bytes) -> tuple[str, ...]:
-    """Return the names in a list of models, in Ollama's shape or OpenAI's, without those that cannot talk.
+def _header(head: bytes, wanted: str) -> str:
+    """Return the value of a header; empty where it is missing."""
+    for line in head.decode("latin-1").split("\r\n")[1:]:
+        name, _, value = line.partition(":")
+        if name.strip().lower() == wanted:
+            return value.strip()
+    return ""
+
+
+def _program(head: bytes, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return what a server says it is: its `Server` header, and whose it says its models are (llama.cpp: `llamacpp`).
+
+    Versions are left out: an update is no other program.
+    """
+    owners = {owner for row in rows if isinstance(owner := row.get("owned_by"), str) and owner.isprintable()}
+    product = _header(head, "server").partition("/")[0]
+    return ", ".join(dict.fromkeys(filter(None, [product, *sorted(owners)])))[:_MAX_PROGRAM_CHARS]
+
+
+def _models(body: bytes) -> tuple[Sequence[Mapping[str, Any]], tuple[str, ...]]:
+    """Return the rows of a list of models, in Ollama's shape or OpenAI's, and the names of those that can talk.
 
     Raises:
         ValueError: It is no such list.
@@ -166,5 +190,5 @@ def _models(body: bytes) -> tuple[str, ...]:
             if isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
                 names = [row.get(name_key) for row in rows]
                 if all(isinstance(name, str) and name.isprintable() for name in names):
-                    return tuple(name for name in names if not _NO_CHAT.search(name))[:MAX_MODELS]
+                    return rows, tuple(name for name in names if not _NO_CHAT.search(name))[:MAX_MODELS]
     raise ValueError("not a list of models")

@@ -42,6 +42,13 @@ class Wish:
     api_key: str | None = field(default=None, repr=False)
     api_key_env: str | None = None
     """Environment variable that holds the key."""
+    reason: str | None = None
+    """Why it names model or provider, as half a sentence; None: the source chose them."""
+
+    @property
+    def why(self) -> str:
+        """Why this model or provider, as half a sentence."""
+        return self.reason or f"{self.place} chose {self.provider or self.model}"
 
     @property
     def has_key(self) -> bool:
@@ -143,15 +150,15 @@ class Chooser:
         if text is not None and text.startswith(CASSETTE_PREFIX):
             return _cassette(text)
         if text == EMBEDDED:  # whatever provider the settings name: nobody who says this wants his code sent elsewhere
-            return self._embedded(f"{wish.place} chose it")
+            return self._embedded(wish.reason or f"{wish.place} chose it")
         if wish.provider is not None:
-            return self._at(wish.provider, text, wish, f"{wish.place} chose {wish.provider}")
+            return self._at(wish.provider, text, wish, wish.why)
         if text is None:
             return self._default(wish)
         if self._is_vendor_alias(text):
-            return replace(self._default(wish, text), reason=f"{wish.place} chose {wish.model}")
+            return replace(self._default(wish, text), reason=wish.why)
         name, model = self._provider_of(text, wish)
-        return self._at(name, model, wish, f"{wish.place} chose {wish.model}")
+        return self._at(name, model, wish, wish.why)
 
     def names(self) -> tuple[str, ...]:
         """Return the providers that can be chosen."""
@@ -294,6 +301,8 @@ def merged(wishes: Sequence[Wish]) -> Wish:
         said = {part.name: value for part in fields(wish) if (value := getattr(wish, part.name)) is not None}
         if wish.model is None and wish.provider is None:
             said.pop("place")
+        else:
+            said["reason"] = wish.reason
         whole = replace(whole, **said)
     return whole
 

@@ -98,6 +98,26 @@ def write_atomic(
         raise ToolError(f"could not write {path}: {exc.strerror}; nothing was changed") from exc
 
 
+def sync_folder(folder: Path, operations: FileOperations | None = None) -> None:
+    """See the names in `folder` onto the disk, where the file system can.
+
+    Args:
+        folder: The folder in which a file was renamed, say.
+        operations: How the disk is reached; a seam for tests.
+
+    Raises:
+        OSError: The disk failed.
+    """
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        (operations or DiskOperations()).fsync(fd)
+    except OSError as exc:
+        if exc.errno not in _NO_FOLDER_SYNC:
+            raise
+    finally:
+        os.close(fd)
+
+
 class _Writer:
     """One write to one canonical target."""
 
@@ -174,7 +194,7 @@ class _Writer:
         else:
             self._operations.replace(temporary, str(self._target))
         try:
-            _sync_folder(self._target.parent, self._operations)
+            sync_folder(self._target.parent, self._operations)
         except OSError as exc:
             if existed and not has_backup:
                 raise ToolError(
@@ -222,25 +242,13 @@ def _made_folders(folder: Path, operations: FileOperations) -> Iterator[None]:
             with suppress(FileExistsError):
                 place.mkdir()
                 made.append(place)
-                _sync_folder(place.parent, operations)
+                sync_folder(place.parent, operations)
         yield
     except BaseException:
         for place in reversed(made):
             with suppress(OSError):
                 place.rmdir()
         raise
-
-
-def _sync_folder(folder: Path, operations: FileOperations) -> None:
-    """See the names in `folder` onto the disk, where the file system can."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        operations.fsync(fd)
-    except OSError as exc:
-        if exc.errno not in _NO_FOLDER_SYNC:
-            raise
-    finally:
-        os.close(fd)
 
 
 def _keep_owner(fd: int, old: os.stat_result, target: Path) -> None:

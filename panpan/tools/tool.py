@@ -46,6 +46,8 @@ class ToolContext:
     """Marks what the session's commands start, so that none of it survives the session."""
     runs_alone: bool = True
     """False while other calls run side by side; then the working directory must not change."""
+    allowed_change: DiffDisplay | None = None
+    """What `preview` said when the user allowed the call, and so all that it may change; None: he saw no preview."""
 
 
 @dataclass(frozen=True, slots=True)

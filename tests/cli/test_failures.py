@@ -1,4 +1,4 @@
-"""A damaged installation is told in one line and is no crash."""
+"""What went wrong is told in words that fit the terminal; a damaged installation is no crash."""
 
 import os
 import shutil
@@ -9,6 +9,25 @@ from pathlib import Path
 import pytest
 
 import panpan
+from tests.terminal_emulator.terminal import Terminal
+
+PATH = "/home/somebody/a-folder/of-some-length/settings.toml"
+SAID = f"the key of {PATH} may be read by others; run: chmod 600"
+SAY = [sys.executable, "-c", f"from panpan.cli.failures import say; say({SAID!r}); say('one\\n\\n  two')"]
+
+
+def test_on_a_terminal_rows_end_between_words_and_paths_stay_whole() -> None:
+    with Terminal(SAY, columns=40) as terminal:
+        assert terminal.wait() == 0
+        written = terminal.raw.decode().replace("\r\n", "\n")
+
+    assert written == f"panpan: the key of\n{PATH}\nmay be read by others; run: chmod 600\npanpan: one\n\n  two\n"
+
+
+def test_elsewhere_a_sentence_is_a_line() -> None:
+    done = subprocess.run(SAY, capture_output=True, text=True, check=True)
+
+    assert (done.stdout, done.stderr) == ("", f"panpan: {SAID}\npanpan: one\n\n  two\n")
 
 
 @pytest.mark.parametrize(

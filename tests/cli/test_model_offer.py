@@ -33,6 +33,8 @@ class Machine:
     """One for each question; None: nobody is there."""
     questions: list[str] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
+    reason: str = ""
+    """Why the model was taken."""
 
     async def choose(self) -> str:
         """Return what is used, as for `--model`."""
@@ -45,13 +47,15 @@ class Machine:
         async def find() -> tuple[LocalServer, ...]:
             return tuple(self.servers)
 
-        return await offered_model(
+        offered = await offered_model(
             self.home,
             has_embedded=self.has_embedded,
             ask=None if self.answers is None else ask,
             say=self.told.append,
             find=find,
         )
+        self.reason = offered.reason
+        return offered.name
 
 
 async def test_a_server_is_asked_about_once_and_yes_is_remembered(tmp_path: Path) -> None:
@@ -66,6 +70,7 @@ async def test_a_server_is_asked_about_once_and_yes_is_remembered(tmp_path: Path
         "May it be sent your prompts and code, now and in future? [y/n] "
     ]
     assert first.told == then.told == ["using ollama/qwen3:8b, since Ollama runs here and you allowed it"]
+    assert first.reason == then.reason == "Ollama runs here and you allowed it"
     assert stat.S_IMODE((tmp_path / "home" / ANSWERS_FILE).stat().st_mode) == 0o600
     assert stat.S_IMODE((tmp_path / "home").stat().st_mode) == 0o700
 
@@ -103,6 +108,7 @@ async def test_without_any_server_the_embedded_model_is_used(tmp_path: Path) -> 
 
     assert await machine.choose() == "local"
     assert machine.told == ["using the small local model, since no key is set and no model server runs here"]
+    assert machine.reason == "no key is set and no model server runs here"
 
 
 async def test_a_server_comes_before_the_embedded_model(tmp_path: Path) -> None:
@@ -221,10 +227,10 @@ async def test_the_question_stands_on_the_terminal_until_it_is_answered(
         keyboard.type("n\n")  # before the question: no answer to it
         screen = Screen(keyboard, *typed)
 
-        model = await offered_model(
+        offered = await offered_model(
             tmp_path, has_embedded=True, ask=YesOrNo(screen, lines), say=lambda _: None, find=find
         )
 
-    assert model == chosen
+    assert offered.name == chosen
     assert screen.text.count("[y/n]") == len(typed)
     assert (tmp_path / ANSWERS_FILE).exists() == (typed != ["\x04"])

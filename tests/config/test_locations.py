@@ -113,3 +113,35 @@ def test_a_folder_above_that_may_not_be_looked_into_is_passed_over(tmp_path: Pat
         assert find_project_root(inner) == inner
     finally:
         (tmp_path / "closed").chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    ("home", "project", "path", "said"),
+    [
+        ("me", "me/work", "me/.panpan/settings.toml", "~/.panpan/settings.toml"),
+        ("me", "me/work", "me/work/state/settings.toml", "./state/settings.toml"),
+        ("me/work", "me", "me/work/settings.toml", "~/settings.toml"),
+        ("me", "me/work", "elsewhere/settings.toml", None),
+        ("me", "me/work", "me-too/settings.toml", None),
+    ],
+)
+def test_a_path_is_shown_as_short_as_it_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str, project: str, path: str, said: str | None
+) -> None:
+    top = tmp_path.resolve()
+    (top / "link").symlink_to(home)
+    monkeypatch.setenv("HOME", str(top / "link"))
+
+    assert Locations(top / ".panpan", top / project).shown(top / path) == (said or str(top / path))
+
+
+@given(st.lists(_NAMES, min_size=1, max_size=4), st.lists(_NAMES, min_size=1, max_size=4), st.booleans())
+def test_a_path_that_is_shown_leads_to_where_it_is(project: list[str], names: list[str], is_inside: bool) -> None:
+    root = Path("/", *project)
+    path = root.joinpath(*names) if is_inside else Path("/", *names)
+
+    shown = Locations(Path("/kept"), root).shown(path)
+
+    folders = {"~": Path.home().resolve(), ".": root}
+    folder, _, rest = shown.partition("/")
+    assert (folders[folder] / rest if folder else Path(shown)) == path

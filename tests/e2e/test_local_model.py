@@ -10,6 +10,7 @@ import pytest
 from panpan.llm.embedded.profile import embedded_profile
 from panpan.types.messages import UserMessage
 from tests.e2e.conftest import Panpan, finished, wait_until
+from tests.e2e.repl.driver import Repl
 from tests.fakes.runtime_weights import RUNTIME, RuntimeWeights, installed_weights, is_running
 from tests.model_server import say, serving
 from tests.needed_programs import need
@@ -66,6 +67,15 @@ def test_it_is_used_where_nothing_says_which_model(panpan: Panpan) -> None:
 
     assert (done.code, done.stdout) == (0, "Hello.\n")
     assert "using the small local model, since no key is set and no" in done.stderr
+
+
+def test_the_terminal_says_why_it_was_taken(panpan: Panpan) -> None:
+    weights_of(panpan)
+
+    with Repl(panpan, columns=200) as repl:
+        repl.wait_for("the small local model, on this machine, since no key is set and no")
+        assert repl.leave() == 0
+        assert "chose" not in repl.text
 
 
 def test_a_key_comes_first(panpan: Panpan) -> None:

@@ -5,7 +5,8 @@
     assert weights.requests[-1]["path"] == "/v1/chat/completions"
 
 A reply is a text, a call as a list of name and arguments, "never", or "dies". `failure` is raised at the start,
-`signal` ends the process there, and with `never_reads` the warm-up is never answered.
+`signal` ends the process there, and with `never_reads` the warm-up is never answered. With `disk_is_full` half of what
+was read is saved; with `forgets` nothing that was saved is taken again.
 """
 
 import json

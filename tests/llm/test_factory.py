@@ -417,6 +417,25 @@ def test_the_reason_is_one_line_without_the_key() -> None:
     assert resolve_model([], ANTHROPIC).reason.endswith("since ANTHROPIC_API_KEY is set")
 
 
+@pytest.mark.parametrize("model", ["opus", "smart", "ollama/x", "local"])
+@pytest.mark.parametrize("provider", [None, "anthropic"])
+def test_a_source_that_says_why_it_names_a_model_is_quoted(model: str, provider: str | None) -> None:
+    weaker = variable(model="haiku", provider=provider if model in ("opus", "smart") else None)
+    because = Wish("the command line", model=model, reason="it runs here")
+
+    assert resolve_model([weaker, because], ANTHROPIC).reason.endswith(", since it runs here")
+    assert resolve_model([because, flag(model="opus")], ANTHROPIC).reason.endswith("since the command line chose opus")
+
+
+def test_overrides_may_say_why_they_name_a_model_and_no_other_source_is_meant(tmp_path: Path) -> None:
+    loaded, env = loaded_from(tmp_path / "a", "", ANTHROPIC, flags={"model": "opus"})
+    other, _ = loaded_from(tmp_path / "b", 'model = "opus"', ANTHROPIC, flags={"effort": "low"})
+
+    assert resolve_from(loaded, env, why_override="it is here").reason.endswith("since it is here")
+    assert resolve_from(loaded, env).reason.endswith("since the command line chose opus")
+    assert resolve_from(other, env, why_override="it is here").reason.endswith("chose opus")
+
+
 def loaded_from(
     folder: Path, user: str, env: dict[str, str], project: str = "", flags: dict[str, object] | None = None
 ):

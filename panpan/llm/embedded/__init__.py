@@ -2,6 +2,3 @@
 
 Nothing here is imported unless the user sets it up or asks for it.
 """
-
-PREFIX_FILES = "prefix-*.bin"
-"""Beside the weights: what servers kept of the beginning of every conversation, see `warm_up`."""

@@ -6,6 +6,7 @@ The file is data, so that it can be changed and measured (`make eval`) without t
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -39,6 +40,7 @@ class EmbeddedProfile:
     """Sent before the conversation, in every request; never in its log."""
 
 
+@cache
 def embedded_profile() -> EmbeddedProfile:
     """Return the profile that panpan ships."""
     table = tomllib.loads(files(__package__).joinpath("profile.toml").read_text(encoding="utf-8"))

@@ -23,7 +23,8 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from panpan.errors import ConfigError
 from panpan.llm.embedded.machine import require_machine
-from panpan.llm.embedded.warm_up import cache_name
+from panpan.llm.embedded.order import Order, WarmUp
+from panpan.llm.embedded.warm_up import prefix_key
 from panpan.system.environment import child_environment
 from panpan.system.terminal_text import clean_for_terminal
 
@@ -74,16 +75,15 @@ async def serving(
     require_machine()
     key = secrets.token_urlsafe(24) if api_key is None else api_key
     template = files(__package__).joinpath("tool_calls.jinja").read_text(encoding="utf-8")
-    order: dict[str, object] = {
-        "weights": str(weights),
-        "name": name,
-        "template": template,
-        "warm_up": warm_up,
-        "cache": None if warm_up is None else cache_name(weights.name, warm_up, template),
-        "context_tokens": context_tokens,
-        "port": port,
-        "api_key": key,
-    }
+    order = Order(
+        weights=str(weights),
+        name=name,
+        template=template,
+        context_tokens=context_tokens,
+        port=port,
+        api_key=key,
+        warm_up=None if warm_up is None else WarmUp(warm_up, prefix_key(weights.name, warm_up, template)),
+    )
     with TemporaryFile() as log:
         process = await _started(log)
         try:
@@ -101,13 +101,13 @@ async def _started(log: IO[bytes]) -> Process:
     raise AssertionError("a shielded scope swallows nothing")
 
 
-async def _address(process: Process, order: dict[str, object], log: IO[bytes]) -> str:
+async def _address(process: Process, order: Order, log: IO[bytes]) -> str:
     """Tell the child what to serve, and return where it does; it says so once the model is loaded."""
     assert process.stdin is not None
     assert process.stdout is not None
     try:
         with anyio.fail_after(START_TIMEOUT_S):
-            await process.stdin.send(json.dumps(order).encode() + b"\n")
+            await process.stdin.send(order.line())
             line = await BufferedByteReceiveStream(process.stdout).receive_until(b"\n", _MAX_ADDRESS_BYTES)
     except TimeoutError:
         raise ConfigError(f"the embedded model was not ready after {START_TIMEOUT_S:.0f} s") from None

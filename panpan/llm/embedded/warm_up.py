@@ -8,7 +8,6 @@ import json
 from hashlib import blake2b
 from typing import Any
 
-from panpan.llm.embedded import PREFIX_FILES
 from panpan.llm.embedded.profile import EmbeddedProfile
 from panpan.llm.providers.openai_request import OpenAIEncoder
 from panpan.llm.providers.vendor_profiles import LLAMA_CPP
@@ -30,7 +29,6 @@ def warm_up_request(profile: EmbeddedProfile, model: str) -> dict[str, Any]:
     return request
 
 
-def cache_name(weights: str, request: dict[str, Any], template: str) -> str:
-    """Return the name of the file for what a model read of a request; another one for another beginning or model."""
-    digest = blake2b(json.dumps([weights, request, template]).encode(), digest_size=8).hexdigest()
-    return PREFIX_FILES.replace("*", digest)
+def prefix_key(weights: str, request: dict[str, Any], template: str) -> str:
+    """Return what tells what a model read of a request from what it, or another one, read of others."""
+    return blake2b(json.dumps([weights, request, template]).encode(), digest_size=8).hexdigest()

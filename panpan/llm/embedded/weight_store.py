@@ -14,11 +14,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 from panpan.errors import ConfigError, PanpanError
-from panpan.llm.embedded import PREFIX_FILES
 from panpan.llm.embedded.fetching import SETUP_COMMAND, FetchError
+from panpan.llm.embedded.prefix_file import prefix_files
 from panpan.llm.embedded.verification import Stamp, Verification
 from panpan.llm.embedded.weights import QWEN_CODER_1_5B, Weights
-from panpan.system.atomic_write import write_atomic
+from panpan.system.atomic_write import sync_folder, write_atomic
 from panpan.system.file_lock import LockHeldError, LockUnsupportedError, hold_lock
 from panpan.system.private import make_private_folder
 from panpan.system.read_file import read_regular_file
@@ -78,7 +78,7 @@ class WeightStore:
     @property
     def stored_bytes(self) -> int:
         """What `remove` would free."""
-        files = [self.path, self.partial_path, *self._prefixes(), *self.scratch_folder.glob("**/*")]
+        files = [self.path, self.partial_path, *prefix_files(self.folder), *self.scratch_folder.glob("**/*")]
         return sum(_regular_size(file) or 0 for file in files)
 
     def check(self) -> Path:
@@ -169,12 +169,12 @@ class WeightStore:
             stamp: What the verification found.
 
         Raises:
-            FetchError: The file system refused; the partial file is still there.
+            FetchError: The file system refused; nothing is lost, and the next set-up goes on there.
         """
         try:
             write_atomic(self._notes_path, self._notes().encode(), mode=0o600)
             self.partial_path.replace(self.path)
-            _sync_folder(self.folder)
+            sync_folder(self.folder)
         except OSError as exc:
             raise FetchError(f"cannot give the weights their name {self.path}: {exc.strerror}") from exc
         except PanpanError as exc:
@@ -193,7 +193,13 @@ class WeightStore:
         with self.held():
             freed = self.stored_bytes
             try:
-                for file in (self._stamp_path, self.path, self.partial_path, self._notes_path, *self._prefixes()):
+                for file in (
+                    self._stamp_path,
+                    self.path,
+                    self.partial_path,
+                    self._notes_path,
+                    *prefix_files(self.folder),
+                ):
                     file.unlink(missing_ok=True)
                 self.clear_scratch()
             except OSError as exc:
@@ -208,10 +214,6 @@ class WeightStore:
         """
         if self.scratch_folder.exists():
             shutil.rmtree(self.scratch_folder)
-
-    def _prefixes(self) -> Iterator[Path]:
-        """Yield what servers kept of the beginning of every conversation, see `warm_up`."""
-        return self.folder.glob(PREFIX_FILES)
 
     def _leave_stamp(self, stamp: Stamp) -> None:
         # Where it cannot be written, as in a cache shared read-only, the next start compares the hash again.
@@ -241,12 +243,3 @@ def _regular_size(path: Path) -> int | None:
     except OSError:
         return None
     return status.st_size if stat.S_ISREG(status.st_mode) else None
-
-
-def _sync_folder(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with suppress(OSError):  # not every file system can
-            os.fsync(fd)
-    finally:
-        os.close(fd)

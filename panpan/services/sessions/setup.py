@@ -87,7 +87,8 @@ class Setup:
             BudgetError: There is a budget and the price of the model is not known.
         """
         overrides = {**self.overrides, "model": name}
-        model = resolve_from(load_settings(self.cwd, self.env, overrides, self.locations), self.env)
+        loaded = load_settings(self.cwd, self.env, overrides, self.locations)
+        model = resolve_from(loaded, self.env, why_override=f"you chose {name}")
         return replace(self, overrides=overrides, model=model).checked()
 
     def with_effort(self, effort: Effort | None) -> "Setup":
@@ -106,7 +107,12 @@ class Setup:
 
 
 def set_up(
-    cwd: Path, env: Mapping[str, str], overrides: Mapping[str, object], every_tool: Sequence[Tool[Any]]
+    cwd: Path,
+    env: Mapping[str, str],
+    overrides: Mapping[str, object],
+    every_tool: Sequence[Tool[Any]],
+    *,
+    why_model: str | None = None,
 ) -> Setup:
     """Read the settings and decide what follows from them.
 
@@ -115,6 +121,7 @@ def set_up(
         env: The environment.
         overrides: Settings by dotted key, stronger than files and environment.
         every_tool: All tools that there are.
+        why_model: Why the overrides name the model, as half a sentence; None: the command line does.
 
     Raises:
         ConfigError: A setting, the model, the key or the folder is not there or wrong.
@@ -123,7 +130,7 @@ def set_up(
     cwd = _workspace(cwd)
     locations = Locations.find(cwd, env)
     loaded = load_settings(cwd, env, overrides, locations)
-    model = resolve_from(loaded, env)
+    model = resolve_from(loaded, env, why_override=why_model)
     return Setup(cwd, env, overrides, locations, loaded, every_tool, model, answer_wishes(loaded.settings)).checked()
 
 

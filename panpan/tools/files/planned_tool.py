@@ -1,7 +1,11 @@
-"""A tool that works its changes out before it makes them, so that they can be shown before they are allowed."""
+"""A tool that works its changes out before it makes them, so that they can be shown before they are allowed.
+
+The rule: it plans again when it runs, on what is there then, and makes no change but the one that was shown.
+"""
 
 from abc import abstractmethod
 from collections.abc import AsyncGenerator
+from itertools import zip_longest
 from typing import ClassVar
 
 import anyio.to_thread
@@ -40,7 +44,33 @@ class PlannedTool(Tool[InputT]):
 
     async def run(self, args: InputT, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         plan = await anyio.to_thread.run_sync(self.plan, args, ctx, abandon_on_cancel=True)
-        yield plan if isinstance(plan, Output) else await carry_out(plan, ctx)
+        if isinstance(plan, Output):
+            yield plan
+            return
+        if ctx.allowed_change is not None:
+            await anyio.to_thread.run_sync(_require_as_shown, plan, ctx.allowed_change, abandon_on_cancel=True)
+        yield await self.make(plan, args, ctx)
+
+    async def make(self, plan: Plan, args: InputT, ctx: ToolContext) -> Output:
+        """Make the changes, and return what is told about them.
+
+        Raises:
+            ToolError: A write failed; the text says what stands.
+        """
+        return await carry_out(plan, ctx)
+
+
+def _require_as_shown(plan: Plan, shown: DiffDisplay) -> None:
+    """Refuse a plan that would do something else than the user allowed, since a file has changed meanwhile."""
+    now = diffs_of(plan)
+    if now == shown:
+        return
+    pairs = zip_longest(shown.files, now.files)
+    paths = dict.fromkeys(file.path for pair in pairs if pair[0] != pair[1] for file in pair if file is not None)
+    raise ToolError(
+        f"{', '.join(paths)} changed while the user was asked, so that this call would now do something else than he "
+        "was shown and allowed; no file was changed. Look at what is there now, then make the call again"
+    )
 
 
 def _whole(plan: Plan) -> DiffDisplay | None:

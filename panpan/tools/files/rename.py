@@ -1,9 +1,8 @@
 """Rename: give a name another one in several files, all or none."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing, suppress
 
-import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
@@ -13,7 +12,7 @@ from panpan.tools.files.rename_plan import plan_rename
 from panpan.tools.search.grep import NO_MATCHES, GrepInput, GrepTool
 from panpan.tools.tool import PathUse, ToolContext
 from panpan.types.display import SummaryDisplay
-from panpan.types.tool import Output, ToolYield
+from panpan.types.tool import Output
 
 _MAX_FILES = 200
 _MAX_TITLE_PATHS = 3
@@ -50,14 +49,13 @@ class RenameTool(PlannedTool[RenameInput]):
     def plan(self, args: RenameInput, ctx: ToolContext) -> Plan:
         return plan_rename(args.old_name, args.new_name, args.file_paths, ctx)
 
-    async def run(self, args: RenameInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
-        plan = await anyio.to_thread.run_sync(self.plan, args, ctx, abandon_on_cancel=True)
+    async def make(self, plan: Plan, args: RenameInput, ctx: ToolContext) -> Output:
         unread = [change.target.path for change in plan.changes if ctx.seen_files.digest(change.target.path) is None]
         output = await carry_out(plan, ctx)
         for path in unread:  # the model was shown the changed lines, not the file
             ctx.seen_files.forget(path)
         left = await self._left(args.old_name, ctx)
-        yield Output(f"{output.text}\n{left}", output.display) if left else output
+        return Output(f"{output.text}\n{left}", output.display) if left else output
 
     async def _left(self, old_name: str, ctx: ToolContext) -> str:
         """Return where in the working directory the old name is left, which is what is forgotten most; "" for nowhere.

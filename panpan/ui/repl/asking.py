@@ -1,21 +1,34 @@
 """Puts the questions of tools and of the gate to the user, as dialogs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 from panpan.types.user_questions import UserAnswer, UserQuestion
 from panpan.ui.repl.dialog_queue import DialogQueue
 from panpan.ui.repl.dialogs.dialog import Dialog
-from panpan.ui.repl.dialogs.permission import SMALLEST_ROOM, PermissionDialog
+from panpan.ui.repl.dialogs.permission import PermissionDialog
 from panpan.ui.repl.dialogs.questions import Declined, QuestionsDialog
 from panpan.ui.repl.rendering.diff import diff_lines
 from panpan.ui.repl.theme import Theme
 
-_NARROW = 40
+
+@dataclass(frozen=True, slots=True)
+class AskingScreen:
+    """What questions need of the screen of one session."""
+
+    dialogs: DialogQueue
+    room: Callable[[], int]
+    """Returns the rows that there are for a dialog."""
+    look: Callable[[], tuple[int, Theme]]
+    """Returns the cells of a row, and how things look."""
+    note_waiting: Callable[[], None]
+    """Called when a question begins to wait."""
 
 
 class Asking:
-    """The face's side of `Asker`; given to the session before there is a screen, and set up when there is one.
+    """The face's side of `Asker`; given to a session before there is a screen, and `shown_by` one when there is.
 
     Args:
         rule_place: Where "always" is kept, as it is shown.
@@ -23,35 +36,36 @@ class Asking:
 
     def __init__(self, rule_place: str) -> None:
         self._rule_place = rule_place
-        self.room: Callable[[], int] = lambda: SMALLEST_ROOM
-        """Rows that there are for a dialog."""
-        self.dialogs: DialogQueue | None = None
-        self.look: Callable[[], tuple[int, Theme]] = lambda: (_NARROW, Theme("plain"))
-        """Cells of a row, and how things look."""
-        self.note_waiting: Callable[[], None] = lambda: None
-        """Called when a question begins to wait."""
+        self._screen: AskingScreen | None = None
+
+    @contextmanager
+    def shown_by(self, screen: AskingScreen) -> Iterator[None]:
+        """Put questions on a screen; before and after, nobody is there to answer."""
+        self._screen = screen
+        try:
+            yield
+        finally:
+            self._screen = None
 
     async def permission(self, question: PermissionQuestion) -> PermissionAnswer:
         """Ask whether a call may run."""
-        if self.dialogs is None:
+        if (screen := self._screen) is None:
             return PermissionAnswer(is_allowed=False)
-        self.note_waiting()
-        return await self.dialogs.ask(
-            PermissionDialog(question, self._preview(question), self._rule_place, room=self.room)
-        )
-
-    def _preview(self, question: PermissionQuestion) -> Sequence[str]:
-        """Return what would change, with what cannot be seen spelled out; empty where that is not known."""
-        if question.preview is None:
-            return ()
-        width, theme = self.look()
-        return [row for file in question.preview.files for row in diff_lines(file, width, theme, shows_controls=True)]
+        screen.note_waiting()
+        preview = _preview_rows(question, *screen.look())
+        return await screen.dialogs.ask(PermissionDialog(question, preview, self._rule_place, room=screen.room))
 
     async def user(self, questions: Sequence[UserQuestion]) -> Sequence[UserAnswer] | None:
         """Ask what the model wants to know."""
-        if self.dialogs is None:
+        if (screen := self._screen) is None:
             return None
-        self.note_waiting()
-        dialog: Dialog[Sequence[UserAnswer] | Declined] = QuestionsDialog(questions)
-        answer = await self.dialogs.ask(dialog)
+        screen.note_waiting()
+        dialog: Dialog[Sequence[UserAnswer] | Declined] = QuestionsDialog(questions, room=screen.room)
+        answer = await screen.dialogs.ask(dialog)
         return None if isinstance(answer, Declined) else answer
+
+
+def _preview_rows(question: PermissionQuestion, width: int, theme: Theme) -> Sequence[str]:
+    """Return what would change, with what cannot be seen spelled out; empty where that is not known."""
+    files = question.preview.files if question.preview is not None else ()
+    return [row for file in files for row in diff_lines(file, width, theme, shows_controls=True)]

@@ -1,12 +1,13 @@
-"""What those who show something need of the terminal."""
+"""What those who show something need of the terminal, and the one way to say something in words of any origin."""
 
 from typing import Protocol
 
-from panpan.ui.repl.theme import Theme
+from panpan.ui.repl.rendering.plain_text import LEAST_WIDTH, plain_rows
+from panpan.ui.repl.theme import Role, Theme
 
 
-class Canvas(Protocol):
-    """Takes finished lines, and draws what changes when it is told to."""
+class Scrollback(Protocol):
+    """Takes finished lines."""
 
     @property
     def theme(self) -> Theme:
@@ -21,5 +22,15 @@ class Canvas(Protocol):
     def show(self, *lines: str) -> None:
         """Put whole lines into the scrollback."""
 
+
+class Canvas(Scrollback, Protocol):
+    """Takes finished lines, and draws what changes when it is told to."""
+
     def refresh(self) -> None:
         """Draw what is live again with the next frame."""
+
+
+def say(scrollback: Scrollback, text: str, role: Role | None = None) -> None:
+    """Show text of any origin: harmless, wrapped, and in the colour of its role."""
+    rows = plain_rows(text, max(scrollback.width, LEAST_WIDTH))
+    scrollback.show(*(scrollback.theme.paint(role, row) for row in rows) if role else rows)

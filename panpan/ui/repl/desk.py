@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from panpan.system.terminal_text import clean_for_terminal
+from panpan.ui.repl.canvas import say
+from panpan.ui.repl.draft import Draft
 from panpan.ui.repl.input.history import PromptHistory
 from panpan.ui.repl.input_box import InputBox
 from panpan.ui.repl.screen import Screen
@@ -20,6 +21,8 @@ class Desk:
     output: SteadyOutput
     screen: Screen
     box: InputBox
+    draft: Draft
+    """What is typed there."""
     history: PromptHistory
     """What was sent, in this run and in earlier ones."""
     waiting: WaitingInput
@@ -27,13 +30,22 @@ class Desk:
     theme: Theme
     has_vi_keys: bool = False
 
+    @property
+    def width(self) -> int:
+        """Cells of a row."""
+        return self.screen.width
+
+    def show(self, *lines: str) -> None:
+        """Put whole lines into the scrollback."""
+        self.screen.show(*lines)
+
     def warn(self, text: str) -> None:
         """Tell the user what he should know."""
-        self.screen.show(*(self.theme.paint("warn", row) for row in clean_for_terminal(text).split("\n")))
+        say(self, text, "warn")
 
     def keep_typed(self) -> None:
         """Keep what was typed or sent and never reached a session, for whoever starts panpan again."""
-        texts = [text for text in (*self.waiting.sent, self.box.whole_text) if text.strip()]
+        texts = [text for text in (*self.waiting.sent, self.draft.unfolded) if text.strip()]
         for text in texts:
             self.history.append_string(text)
         if texts:

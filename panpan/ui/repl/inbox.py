@@ -21,15 +21,22 @@ class Inbox:
 
     Args:
         handle: Does what a text asks for; one at a time.
+        has_to_wait: Whether something cannot be handled at the moment; what comes after it and can be is not held up.
         give_back: Gets the text of what was interrupted before it was done.
     """
 
-    def __init__(self, handle: Callable[[Sent], Awaitable[None]], give_back: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        handle: Callable[[Sent], Awaitable[None]],
+        has_to_wait: Callable[[Sent], bool],
+        give_back: Callable[[str], None],
+    ) -> None:
         self._handle = handle
+        self._has_to_wait = has_to_wait
         self._give_back = give_back
         self._is_closed = False
         self._waiting: deque[Sent] = deque()
-        self._has_some = anyio.Event()
+        self._has_changed = anyio.Event()
         self._scope: anyio.CancelScope | None = None
 
     @property
@@ -49,11 +56,19 @@ class Inbox:
     def put(self, sent: Sent) -> None:
         """Add one thing."""
         self._waiting.append(sent)
-        self._has_some.set()
+        self.look_again()
+
+    def look_again(self) -> None:
+        """Handle what had to wait and has not to any more."""
+        self._has_changed.set()
+
+    def take_back(self) -> str | None:
+        """Return the text of what was put in last and is not handled yet, and handle it no more."""
+        return self._waiting.pop().text if self._waiting else None
 
     def interrupt(self) -> bool:
-        """End what is being handled; return whether there was something."""
-        if self._scope is None:
+        """End what is being handled; return whether there was something that had not been told to end before."""
+        if self._scope is None or self._scope.cancel_called:
             return False
         self._scope.cancel("the user interrupted it")
         return True
@@ -61,13 +76,21 @@ class Inbox:
     async def run(self) -> None:
         """Hand on until cancelled."""
         while True:
-            await self._has_some.wait()
-            self._has_some = anyio.Event()
-            while self._waiting and not self._is_closed:
-                sent = self._waiting.popleft()
+            await self._has_changed.wait()
+            self._has_changed = anyio.Event()
+            while (sent := self._next()) is not None:
                 with anyio.CancelScope() as scope:
                     self._scope = scope
                     await self._handle(sent)
                 self._scope = None
                 if scope.cancelled_caught:
                     self._give_back(sent.text)
+
+    def _next(self) -> Sent | None:
+        """Take out the first that can be handled now."""
+        if self._is_closed:
+            return None
+        sent = next((sent for sent in self._waiting if not self._has_to_wait(sent)), None)
+        if sent is not None:
+            self._waiting.remove(sent)
+        return sent

@@ -10,9 +10,6 @@ from prompt_toolkit.layout import AnyContainer, BufferControl, Dimension, HSplit
 from prompt_toolkit.layout.processors import AfterInput
 from prompt_toolkit.widgets import SearchToolbar
 
-from panpan.ui.repl.input.multiline import with_line_break
-from panpan.ui.repl.input.paste import Pastes, image_mention
-
 _MAX_ROWS = 12
 _INDENT = "  "
 
@@ -31,7 +28,6 @@ class InputBox:
     def __init__(self, mark: Callable[[], str]) -> None:
         self._mark = mark
         self._hint: Callable[[], str] = _nothing
-        self._pastes = Pastes()
         self.buffer = Buffer(multiline=True, complete_while_typing=True, enable_history_search=False)
         search = SearchToolbar()
         control = BufferControl(
@@ -67,38 +63,8 @@ class InputBox:
 
     @property
     def text(self) -> str:
-        """What is typed, with words for long pastes."""
+        """What is typed."""
         return self.buffer.text
-
-    @property
-    def whole_text(self) -> str:
-        """What is typed, with every paste whole."""
-        return self._pastes.unfold(self.buffer.text)
-
-    def take(self) -> str | None:
-        """Empty the input and return all of it; None where there is nothing, or a backslash makes Enter a new line."""
-        buffer = self.buffer
-        if (begun := with_line_break(buffer.text, buffer.cursor_position)) is not None:
-            buffer.text, buffer.cursor_position = begun
-            return None
-        if not buffer.text.strip():
-            return None
-        text = self.whole_text
-        self.buffer.history.append_string(text)
-        self.buffer.reset()
-        return text
-
-    def paste(self, text: str) -> None:
-        """Put pasted text in, folded where it is long.
-
-        Raises:
-            PasteTooLargeError: It is far too long.
-        """
-        self.buffer.insert_text(image_mention(text) or self._pastes.fold(text))
-
-    def backspace(self) -> None:
-        """Delete what stands before the caret: a character, or all words of a paste."""
-        self.buffer.delete_before_cursor(self._pastes.span_before(self.buffer.text, self.buffer.cursor_position))
 
     def clear(self) -> None:
         """Empty the input."""
@@ -114,6 +80,11 @@ class InputBox:
         if not text:
             return
         self.replace(f"{text}\n{self.buffer.text}" if self.buffer.text else text)
+
+    def keep_in_history(self, text: str) -> None:
+        """Remember what was sent, and empty the input."""
+        self.buffer.history.append_string(text)
+        self.buffer.reset()
 
     def _prefix(self, line: int, wrap: int) -> AnyFormattedText:
         return ANSI(self._mark()) if line == 0 and wrap == 0 else _INDENT

@@ -6,15 +6,12 @@ from time import monotonic
 from panpan.services.sessions.session import Session
 from panpan.types.permission import PermissionMode
 from panpan.ui.repl.commands.command import Leave, Next
-from panpan.ui.repl.dialog_queue import DialogQueue
-from panpan.ui.repl.dialogs.permission import PermissionDialog
-from panpan.ui.repl.inbox import Inbox, Sent
+from panpan.ui.repl.draft import Draft
+from panpan.ui.repl.hand_over import HandOver
+from panpan.ui.repl.inbox import Sent
 from panpan.ui.repl.input.paste import PasteTooLargeError
-from panpan.ui.repl.input_box import InputBox
-from panpan.ui.repl.shell_line import ShellLine
-from panpan.ui.repl.turn_runner import TurnRunner
 from panpan.ui.repl.turn_view import TurnView
-from panpan.ui.repl.typed_text import typed_text
+from panpan.ui.repl.work import Work
 
 AGAIN_S = 3.0
 """How soon a second Ctrl+C or ESC has to follow the first to count as twice."""
@@ -28,12 +25,10 @@ class KeyActions:
 
     Args:
         session: The session that is shown.
-        box: What is typed.
-        inbox: Takes what is sent.
-        shell: Runs the user's own commands.
-        turns: Runs prompts.
-        view: Shows them.
-        dialogs: What asks the user.
+        draft: What is typed.
+        work: Does what is sent.
+        view: Shows the turns.
+        other_programs: The editor and the pager.
         say: Shows a hint below the input for a moment.
         leave: Closes the session.
     """
@@ -41,39 +36,27 @@ class KeyActions:
     def __init__(
         self,
         session: Session,
-        box: InputBox,
-        inbox: Inbox,
-        shell: ShellLine,
-        turns: TurnRunner,
+        draft: Draft,
+        work: Work,
         view: TurnView,
-        dialogs: DialogQueue,
+        other_programs: HandOver,
         *,
         say: Callable[[str], None],
         leave: Callable[[Next], None],
     ) -> None:
         self._session = session
-        self._box = box
-        self._inbox = inbox
-        self._shell = shell
-        self._turns = turns
+        self._draft = draft
+        self._work = work
         self._view = view
-        self._dialogs = dialogs
+        self._other_programs = other_programs
         self._say = say
         self._leave = leave
-        self.open_editor: Callable[[], None] = lambda: None
-        """Lets the user edit what is typed in his editor."""
-        self.open_pager: Callable[[], None] = lambda: None
-        """Shows what tools have printed."""
         self._last_s: dict[str, float] = {}
         """When a key was pressed that means more the second time."""
 
     @property
-    def is_asking(self) -> bool:
-        return self._dialogs.takes_keys
-
-    @property
     def is_busy(self) -> bool:
-        return self._turns.is_busy or self._inbox.is_busy
+        return self._work.is_busy
 
     @property
     def is_in_retry_pause(self) -> bool:
@@ -86,28 +69,25 @@ class KeyActions:
         self._send(is_for_later=True)
 
     def _send(self, *, is_for_later: bool) -> None:
-        if (text := self._box.take()) is not None:
-            self._inbox.put(Sent(text, is_for_later))
+        if not self._draft.break_line() and (text := self._draft.take()):
+            self._work.send(Sent(text, is_for_later))
 
     def take_back(self) -> None:
-        if (message := self._turns.take_back()) is not None:
-            self._box.put(typed_text(message))
+        if (text := self._work.take_back()) is not None:
+            self._draft.put(text)
 
     def escape(self) -> None:
-        if self._box.buffer.complete_state is not None:
-            self._box.buffer.cancel_completion()
+        if self._draft.cancel_completion() or self._interrupt() or not self._draft.text:
             return
-        if self.interrupt():
-            return
-        if self._box.text and self._is_second("escape"):
-            self._box.clear()
-        elif self._box.text:
+        if self._is_second("escape"):
+            self._draft.clear()
+        else:
             self._say("Esc again clears the input")
 
     def control_c(self) -> None:
-        if self._box.text:
-            self._box.clear()
-        elif self.interrupt():
+        if self._draft.text:
+            self._draft.clear()
+        elif self._interrupt():
             pass
         elif self._is_second("c-c"):
             self._leave(Leave())
@@ -119,7 +99,7 @@ class KeyActions:
 
     def expand(self) -> None:
         if not self._view.toggle_expanded():
-            self.open_pager()
+            self._other_programs.open_pager()
 
     def next_mode(self) -> None:
         mode = self._session.permission_mode
@@ -127,38 +107,26 @@ class KeyActions:
         self._session.set_permission_mode(MODES[at % len(MODES)])
 
     def edit_elsewhere(self) -> None:
-        self.open_editor()
+        self._other_programs.open_editor()
 
     def paste(self, text: str) -> None:
         try:
-            self._box.paste(text)
+            self._draft.paste(text)
         except PasteTooLargeError as error:
             self._say(str(error))
 
     def backspace(self) -> None:
-        self._box.backspace()
+        self._draft.backspace()
 
     def retry_now(self) -> None:
         self._session.retry_now()
 
     def help(self) -> None:
-        self._inbox.put(Sent("/help"))
+        self._work.send(Sent("/help"))
 
-    def press(self, key: str) -> None:
-        dialog = self._dialogs.current
-        if key in ("escape", "c-c") and isinstance(dialog, PermissionDialog) and not dialog.is_telling:
-            self._turns.interrupt()  # a no to the call, and to the turn; where words are typed, back to the choices
-        self._dialogs.press("escape" if key == "c-c" else key)
-
-    def press_pasted(self, text: str) -> None:
-        self._dialogs.paste(text)
-
-    def interrupt(self) -> bool:
-        """End what runs; return whether there was something."""
-        if self._shell.is_running:  # which still shows what the command has printed
-            return self._shell.interrupt()
-        handled, turn = self._inbox.interrupt(), self._turns.interrupt()
-        return handled or turn or self._turns.is_busy
+    def _interrupt(self) -> bool:
+        """End what runs; return whether the key was for that, as it also is for what is about to end."""
+        return self._work.interrupt() or self._work.is_busy
 
     def _is_second(self, key: str) -> bool:
         now_s = monotonic()

@@ -2,7 +2,6 @@
 
 from typing import Protocol
 
-from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import (
     Always,
@@ -15,20 +14,6 @@ from prompt_toolkit.filters import (
 )
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
-
-_NAMES = {
-    Keys.ControlM: "enter",
-    Keys.ControlJ: "enter",
-    Keys.Escape: "escape",
-    Keys.ControlI: "tab",
-    Keys.BackTab: "s-tab",
-    Keys.ControlH: "backspace",
-    Keys.Vt100MouseEvent: "",
-    Keys.CPRResponse: "",
-    Keys.SIGINT: "c-c",
-}
-"""Where a dialog's name for a key is not prompt_toolkit's own."""
-
 
 _ALWAYS = Always()
 
@@ -75,20 +60,9 @@ class Actions(Protocol):
     def help(self) -> None:
         """Tell the keys."""
 
-    def press(self, key: str) -> None:
-        """Give a key to the dialog that is open."""
-
-    def press_pasted(self, text: str) -> None:
-        """Give pasted text to the dialog that is open."""
-
-    @property
-    def is_asking(self) -> bool:
-        """Whether a dialog takes the keys."""
-        ...
-
     @property
     def is_busy(self) -> bool:
-        """Whether a turn runs."""
+        """Whether anything runs."""
         ...
 
     @property
@@ -97,19 +71,31 @@ class Actions(Protocol):
         ...
 
 
-def key_bindings(actions: Actions, buffer: Buffer) -> KeyBindings:
+class KeysOfDialogs(Protocol):
+    """What keys do while a dialog is open."""
+
+    are_taken: Filter
+    """Whether a key that comes now is for a dialog."""
+
+    def bind(self, keys: KeyBindings) -> None:
+        """Let a dialog have every key."""
+
+
+def key_bindings(actions: Actions, buffer: Buffer, dialogs: KeysOfDialogs | None = None) -> KeyBindings:
     """Return what the keys do, beside prompt_toolkit's own for editing.
 
     Args:
         actions: What they make happen.
         buffer: What is typed.
+        dialogs: Has them while a dialog is open; None: there are no dialogs.
     """
     keys = KeyBindings()
-    _bind_dialog(keys, actions)
-    asking = Condition(lambda: actions.is_asking)
+    typing = ~is_searching
+    if dialogs is not None:
+        dialogs.bind(keys)
+        typing &= ~dialogs.are_taken
     empty = Condition(lambda: not buffer.text)
     busy = Condition(lambda: actions.is_busy)
-    typing = ~is_searching & ~asking
 
     def bind(*sequence: Keys | str, when: Filter = _ALWAYS, to: str, is_eager: bool = False) -> None:
         action = getattr(actions, to)
@@ -135,32 +121,6 @@ def key_bindings(actions: Actions, buffer: Buffer) -> KeyBindings:
     keys.add(Keys.BracketedPaste, filter=typing)(lambda event: actions.paste(event.data))
     keys.add("c-c", filter=is_searching)(lambda event: event.app.layout.focus_last())
     return keys
-
-
-def _bind_dialog(keys: KeyBindings, actions: Actions) -> None:
-    """Let a dialog have every key; ESC with another key is Alt, and nothing to it."""
-    asking = Condition(lambda: actions.is_asking)
-
-    @Condition
-    def begins_with_escape() -> bool:
-        pressed = get_app().key_processor.key_buffer
-        return bool(pressed) and pressed[0].key == Keys.Escape
-
-    @keys.add(Keys.Any, filter=asking & ~begins_with_escape, eager=True)
-    def _(event: KeyPressEvent) -> None:
-        press = event.key_sequence[-1]
-        if press.key == Keys.BracketedPaste:
-            actions.press_pasted(press.data)
-        elif name := _NAMES.get(press.key, press.key.value) if isinstance(press.key, Keys) else press.key:
-            actions.press(name)
-
-    @keys.add("escape", filter=asking)
-    def _(event: KeyPressEvent) -> None:
-        actions.press("escape")
-
-    @keys.add("escape", Keys.Any, filter=asking, eager=True)
-    def _(event: KeyPressEvent) -> None:
-        pass
 
 
 def _accept_completion(event: KeyPressEvent) -> None:

@@ -3,15 +3,14 @@
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from shutil import which
 from tempfile import NamedTemporaryFile
 from typing import IO
 
-import anyio
 from anyio import to_thread
 
 from panpan.errors import ConfigError
+from panpan.ui.repl.foreground import run_in_foreground
 
 
 def pager_command(env: Mapping[str, str]) -> Sequence[str]:
@@ -43,16 +42,9 @@ async def page(lines: Sequence[str], env: Mapping[str, str]) -> None:
     with NamedTemporaryFile("w", encoding="utf-8", errors="replace", prefix="panpan-", suffix=".txt") as file:
         await to_thread.run_sync(_write, file, lines)
         try:
-            process = await anyio.open_process(
-                [*command, file.name], stdin=None, stdout=None, stderr=None, env={**os.environ, **env}
-            )
+            await run_in_foreground([*command, file.name], {**os.environ, **env})
         except OSError as error:
             raise ConfigError(f"the pager {command[0]} could not be started: {error.strerror}") from error
-        try:
-            await process.wait()
-        finally:
-            with suppress(ProcessLookupError):
-                process.terminate()
 
 
 def _write(file: IO[str], lines: Sequence[str]) -> None:

@@ -7,31 +7,29 @@ import anyio
 
 from panpan.services.sessions.session import Session
 from panpan.system.terminal_text import clean_for_terminal
-from panpan.types.messages import UserMessage
-from panpan.ui.repl.asking import Asking
+from panpan.ui.repl.asking import Asking, AskingScreen
 from panpan.ui.repl.caller import Caller
 from panpan.ui.repl.commands.command import Command, Leave, Next, Option
 from panpan.ui.repl.desk import Desk
+from panpan.ui.repl.dialog_keys import DialogKeys
 from panpan.ui.repl.dialog_queue import DialogQueue
 from panpan.ui.repl.dialogs.dialog import Dialog
 from panpan.ui.repl.dialogs.pick import NothingPicked, PickDialog
 from panpan.ui.repl.greeting import greeting
 from panpan.ui.repl.hand_over import HandOver
-from panpan.ui.repl.inbox import Inbox, Sent
+from panpan.ui.repl.inbox import Sent
 from panpan.ui.repl.input.completion import InputCompleter
 from panpan.ui.repl.input.file_index import FileIndex
 from panpan.ui.repl.key_actions import KeyActions
 from panpan.ui.repl.keys import key_bindings
-from panpan.ui.repl.live import queue_lines
 from panpan.ui.repl.passing_hint import PassingHint
+from panpan.ui.repl.queue_rows import queue_rows
 from panpan.ui.repl.rendering.cells import cut
 from panpan.ui.repl.screen import ROWS_FOR_INPUT, Contents
-from panpan.ui.repl.sending import Sending
-from panpan.ui.repl.shell_line import ShellLine
 from panpan.ui.repl.status_view import StatusView
 from panpan.ui.repl.theme import Theme, ThemeName
-from panpan.ui.repl.turn_runner import TurnRunner
 from panpan.ui.repl.turn_view import TurnView
+from panpan.ui.repl.work import Work
 
 WARM_UP_S = 0.3
 """How long after the start the SDK is loaded and files are listed: both keep a processor busy."""
@@ -50,33 +48,28 @@ class Repl:
     def __init__(self, session: Session, desk: Desk, commands: Sequence[Command], asking: Asking) -> None:
         self.session = session
         self._desk = desk
+        self._screen = desk.screen
         self._asking = asking
-        self._screen, self._box = desk.screen, desk.box
         self._next: Next = Leave()
         self._is_left = anyio.Event()
         self._hint = PassingHint(monotonic)
         self._dialogs = DialogQueue(self.refresh, monotonic)
-        self._view = TurnView(self, self._turn_has_begun, self._turn_is_over)
-        self._turns = TurnRunner(session, self._view, self._give_back)
-        self._shell = ShellLine(self, self._turns)
-        self._inbox = Inbox(Sending(self, commands, self._turns, self._shell).handle, self._give_back)
         self._status = StatusView(session, desk.env, self.refresh, self._hint.show)
+
+        self._view = TurnView(self, self._turn_has_begun, self._turn_is_over)
+        self._work = Work(self, self._view, commands, self._give_back)
+
         paths = session.parts.tool_context.paths
         self._files = FileIndex(paths)
         self._completer = InputCompleter(commands, self._files, paths)
+        self._other_programs = HandOver(desk.draft, self._view.pages, desk.env, self._hint.show)
+
         self._actions = KeyActions(
-            session,
-            self._box,
-            self._inbox,
-            self._shell,
-            self._turns,
-            self._view,
-            self._dialogs,
-            say=self._hint.show,
-            leave=self.leave,
+            session, desk.draft, self._work, self._view, self._other_programs, say=self._hint.show, leave=self.leave
         )
+        dialog_keys = DialogKeys(self._dialogs, self._work.interrupt_turn)
         self._contents = Contents(
-            key_bindings(self._actions, self._box.buffer),
+            key_bindings(self._actions, desk.box.buffer, dialog_keys),
             self._live_lines,
             self._dialog_lines,
             self._caret,
@@ -87,35 +80,28 @@ class Repl:
             key_pressed=self._key_pressed,
         )
         self._caller = Caller(self._screen.send, session.settings.ui.notify, desk.env, session.info.cwd)
-        self._other_programs = HandOver(self._screen, self._box, self._view.pages, desk.env, self._hint.show)
-        self._actions.open_editor = self._other_programs.open_editor
-        self._actions.open_pager = self._other_programs.open_pager
 
     async def run(self, first_prompt: str | None = None) -> Next:
         """Show the session until the user leaves it, and return what comes then."""
-        self._asking.dialogs = self._dialogs
-        self._asking.room = self._room
-        self._asking.look = lambda: (self.width - 2, self.theme)
-        self._asking.note_waiting = self._caller.question_waits
+        questions = AskingScreen(
+            self._dialogs, self._room, lambda: (self.width - 2, self.theme), self._caller.question_waits
+        )
         self._caller.idle()
-        self._box.serve(self._completer, self._mark, self._example)
+        self._desk.box.serve(self._completer, self._mark, self._example)
         self._screen.use(self._contents)
         self.show(*greeting(self.session, self.width, self.theme))
         if first_prompt is not None:
-            self._inbox.put(Sent(first_prompt))
-        self._desk.waiting.hand_over(self._actions, self._inbox)
-        try:
+            self._work.send(Sent(first_prompt))
+        self._desk.waiting.hand_over(self._actions, self._work.send)
+        with self._asking.shown_by(questions):
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._inbox.run)
-                tasks.start_soon(self._turns.run)
+                tasks.start_soon(self._work.run)
                 tasks.start_soon(self._status.run)
                 tasks.start_soon(self._prepare)
-                tasks.start_soon(self._other_programs.run)
+                tasks.start_soon(self._other_programs.run, self._screen)
                 await self._is_left.wait()
                 tasks.cancel_scope.cancel("the user left")
-        finally:
-            self._asking.dialogs = None
-        self._box.put("\n".join(self._inbox.waiting))
+        self._desk.draft.put("\n".join(self._work.left_over))
         return self._next
 
     async def _prepare(self) -> None:
@@ -142,11 +128,6 @@ class Repl:
         """The environment that panpan was started in."""
         return self._desk.env
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether a turn runs."""
-        return self._turns.is_busy
-
     def show(self, *lines: str) -> None:
         """Put lines into the scrollback."""
         self._screen.show(*lines)
@@ -163,7 +144,7 @@ class Repl:
 
     def submit(self, prompt: str) -> None:
         """Begin a turn, or queue it."""
-        self._turns.submit(UserMessage.of(prompt))
+        self._work.submit(prompt)
 
     def use_theme(self, name: ThemeName) -> None:
         """Show everything from now on in another theme."""
@@ -176,17 +157,17 @@ class Repl:
     def leave(self, then: Next) -> None:
         """Close the session."""
         self._next = then
-        self._inbox.close()
+        self._work.close()
         self._is_left.set()
 
     def interrupt(self) -> bool:
         """End what runs, as for a signal; return whether something runs that had not been told to end before."""
-        return self._screen.is_handed_over or self._shell.interrupt() or self._turns.interrupt()
+        return self._screen.is_handed_over or self._work.interrupt()
 
     # What the screen shows
 
     def _live_lines(self, width: int) -> Sequence[str]:
-        rows = [*self._view.live_lines(width), *self._shell.live_lines(width)]
+        rows = [*self._view.live_lines(width), *self._work.shell_lines(width)]
         taken = len(self._dialog_lines(width)) + len(self._queue_lines(width))
         room = max(self._room() - taken, 0)  # a question stands whole
         return rows[len(rows) - min(len(rows), room) :]
@@ -202,7 +183,7 @@ class Repl:
     def _queue_lines(self, width: int) -> Sequence[str]:
         if self._dialogs.current is not None:  # a question needs the room
             return ()
-        return queue_lines(self._turns.steering, self._turns.queued, width, self.theme)
+        return queue_rows(self._work.waiting, width, self.theme)
 
     def _status_lines(self, width: int) -> Sequence[str]:
         if hint := self._hint.text:
@@ -210,14 +191,14 @@ class Repl:
         return self._status.lines(width, self.theme)
 
     def _mark(self) -> str:
-        if self._box.text.startswith("!"):
+        if self._desk.draft.text.startswith("!"):
             return self.theme.paint("warn", "! ")
         if self.session.permission_mode == "plan":
             return self.theme.paint("plan", "⏸ ")
         return self.theme.paint("accent", "❯ ")
 
     def _example(self) -> str:
-        if self.session.conversation.messages or self.is_busy:
+        if self.session.conversation.messages or self._work.is_busy:
             return ""
         return self.theme.paint("dim", "what shall be done?  / commands  @ files  ! shell  ? keys")
 
@@ -225,7 +206,7 @@ class Repl:
         return max(self._screen.rows - ROWS_FOR_INPUT, 1)
 
     def _is_moving(self) -> bool:
-        return self._turns.is_busy or self._inbox.is_busy or self._hint.is_moving()
+        return self._work.is_busy or self._hint.is_moving()
 
     # What comes from below
 
@@ -237,7 +218,7 @@ class Repl:
         self._status.turn_ended()
 
     def _give_back(self, text: str) -> None:
-        self._box.put(text)
+        self._desk.draft.put(text)
         self.refresh()
 
     def _key_pressed(self) -> None:

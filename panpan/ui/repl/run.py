@@ -23,8 +23,10 @@ from panpan.config.ui_look import UiLook
 from panpan.core.single_exception import unwrap_single_exception
 from panpan.errors import PanpanError
 from panpan.ui.repl.desk import Desk
+from panpan.ui.repl.draft import Draft
 from panpan.ui.repl.input.history import PromptHistory
 from panpan.ui.repl.input.multiline import use_shift_enter
+from panpan.ui.repl.input.paste import Pastes
 from panpan.ui.repl.input_box import InputBox
 from panpan.ui.repl.notify import keep_title, restore_title
 from panpan.ui.repl.reflow import reflows
@@ -140,15 +142,17 @@ def _desk(setup: ReplSetup, stop: Callable[[], object]) -> Desk:
     use_shift_enter(keyboard)
     store_typeahead(keyboard, _keys_of(keyboard, answer.typed))
     box = InputBox(lambda: theme.paint("accent", "❯ "))
-    waiting = WaitingInput(box, theme, stop)
+    draft = Draft(box, Pastes())
+    waiting = WaitingInput(draft, box.buffer, theme, stop)
     screen = Screen(output, keyboard, box, waiting.contents, theme, does_reflow=reflows(setup.env))
     screen.use_vi_keys(is_on=look.vim)
 
     def warn(text: str) -> None:
         desk.warn(text)
 
-    desk = Desk(setup.env, output, screen, box, PromptHistory(look.history_file, warn), waiting, theme, look.vim)
-    box.use_history(desk.history)
+    history = PromptHistory(look.history_file, warn)
+    desk = Desk(setup.env, output, screen, box, draft, history, waiting, theme, look.vim)
+    box.use_history(history)
     return desk
 
 

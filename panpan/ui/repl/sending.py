@@ -6,14 +6,15 @@ from panpan.errors import PanpanError
 from panpan.services.keys_in_results import provider_keys
 from panpan.services.mentions import with_mentions
 from panpan.system.terminal_text import clean_for_terminal
-from panpan.ui.repl.commands.command import Command, Leave, Terminal
+from panpan.ui.repl.canvas import say
+from panpan.ui.repl.commands.command import Command, Terminal
 from panpan.ui.repl.commands.registry import find, unknown
 from panpan.ui.repl.inbox import Sent
 from panpan.ui.repl.shell_line import ShellLine
 from panpan.ui.repl.turn_runner import TurnRunner
 
-LEAVING = {"exit", "quit", "q"}
-ASKING_FOR_HELP = {"help", "?"}
+_MEANT_COMMANDS = {"exit": "/exit", "quit": "/exit", "q": "/exit", "help": "/help", "?": "/help"}
+"""What a line means that is one of these words and nothing else."""
 
 
 class Sending:
@@ -32,35 +33,37 @@ class Sending:
         self._turns = turns
         self._shell = shell
 
+    def has_to_wait(self, sent: Sent) -> bool:
+        """Whether it has to wait for the shell command that runs, as all but what a command does at any time."""
+        if not self._shell.is_running:
+            return False
+        line = _command_in(sent.text)
+        if line is None:
+            return True
+        found = find(self._commands, line)
+        return found is not None and not found[0].is_immediate
+
     async def handle(self, sent: Sent) -> None:
         """Do what a text asks for; what goes wrong is said in one line."""
-        try:
-            await self._handle(sent)
-        except PanpanError as error:
-            self._say(str(error))
-
-    async def _handle(self, sent: Sent) -> None:
         line = sent.text.strip()
-        match line.lower():
-            case word if word in LEAVING:
-                self._terminal.leave(Leave())
-            case word if word in ASKING_FOR_HELP:
-                await self._command("/help")
-            case _ if line.startswith("/") and not _is_path(line):
-                await self._command(line)
-            case _ if line.startswith("!") and len(line) > 1:
-                await self._shell.run(line[1:].strip())
-            case _:
+        try:
+            if (command := _command_in(line)) is not None:
+                await self._command(command)
+            elif line.startswith("!") and len(line) > 1:
+                self._shell.begin(line[1:].strip())
+            else:
                 await self._prompt(sent)
+        except PanpanError as error:
+            self._warn(str(error))
 
     async def _command(self, line: str) -> None:
         found = find(self._commands, line)
         if found is None:
-            self._say(unknown(self._commands, line))
+            self._warn(unknown(self._commands, line))
             return
         command, rest = found
-        if self._terminal.is_busy and not command.is_immediate:
-            self._say(f"/{command.name} has to wait until the turn is over; Esc ends it")
+        if self._turns.is_busy and not command.is_immediate:
+            self._warn(f"/{command.name} has to wait until the turn is over; Esc ends it")
             return
         self._terminal.show("", self._terminal.theme.paint("user", f"❯ {clean_for_terminal(line)}"))
         await command.run(self._terminal, rest)
@@ -70,16 +73,22 @@ class Sending:
         keys = provider_keys(self._terminal.env, parts.settings)
         message, notes = await with_mentions(sent.text, parts.tool_context, keys=keys, gate=parts.gate)
         for note in notes:
-            self._say(note)
+            self._warn(note)
         if sent.is_for_later:
             self._turns.submit(message)
         else:
             self._turns.steer(message)
 
-    def _say(self, text: str) -> None:
-        self._terminal.show(
-            *(self._terminal.theme.paint("warn", line) for line in clean_for_terminal(text).split("\n"))
-        )
+    def _warn(self, text: str) -> None:
+        say(self._terminal, text, "warn")
+
+
+def _command_in(text: str) -> str | None:
+    """Return the command that a text is, with its slash; None where it is none."""
+    line = text.strip()
+    if meant := _MEANT_COMMANDS.get(line.lower()):
+        return meant
+    return line if line.startswith("/") and not _is_path(line) else None
 
 
 def _is_path(line: str) -> bool:

@@ -1,20 +1,32 @@
 """The user's own shell commands, `!` and a command: they run here, and the model gets what they printed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic
 
 import anyio
 
+from panpan.errors import PanpanError
 from panpan.services.user_commands import run_user_command
 from panpan.system.terminal_text import clean_for_terminal
+from panpan.types.messages import UserMessage
+from panpan.ui.repl.canvas import say
 from panpan.ui.repl.commands.command import Terminal
 from panpan.ui.repl.rendering.live_output import LiveOutput
 from panpan.ui.repl.rendering.tool import running_line
-from panpan.ui.repl.turn_runner import TurnRunner
 
 _LIVE_LINES = 3
 _SHOWN_LINES = 40
 """Of what a command printed; the model gets more."""
+
+
+class _Running:
+    """A command that runs, and what it has printed."""
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+        self.output = LiveOutput()
+        self.began_s = monotonic()
+        self.scope = anyio.CancelScope()
 
 
 class ShellLine:
@@ -22,54 +34,70 @@ class ShellLine:
 
     Args:
         terminal: Where its output goes.
-        turns: Told of it, where a turn runs.
+        tell_model: Gets the message that says what was run and printed.
+        has_ended: Called when a command has ended and the model was told.
     """
 
-    def __init__(self, terminal: Terminal, turns: TurnRunner) -> None:
+    def __init__(
+        self, terminal: Terminal, tell_model: Callable[[UserMessage], None], has_ended: Callable[[], None]
+    ) -> None:
         self._terminal = terminal
-        self._turns = turns
-        self._scope: anyio.CancelScope | None = None
-        self.output: LiveOutput | None = None
-        """What the running command has printed."""
-        self.began_s = 0.0
-        self._command = ""
-
-    async def run(self, command: str) -> None:
-        """Run a command, show what it prints, and let the model have it."""
-        theme = self._terminal.theme
-        self._terminal.show(theme.paint("user", f"! {clean_for_terminal(command)}"))
-        self.output, self.began_s, self._command = LiveOutput(), monotonic(), command
-        self._scope = anyio.CancelScope()
-        try:
-            result = await run_user_command(
-                command, self._terminal.session.parts.tool_context, self.output.feed, scope=self._scope
-            )
-        finally:
-            self._scope = self.output = None
-        lines = result.lines
-        hidden = len(lines) - _SHOWN_LINES
-        shown = [f"… {hidden} lines before", *lines[-_SHOWN_LINES:]] if hidden > 0 else lines
-        self._terminal.show(*(f"  {line}" for line in shown))
-        self._turns.note(result.message)
+        self._tell_model = tell_model
+        self._has_ended = has_ended
+        self._running: _Running | None = None
+        self._has_begun = anyio.Event()
 
     @property
     def is_running(self) -> bool:
-        """Whether a command runs."""
-        return self._scope is not None
+        """Whether a command runs, or is about to."""
+        return self._running is not None
 
-    def live_lines(self, width: int) -> Sequence[str]:
-        """Return rows for the command that runs."""
-        if self.output is None:
-            return ()
-        theme, now_s = self._terminal.theme, monotonic()
-        return [
-            running_line("!", self._command, now_s, now_s - self.began_s, width, theme),
-            *self.output.preview(_LIVE_LINES, width, theme),
-        ]
+    def begin(self, command: str) -> None:
+        """Begin a command; none may run."""
+        assert self._running is None, "one command at a time"
+        self._terminal.show(self._terminal.theme.paint("user", f"! {clean_for_terminal(command)}"))
+        self._running = _Running(command)
+        self._has_begun.set()
 
     def interrupt(self) -> bool:
         """Stop the command that runs; return whether there was one that had not been told to end before."""
-        if self._scope is None or self._scope.cancel_called:
+        if self._running is None or self._running.scope.cancel_called:
             return False
-        self._scope.cancel("the user interrupted it")
+        self._running.scope.cancel("the user interrupted it")
         return True
+
+    async def run(self) -> None:
+        """Run what is begun, until cancelled."""
+        while True:
+            await self._has_begun.wait()
+            self._has_begun = anyio.Event()
+            if self._running is not None:
+                await self._run(self._running)
+                self._running = None
+                self._has_ended()
+
+    async def _run(self, running: _Running) -> None:
+        """Run a command, show what it printed, and let the model have it."""
+        try:
+            result = await run_user_command(
+                running.command, self._terminal.session.parts.tool_context, running.output.feed, scope=running.scope
+            )
+            self._show(result.lines)
+            self._tell_model(result.message)
+        except PanpanError as error:
+            say(self._terminal, str(error), "warn")
+
+    def _show(self, lines: Sequence[str]) -> None:
+        hidden = len(lines) - _SHOWN_LINES
+        shown = [f"… {hidden} lines before", *lines[-_SHOWN_LINES:]] if hidden > 0 else lines
+        self._terminal.show(*(f"  {line}" for line in shown))
+
+    def live_lines(self, width: int) -> Sequence[str]:
+        """Return rows for the command that runs."""
+        if (running := self._running) is None:
+            return ()
+        theme, now_s = self._terminal.theme, monotonic()
+        return [
+            running_line("!", running.command, now_s, now_s - running.began_s, width, theme),
+            *running.output.preview(_LIVE_LINES, width, theme),
+        ]

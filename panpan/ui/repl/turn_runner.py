@@ -117,9 +117,7 @@ class TurnRunner:
 
     def _after_turn(self) -> None:
         """Let what was not delivered be the next turn; after an interrupt or error the user shall look at it first."""
-        for note in self._notes:
-            self._session.add_message(note)
-        self._notes.clear()
+        self._add_notes()
         waiting: list[UserMessage] = []
         while (message := self._session.steering.take_last()) is not None:
             waiting.insert(0, message)
@@ -130,3 +128,11 @@ class TurnRunner:
                 self._give_back("\n".join(typed_text(message) for message in waiting))
         else:
             self._queue.extendleft(reversed(waiting))
+
+    def _add_notes(self) -> None:
+        notes, self._notes = self._notes, []
+        for note in notes:
+            try:
+                self._session.add_message(note)
+            except PanpanError as error:  # the log has no space; the note is in the conversation all the same
+                self._view.note(str(error))

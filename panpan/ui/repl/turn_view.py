@@ -6,12 +6,11 @@ from time import monotonic
 from panpan.system.terminal_text import clean_for_terminal
 from panpan.types.events import Event, ReplyStarted, RetryScheduled, TurnEnded, Waiting
 from panpan.types.messages import UserMessage
-from panpan.ui.repl.canvas import Canvas
+from panpan.ui.repl.canvas import Canvas, say
 from panpan.ui.repl.rendering.cells import cut
 from panpan.ui.repl.rendering.spinner import spinner
 from panpan.ui.repl.rendering.user_message import user_message_lines
 from panpan.ui.repl.reply_view import ReplyView
-from panpan.ui.repl.theme import Role
 from panpan.ui.repl.tools_view import ToolsView
 
 
@@ -73,11 +72,11 @@ class TurnView:
     def fail(self, message: str) -> None:
         """The turn ended with an error."""
         self._finish()
-        self._say("bad", f"✗ {message}")
+        say(self._canvas, f"✗ {message}", "bad")
 
     def note(self, text: str) -> None:
         """Say something that the user should know."""
-        self._say("warn", text)
+        say(self._canvas, text, "warn")
 
     def end(self) -> None:
         """The turn is over, in whatever way."""
@@ -125,17 +124,13 @@ class TurnView:
     def _show_end(self, event: TurnEnded) -> None:
         self._finish()
         if event.is_interrupted:
-            self._say("warn", "[Interrupted]")
+            say(self._canvas, "[Interrupted]", "warn")
         self._canvas.show(self._canvas.theme.paint("dim", cut(_summary(event), self._canvas.width)))
 
     def _finish(self) -> None:
         self._reply.end()
         self._tools.end()
         self._waits_for, self._retry = "", None
-
-    def _say(self, role: Role, text: str) -> None:
-        paint = self._canvas.theme.paint
-        self._canvas.show(*(paint(role, line) for line in clean_for_terminal(text).split("\n")))
 
 
 def _summary(event: TurnEnded) -> str:

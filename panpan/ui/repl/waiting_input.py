@@ -5,10 +5,12 @@ A session takes most of a second to import and open; the user need not wait for 
 
 from collections.abc import Callable, Sequence
 
+from prompt_toolkit.buffer import Buffer
+
 from panpan.system.terminal_text import clean_line
-from panpan.ui.repl.inbox import Inbox, Sent
+from panpan.ui.repl.draft import Draft
+from panpan.ui.repl.inbox import Sent
 from panpan.ui.repl.input.paste import PasteTooLargeError
-from panpan.ui.repl.input_box import InputBox
 from panpan.ui.repl.keys import Actions, key_bindings
 from panpan.ui.repl.rendering.cells import cut
 from panpan.ui.repl.screen import Contents
@@ -21,37 +23,34 @@ class WaitingInput(Actions):
     """What keys do meanwhile, and what stands around the input.
 
     Args:
-        box: What is typed.
+        draft: What is typed.
+        buffer: Where it is typed.
         theme: How it looks.
         leave: Ends panpan.
     """
 
-    def __init__(self, box: InputBox, theme: Theme, leave: Callable[[], object]) -> None:
-        self._box = box
+    def __init__(self, draft: Draft, buffer: Buffer, theme: Theme, leave: Callable[[], object]) -> None:
+        self._draft = draft
         self._theme = theme
         self._leave = leave
         self._sent: list[Sent] = []
         self._wanted: list[Callable[[Actions], None]] = []
         self._hint = ""
-        self.contents = Contents(key_bindings(self, box.buffer), queue=self._queue_rows, status=self._status_rows)
+        self.contents = Contents(key_bindings(self, buffer), queue=self._queue_rows, status=self._status_rows)
 
     @property
     def sent(self) -> Sequence[str]:
         """What was sent and waits."""
         return [each.text for each in self._sent]
 
-    def hand_over(self, actions: Actions, inbox: Inbox) -> None:
+    def hand_over(self, actions: Actions, send: Callable[[Sent], None]) -> None:
         """Let a session have what was sent, and do what keys asked for."""
         sent, self._sent = self._sent, []
         wanted, self._wanted = self._wanted, []
         for each in sent:
-            inbox.put(each)
+            send(each)
         for do in wanted:
             do(actions)
-
-    @property
-    def is_asking(self) -> bool:
-        return False
 
     @property
     def is_busy(self) -> bool:
@@ -68,16 +67,16 @@ class WaitingInput(Actions):
         self._send(is_for_later=True)
 
     def _send(self, *, is_for_later: bool) -> None:
-        if (text := self._box.take()) is not None:
+        if not self._draft.break_line() and (text := self._draft.take()):
             self._sent.append(Sent(text, is_for_later))
 
     def take_back(self) -> None:
         if self._sent:
-            self._box.put(self._sent.pop().text)
+            self._draft.put(self._sent.pop().text)
 
     def control_c(self) -> None:
-        if self._box.text:
-            self._box.clear()
+        if self._draft.text:
+            self._draft.clear()
         else:
             self._leave()
 
@@ -86,12 +85,12 @@ class WaitingInput(Actions):
 
     def paste(self, text: str) -> None:
         try:
-            self._box.paste(text)
+            self._draft.paste(text)
         except PasteTooLargeError as error:
             self._hint = str(error)
 
     def backspace(self) -> None:
-        self._box.backspace()
+        self._draft.backspace()
 
     def escape(self) -> None:
         """Nothing runs."""
@@ -110,12 +109,6 @@ class WaitingInput(Actions):
 
     def retry_now(self) -> None:
         """Nothing was tried."""
-
-    def press(self, key: str) -> None:
-        """Nothing asks."""
-
-    def press_pasted(self, text: str) -> None:
-        """Nothing asks."""
 
     def _queue_rows(self, width: int) -> Sequence[str]:
         texts = (clean_line(sent.text[:_MAX_READ_CHARS]).strip() for sent in self._sent)

@@ -12,7 +12,7 @@ from panpan.core.conversation import Conversation
 from panpan.core.tool_call import prepared
 from panpan.llm.embedded.profile import CONTEXT_TOKENS, MAX_OUTPUT_TOKENS, embedded_profile
 from panpan.llm.embedded.recent_rounds import room_tokens, tokens_of
-from panpan.llm.embedded.warm_up import cache_name, warm_up_request
+from panpan.llm.embedded.warm_up import prefix_key, warm_up_request
 from panpan.llm.providers.openai_request import OpenAIEncoder
 from panpan.llm.providers.vendor_profiles import LLAMA_CPP
 from panpan.tools.registry import all_tools
@@ -164,17 +164,17 @@ def test_the_warm_up_begins_as_every_conversation_does() -> None:
     assert (request["max_tokens"], request["stream"]) == (1, False)
 
 
-def test_another_beginning_has_another_file() -> None:
+def test_another_beginning_has_another_key() -> None:
     request = warm_up_request(PROFILE, "local")
     names = {
-        cache_name("a.gguf", request, "template"),
-        cache_name("b.gguf", request, "template"),
-        cache_name("a.gguf", {**request, "max_tokens": 2}, "template"),
-        cache_name("a.gguf", request, "another"),
+        prefix_key("a.gguf", request, "template"),
+        prefix_key("b.gguf", request, "template"),
+        prefix_key("a.gguf", {**request, "max_tokens": 2}, "template"),
+        prefix_key("a.gguf", request, "another"),
     }
 
     assert len(names) == 4
-    assert cache_name("a.gguf", warm_up_request(embedded_profile(), "local"), "template") in names
+    assert prefix_key("a.gguf", warm_up_request(embedded_profile(), "local"), "template") in names
 
 
 def test_a_request_asks_for_what_the_warm_up_read() -> None:
@@ -188,3 +188,7 @@ def test_a_request_asks_for_what_the_warm_up_read() -> None:
 
     for part in (warm_up["messages"][0]["content"], *(tool["function"]["description"] for tool in warm_up["tools"])):
         assert part.encode()[:20] in head
+
+
+def test_the_profile_is_read_once() -> None:
+    assert embedded_profile() is embedded_profile()

@@ -138,12 +138,13 @@ async def test_the_beginning_of_every_conversation_is_read_once_and_kept(tmp_pat
         pass
     second = [request["path"] for request in weights.requests[len(first) :]]
 
-    assert first == ["/slots/0?action=restore", "/v1/chat/completions", "/slots/0?action=save"]
+    assert first == ["/v1/chat/completions", "/slots/0?action=save"]
     assert second == ["/slots/0?action=restore"]
     assert weights.requests[-1]["body"]["filename"] == kept.name
+    assert kept.read_bytes() == b"what was read"
 
 
-@pytest.mark.parametrize("change", ["request", "weights", "damage"])
+@pytest.mark.parametrize("change", ["request", "weights"])
 async def test_what_was_kept_of_something_else_is_not_used(tmp_path: Path, change: str) -> None:
     weights = runtime_weights(tmp_path)
     async with serve(weights, warm_up=WARM_UP):
@@ -153,16 +154,59 @@ async def test_what_was_kept_of_something_else_is_not_used(tmp_path: Path, chang
     warm_up = WARM_UP
     if change == "request":
         warm_up = {**WARM_UP, "max_tokens": 2}
-    elif change == "weights":
-        weights = RuntimeWeights(weights.path.rename(tmp_path / "other.gguf"))
     else:
-        kept.write_bytes(b"what w")
+        weights = RuntimeWeights(weights.path.rename(tmp_path / "other.gguf"))
     async with serve(weights, warm_up=warm_up):
         pass
 
     assert [request["path"] for request in weights.requests][-2:] == ["/v1/chat/completions", "/slots/0?action=save"]
     (kept_now,) = prefix_files(tmp_path)
-    assert (kept_now == kept) == (change == "damage")
+    assert kept_now != kept
+
+
+@pytest.mark.parametrize("damage", [b"", b"what w", b"what was rEad", b"what was read, and more"])
+async def test_what_was_kept_and_is_damaged_is_made_anew(tmp_path: Path, damage: bytes) -> None:
+    weights = runtime_weights(tmp_path)
+    async with serve(weights, warm_up=WARM_UP):
+        pass
+    (kept,) = prefix_files(tmp_path)
+    kept.write_bytes(damage)
+
+    async with serve(weights, warm_up=WARM_UP):
+        pass
+
+    assert [request["path"] for request in weights.requests][2:] == ["/v1/chat/completions", "/slots/0?action=save"]
+    assert [path.read_bytes() for path in prefix_files(tmp_path)] == [b"what was read"]
+
+
+async def test_what_was_kept_and_the_runtime_does_not_take_is_made_anew(tmp_path: Path) -> None:
+    weights = runtime_weights(tmp_path, forgets=True)
+    for _ in range(2):
+        async with serve(weights, warm_up=WARM_UP):
+            pass
+
+    made = ["/v1/chat/completions", "/slots/0?action=save"]
+    assert [request["path"] for request in weights.requests] == [*made, "/slots/0?action=restore", *made]
+    assert len(prefix_files(tmp_path)) == 1
+
+
+async def test_on_a_full_disk_nothing_is_kept_and_the_server_starts(tmp_path: Path) -> None:
+    weights = runtime_weights(tmp_path, disk_is_full=True)
+
+    async with serve(weights, warm_up=WARM_UP) as served:
+        assert await anyio.to_thread.run_sync(status_of, served, served.api_key) == 200
+
+    assert prefix_files(tmp_path) == []
+
+
+async def test_the_arguments_of_the_server_say_nothing(tmp_path: Path) -> None:
+    weights = runtime_weights(tmp_path)
+
+    async with serve(weights, api_key="chosen-key"):
+        pid = str(weights.starts[0]["pid"])
+        shown = await anyio.run_process(["ps", "-ww", "-o", "args=", "-p", pid])
+
+    assert shown.stdout.rstrip().endswith(b"-m panpan.llm.embedded.serve")
 
 
 @pytest.mark.parametrize(
@@ -223,7 +267,7 @@ def test_a_start_that_is_cancelled_leaves_no_process(tmp_path: Path, backend: st
     async def main() -> None:
         async with anyio.create_task_group() as group:
             group.start_soon(start)
-            await anyio.to_thread.run_sync(wait_until, lambda: len(weights.requests) == 2)
+            await anyio.to_thread.run_sync(wait_until, lambda: len(weights.requests) == 1)
             group.cancel_scope.cancel()
 
     anyio.run(main, backend=backend)
@@ -268,7 +312,7 @@ def test_a_server_ends_when_its_parent_is_killed(tmp_path: Path, moment: str) ->
             assert parent.stdout is not None
             assert parent.stdout.readline() == b"ready\n"
         else:
-            wait_until(lambda: len(weights.requests) == 2)
+            wait_until(lambda: len(weights.requests) == 1)
 
         parent.kill()
 

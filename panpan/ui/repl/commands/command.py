@@ -54,11 +54,6 @@ class Terminal(Protocol):
         """Cells of a row."""
         ...
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether a turn runs."""
-        ...
-
     def show(self, *lines: str) -> None:
         """Put lines, which may have SGR sequences, into the scrollback."""
         ...

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 from panpan.services.context_usage import SOURCES, ContextUsage, Source
-from panpan.ui.repl.commands.layout import wrapped
+from panpan.ui.repl.rendering.plain_text import LEAST_WIDTH, plain_rows
 from panpan.ui.repl.theme import Role, Theme
 
 MOST_BAR_CELLS = 80
@@ -43,7 +43,7 @@ _NAME_CELLS = max(map(len, _NAMES.values()))
 
 def context_rows(usage: ContextUsage, width: int, theme: Theme) -> list[str]:
     """Return the rows for a terminal of `width` cells; the notes below them are `context_note`."""
-    rows = [*(theme.paint("strong", row) for row in wrapped(used_line(usage), width))]
+    rows = [*(theme.paint("strong", row) for row in plain_rows(used_line(usage), max(width, LEAST_WIDTH)))]
     rows.append(_bar(usage, min(width, MOST_BAR_CELLS), theme))
     rows += [_legend(_mark(part.source, theme), _NAMES[part.source], part.tokens, usage) for part in usage.parts]
     return rows if usage.free_tokens is None else [*rows, _legend(_FREE, "Free", usage.free_tokens, usage)]

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from panpan import __version__
 from panpan.system.terminal_text import clean_line
+from panpan.ui.repl.canvas import say
 from panpan.ui.repl.commands.command import Command, Terminal
-from panpan.ui.repl.commands.layout import say
 
 
 async def _export(terminal: Terminal, wanted: str) -> None:

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
+from panpan.ui.repl.canvas import say
 from panpan.ui.repl.commands.command import Command, Terminal
-from panpan.ui.repl.commands.layout import say, say_pairs
+from panpan.ui.repl.commands.layout import say_pairs
 
 KEYS: Sequence[tuple[str, str]] = (
     ("Enter", "send; while a turn runs, the model gets it at the next round"),

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from panpan.ui.repl.canvas import say
 from panpan.ui.repl.commands.command import Command, Terminal
-from panpan.ui.repl.commands.layout import say
 
 
 def _missing(name: str, help_: str, why: str) -> Command:

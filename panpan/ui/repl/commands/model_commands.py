@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, cast, get_args
 
 from panpan.system.terminal_text import clean_line
 from panpan.types.llm import Effort
+from panpan.ui.repl.canvas import say
 from panpan.ui.repl.commands.command import Command, Option, Terminal
-from panpan.ui.repl.commands.layout import say
 
 if TYPE_CHECKING:
     from panpan.ui.repl.commands.model_list import OfferedModel

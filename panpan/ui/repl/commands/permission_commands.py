@@ -5,8 +5,8 @@ from typing import get_args
 
 from panpan.system.terminal_text import clean_line
 from panpan.types.permission import PermissionMode
+from panpan.ui.repl.canvas import say
 from panpan.ui.repl.commands.command import Command, Terminal
-from panpan.ui.repl.commands.layout import say
 
 MODES: Sequence[PermissionMode] = get_args(PermissionMode)
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import get_args
 
 from panpan.system.terminal_text import clean_line
+from panpan.ui.repl.canvas import say
 from panpan.ui.repl.commands.command import Command, Option, Terminal
-from panpan.ui.repl.commands.layout import say
 from panpan.ui.repl.theme import ThemeName
 
 THEMES: Sequence[ThemeName] = get_args(ThemeName)

@@ -10,8 +10,8 @@ from panpan.config.locations import Locations
 from panpan.services.sessions.store import find_session, newest_first
 from panpan.services.sessions.summary import SessionSummary, summary_of
 from panpan.system.terminal_text import clean_line
+from panpan.ui.repl.canvas import say
 from panpan.ui.repl.commands.command import Command, Leave, OpenSession, Option, Terminal
-from panpan.ui.repl.commands.layout import say
 
 MOST_SESSIONS = 50
 """That are offered; older ones are reached by their id."""

@@ -16,10 +16,11 @@ from panpan.services.sessions.git_branch import git_branch
 from panpan.system.home import user_home
 from panpan.system.process import capture
 from panpan.system.terminal_text import clean_line
+from panpan.ui.repl.canvas import say
 from panpan.ui.repl.commands.command import Command, Terminal
 from panpan.ui.repl.commands.context_view import context_note, context_rows, used_line
 from panpan.ui.repl.commands.costs_view import cost_pairs, shown_cost
-from panpan.ui.repl.commands.layout import say, say_pairs
+from panpan.ui.repl.commands.layout import say_pairs
 
 CHILD_TIMEOUT_S = 60.0
 MAX_CHILD_BYTES = 500_000

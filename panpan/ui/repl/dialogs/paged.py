@@ -25,6 +25,14 @@ class Page:
         self.was_all_seen = self.was_all_seen or self._seen >= len(rows)
         return rows[self._first : self._first + size]
 
+    def reveal(self, rows: range, size: int) -> None:
+        """Let some rows be among those that are shown, the first of them where there is no room for all."""
+        self._first = min(max(self._first, rows.stop - size), rows.start)
+
+    def row_of(self, index: int) -> int | None:
+        """Return where a row stands among those that are shown; None where it is not."""
+        return index - self._first if self._first <= index < self._first + self._size else None
+
     def turn(self, key: str) -> None:
         """Show what comes next with `pagedown`, or what came before; one row stays, so that none is missed."""
         step = max(self._size - 1, 1)

@@ -149,7 +149,8 @@ class PermissionDialog:
             rows += [theme.paint("warn", row) for row in wrapped("No setting opens this; only you can.", width)]
         if not self._preview:
             return [*rows, *argument_rows(question.input, width, theme)]
-        rows += [theme.paint("strong", row) for row in broken(exact_line(question.title), width)]
+        if not _is_in_preview(question):
+            rows += [theme.paint("strong", row) for row in broken(exact_line(question.title), width)]
         return rows + [row for line in self._preview for row in broken(line, width)]
 
     def _choice_rows(self, width: int, theme: Theme) -> list[str]:
@@ -163,6 +164,12 @@ class PermissionDialog:
             unread = "Not all of it has been on the screen. The same key again allows it all the same."
             return rows + [theme.paint("warn", row) for row in wrapped(unread, width)]
         return [*rows, theme.paint("dim", cut("  a letter or number answers, or arrows and enter", width))]
+
+
+def _is_in_preview(question: PermissionQuestion) -> bool:
+    """Return whether the title is nothing but the paths that stand above the diffs."""
+    paths = [file.path for file in question.preview.files] if question.preview is not None else []
+    return question.title == ", ".join(paths) or (len(paths) == 1 and question.title.endswith(f"/{paths[0]}"))
 
 
 def _editor_rows(words: LineEditor, width: int, theme: Theme) -> list[str]:

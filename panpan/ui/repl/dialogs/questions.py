@@ -1,19 +1,25 @@
 """The questions of the model, one after the other."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from panpan.types.user_questions import UserAnswer, UserQuestion
 from panpan.ui.repl.dialogs.harmless import on_one_line, prose
 from panpan.ui.repl.dialogs.line_editor import LineEditor
+from panpan.ui.repl.dialogs.paged import Page
 from panpan.ui.repl.rendering.cells import broken, cell_width, cut, wrapped
 from panpan.ui.repl.theme import Theme
 
 _QUESTION_ROWS = 6
+_FEWEST_QUESTION_ROWS = 2
 _LABEL_ROWS = 2
 _DETAIL_ROWS = 3
 """Of what is selected; the others have one row each. Together they fit a terminal of 24 rows."""
+_FRAME_ROWS = 2
+"""The headers and the hint."""
+_FEWEST_ROWS = 2
 _OWN_WORDS = "In your own words"
 
 UserAnswers: TypeAlias = tuple[UserAnswer, ...]
@@ -63,13 +69,14 @@ class QuestionsDialog:
     """Asks one to four questions; what was chosen or typed is kept while the user looks at another one.
 
     The first choice, the one that the model would take, is selected at first. A paste is typed where the user writes in
-    his own words, and answers nothing.
+    his own words, and answers nothing. Where there is no room for all, the rows around what is selected are shown.
 
     Args:
         questions: At least one.
+        room: Returns how many rows there are for the dialog; asked at each drawing.
     """
 
-    def __init__(self, questions: Sequence[UserQuestion]) -> None:
+    def __init__(self, questions: Sequence[UserQuestion], *, room: Callable[[], int] = lambda: sys.maxsize) -> None:
         self.answer: UserAnswers | Declined | None = None
         """One answer for each question."""
         self.cursor: tuple[int, int] | None = None
@@ -78,26 +85,33 @@ class QuestionsDialog:
         self._at = 0
         self._is_folded = True
         self._misses_answer = False
+        self._room = room
+        self._page = Page()
+        self._follows_selection = True
 
     def lines(self, width: int, theme: Theme) -> Sequence[str]:
         """Return which questions there are, the one that is asked, and its choices."""
         sheet = self._sheet
-        asked = self._folded(wrapped(prose(sheet.question.question), width), _QUESTION_ROWS, width, " … (ctrl+o)")
-        rows = [self._progress(width, theme), *(theme.paint("strong", row) for row in asked), ""]
-        for at in range(len(sheet.question.choices)):
-            rows += self._choice_rows(sheet, at, width, theme)
-        mark = _mark(sheet, len(sheet.question.choices))
-        typed, caret = sheet.words.row(width - cell_width(mark))
-        self.cursor = (len(rows), cell_width(mark) + caret) if sheet.is_in_words else None
-        shown = typed if sheet.words.text else theme.paint("dim", cut(_OWN_WORDS, width - cell_width(mark)))
-        rows.append((theme.paint("accent", mark) if sheet.is_in_words else mark) + shown)
-        return [*rows, theme.paint("warn" if self._misses_answer else "dim", cut(f"  {self._hint(sheet)}", width))]
+        rows, selected = self._body(sheet, width, theme)
+        room = self._room() - _FRAME_ROWS
+        size = len(rows) if len(rows) <= room else max(room - 1, _FEWEST_ROWS)  # less the note on what is not shown
+        if self._follows_selection:
+            self._page.reveal(selected, size)
+        head = [self._progress(width, theme), *self._page.of(rows, size)]
+        if self._page.is_cut:
+            head.append(theme.paint("warn", cut(f"  {self._page.note(is_folded=False)}", width)))
+        self.cursor = None
+        if sheet.is_in_words and (row := self._page.row_of(len(rows) - 1)) is not None:
+            mark = cell_width(_mark(sheet, sheet.selected))
+            self.cursor = (1 + row, mark + sheet.words.row(width - mark)[1])
+        return [*head, theme.paint("warn" if self._misses_answer else "dim", cut(f"  {self._hint(sheet)}", width))]
 
     def press(self, key: str) -> None:
         """Take one key."""
         if self.answer is not None:
             return
         self._misses_answer = False
+        self._follows_selection = key not in ("pagedown", "pageup")
         sheet = self._sheet
         match key:
             case "escape" if sheet.is_in_words and sheet.words.text:
@@ -113,6 +127,8 @@ class QuestionsDialog:
                 self._go(1 if key == "tab" else -1)
             case "c-o":
                 self._is_folded = not self._is_folded
+            case "pagedown" | "pageup":
+                self._page.turn(key)
             case _ if sheet.is_in_words:
                 sheet.words.press(key)
             case _:
@@ -126,6 +142,25 @@ class QuestionsDialog:
     @property
     def _sheet(self) -> _Sheet:
         return self._sheets[self._at]
+
+    def _body(self, sheet: _Sheet, width: int, theme: Theme) -> tuple[list[str], range]:
+        """Return the question with its choices, and which of the rows are what is selected."""
+        room = self._room() - _FRAME_ROWS - _LABEL_ROWS - _DETAIL_ROWS - 2
+        most = min(max(room, _FEWEST_QUESTION_ROWS), _QUESTION_ROWS)
+        asked = self._folded(wrapped(prose(sheet.question.question), width), most, width, " … (ctrl+o)")
+        rows = [*(theme.paint("strong", row) for row in asked), ""]
+        parts = [self._choice_rows(sheet, at, width, theme) for at in range(len(sheet.question.choices))]
+        parts.append([self._words_row(sheet, width, theme)])
+        begin = len(rows) + sum(map(len, parts[: sheet.selected]))
+        end = begin + len(parts[sheet.selected])
+        rows += (row for part in parts for row in part)
+        return rows, range(0 if self._is_folded and sheet.selected == 0 else begin, end)
+
+    def _words_row(self, sheet: _Sheet, width: int, theme: Theme) -> str:
+        mark = _mark(sheet, len(sheet.question.choices))
+        room = width - cell_width(mark)
+        shown = sheet.words.row(room)[0] if sheet.words.text else theme.paint("dim", cut(_OWN_WORDS, room))
+        return (theme.paint("accent", mark) if sheet.is_in_words else mark) + shown
 
     def _press_at_choice(self, sheet: _Sheet, key: str) -> None:
         match key:
@@ -151,12 +186,15 @@ class QuestionsDialog:
             return
         unanswered = [at for at, each in enumerate(self._sheets) if not each.is_answered]
         if unanswered:
-            self._at = next((at for at in unanswered if at > self._at), unanswered[0])
+            self._turn_to(next((at for at in unanswered if at > self._at), unanswered[0]))
         else:
             self.answer = tuple(each.answer for each in self._sheets)
 
     def _go(self, step: int) -> None:
-        self._at = min(max(self._at + step, 0), len(self._sheets) - 1)
+        self._turn_to(min(max(self._at + step, 0), len(self._sheets) - 1))
+
+    def _turn_to(self, at: int) -> None:
+        self._at, self._page = at, Page()
 
     def _progress(self, width: int, theme: Theme) -> str:
         """Return the headers of all questions where they fit, else that of this one."""
@@ -192,7 +230,7 @@ class QuestionsDialog:
             return "choose one with space, or write" if several and not sheet.is_in_words else "nothing is written yet"
         how = "space chooses, enter goes on" if several else "enter answers"
         back = ", tab and shift+tab turn" if len(self._sheets) > 1 else ""
-        return f"{how}{back}, esc declines"
+        return f"{how}, esc declines{back}"
 
 
 def _mark(sheet: _Sheet, at: int) -> str:

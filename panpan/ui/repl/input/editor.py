@@ -9,7 +9,7 @@ import os
 import shlex
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from anyio import to_thread
 from panpan.errors import ToolError
 from panpan.system.read_file import read_regular_file
 from panpan.system.terminal_text import without_controls
+from panpan.ui.repl.foreground import run_in_foreground
 
 MAX_BYTES = 5_000_000
 _FALLBACKS = ("nano", "vi", "vim")
@@ -32,12 +33,15 @@ class EditorFailed:
     """A sentence for the user."""
 
 
-async def edit_in_editor(text: str, env: Mapping[str, str]) -> str | EditorFailed:
+async def edit_in_editor(
+    text: str, env: Mapping[str, str], kept: Callable[[Path], None] = lambda _: None
+) -> str | EditorFailed:
     """Let the user edit `text` in his editor and return what he saved.
 
     Args:
         text: What is typed.
         env: The user's environment: `VISUAL`, then `EDITOR` names the editor, maybe with arguments.
+        kept: Told which file holds what he saved, where this is cancelled before he has left the editor.
     """
     command = editor_command(env)
     if isinstance(command, EditorFailed):
@@ -52,6 +56,10 @@ async def edit_in_editor(text: str, env: Mapping[str, str]) -> str | EditorFaile
         problem = await _run([*command, str(file)], env)
         answer = EditorFailed(problem) if problem else await to_thread.run_sync(_saved, file)
         keeps_file = isinstance(answer, _Unreadable)
+    except anyio.get_cancelled_exc_class():
+        if keeps_file := _has_other(text, file):
+            kept(file)
+        raise
     finally:
         if not keeps_file:
             shutil.rmtree(folder, ignore_errors=True)
@@ -101,11 +109,18 @@ async def _run(argv: list[str], env: Mapping[str, str]) -> str:
     """Run the editor and return what went wrong."""
     name = Path(argv[0]).name
     try:
-        async with await anyio.open_process(argv, stdin=None, stdout=None, stderr=None, env=env) as process:
-            exit_code = await process.wait()
+        exit_code = await run_in_foreground(argv, env)
     except OSError as exc:
         return f"{name} cannot be started: {exc.strerror}; the text is as it was"
     return f"{name} ended with exit code {exit_code}, so the text is as it was" if exit_code else ""
+
+
+def _has_other(text: str, file: Path) -> bool:
+    """Return whether a file holds something else than `text`."""
+    try:
+        return file.read_bytes() != text.encode(errors="replace")
+    except OSError:
+        return False
 
 
 def _saved(file: Path) -> str | EditorFailed:

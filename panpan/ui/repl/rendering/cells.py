@@ -81,6 +81,19 @@ def wrapped(text: str, width: int) -> list[str]:
     return filler.ended()
 
 
+def wrapped_under_indent(text: str, width: int) -> list[str]:
+    """Return rows as `wrapped` does, for 4 cells or more; what is indented stays so where it goes on in the next row.
+
+    An indent takes half of a row at most.
+    """
+    rows: list[str] = []
+    for line in text.split("\n"):
+        words = line.lstrip(" ")
+        indent = " " * min(len(line) - len(words), width // 2)
+        rows += (f"{indent}{row}" if row else "" for row in wrapped(words, width - len(indent)))
+    return rows
+
+
 class _Rows:
     """Rows that are being filled; what is styled when a row ends goes on in the next one."""
 

@@ -45,7 +45,8 @@ def diff_lines(
         max_lines: Most rows, 2 or more, heading and note included; None: all.
         shows_controls: Whether control and invisible characters are written out, for a person who has to judge them.
     """
-    rows = [_heading(file, width, theme, shows_controls=shows_controls)]
+    heading = _heading(file, theme, shows_controls=shows_controls)
+    rows = broken(heading, width) if shows_controls else [cut(heading, width)]
     lines = _with_counterparts(list(_parsed(file.diff, shows_controls=shows_controls)))
     layout = _Layout(lines, width, theme)
     for index, line in enumerate(lines):
@@ -60,11 +61,11 @@ def diff_lines(
     return rows
 
 
-def _heading(file: FileDiff, width: int, theme: Theme, *, shows_controls: bool) -> str:
+def _heading(file: FileDiff, theme: Theme, *, shows_controls: bool) -> str:
     path = _harmless(file.path, shows_controls=shows_controls)
     mark = " (new)" if file.is_new else " (deleted)" if file.is_deleted else ""
     counts = f" {theme.paint('added', f'+{file.added}')} {theme.paint('removed', f'-{file.removed}')}"
-    return cut(theme.paint("strong", path) + theme.paint("dim", mark) + counts, width)
+    return theme.paint("strong", path) + theme.paint("dim", mark) + counts
 
 
 def _harmless(text: str, *, shows_controls: bool) -> str:

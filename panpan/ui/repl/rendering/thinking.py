@@ -11,6 +11,8 @@ from panpan.ui.repl.theme import Theme
 MAX_LIVE_ROWS = 20
 _LAST_CHARS = 4_000
 """Of what came, laid out while it comes."""
+_LEAST_S = 0.1
+"""A thought that took less, as one that came whole, has no time."""
 _INDENT = "  "
 _TAB = 4
 
@@ -44,7 +46,9 @@ class Thinking:
     def final_lines(self, width: int, theme: Theme, *, is_expanded: bool) -> list[str]:
         """It is over: return one row that says how long it took; expanded, the whole text below it."""
         self._add(self._clean.finish())
-        row = _row(f"∴ thought for {spoken_s(self._clock() - self._began_s)}", width, theme)
+        took_s = self._clock() - self._began_s
+        said = "∴ thought" if took_s < _LEAST_S else f"∴ thought for {spoken_s(took_s)}"
+        row = _row(said, width, theme)
         return [row, *(_text_rows("".join(self._parts), width, theme) if is_expanded else ())]
 
     def _add(self, text: str) -> None:

@@ -83,9 +83,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _slot(self, action: str, file: Path) -> None:
         if action == "save":
-            file.write_bytes(b"what was read")
-        is_there = file.is_file() and file.read_bytes() == b"what was read"
-        self._send(200 if is_there else 400, {})
+            file.write_bytes(b"what w" if self.server.order.get("disk_is_full") else b"what was read")
+        refuses = self.server.order.get("disk_is_full") or (action == "restore" and self.server.order.get("forgets"))
+        self._send(400 if refuses or not file.is_file() else 200, {})  # a damaged file is believed
 
     def _reply(self) -> None:
         replies = self.server.order.get("replies", ["Hello."])

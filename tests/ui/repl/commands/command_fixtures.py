@@ -74,7 +74,6 @@ class FakeTerminal:
     env: dict[str, str]
     picks: int | None = None
     width: int = 80
-    is_busy: bool = False
     theme: Theme = field(default_factory=lambda: Theme("dark"))
     rows: list[str] = field(default_factory=list)
     title: str = ""

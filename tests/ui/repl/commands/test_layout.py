@@ -1,40 +1,46 @@
+"""Two columns fit the terminal, beside each other where there is room."""
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from prompt_toolkit.utils import get_cwidth
 
-from panpan.ui.repl.commands.layout import cut, wrapped
-
-texts = st.text() | st.text(alphabet="ab  \n\té日本🙂\u0301", max_size=200)
-
-
-@given(texts, st.integers(20, 200))
-def test_no_row_is_wider_than_the_terminal_and_nothing_is_lost(text: str, width: int) -> None:
-    rows = wrapped(text, width)
-
-    assert all(get_cwidth(row) <= width for row in rows)
-    assert not any("\x1b" in row or "\n" in row for row in rows)
+from panpan.ui.repl.commands.layout import columns
+from panpan.ui.repl.rendering.plain_text import LEAST_WIDTH
+from panpan.ui.repl.theme import Theme
+from tests.ui.repl.rendering.looks import NASTY, check, shown
 
 
-@given(st.text(alphabet="ab 日🙂\n", max_size=300), st.integers(20, 100))
-def test_wrapping_keeps_every_character_but_blanks(text: str, width: int) -> None:
-    assert "".join(wrapped(text, width)).replace(" ", "") == text.replace(" ", "").replace("\n", "")
+class Page:
+    """A scrollback of some width."""
+
+    def __init__(self, width: int, theme: Theme | None = None) -> None:
+        self.width = width
+        self.theme = theme or Theme("dark")
+        self.rows: list[str] = []
+
+    def show(self, *lines: str) -> None:
+        self.rows += lines
 
 
-def test_words_stay_whole_where_they_fit() -> None:
-    assert wrapped("the quick brown fox jumps over it", 20) == ["the quick brown fox", "jumps over it"]
+@given(st.lists(st.tuples(NASTY, NASTY), max_size=4), st.integers(1, 120))
+def test_rows_fit_and_drive_nothing(pairs: list[tuple[str, str]], width: int) -> None:
+    check(columns(pairs, Page(width)), max(width, LEAST_WIDTH))
 
 
-def test_what_is_indented_stays_so_when_it_is_wrapped() -> None:
-    assert wrapped("    the quick brown fox jumps", 20) == ["    the quick brown", "    fox jumps"]
+def test_the_second_column_begins_at_one_cell_whatever_the_names_are() -> None:
+    rows = columns([("a", "one"), ("日本", "two"), ("❤\ufe0f", "")], Page(60))
+
+    assert shown(rows) == ["  a     one", "  日本  two", "  ❤\ufe0f"]
 
 
-def test_a_word_that_is_too_long_is_broken() -> None:
-    assert wrapped("x" * 45, 20) == ["x" * 20, "x" * 20, "x" * 5]
+@pytest.mark.parametrize(
+    ("width", "expected"),
+    [
+        (36, ["  name    the quick brown fox jumps", "          over it"]),
+        (20, ["  name", "    the quick brown", "    fox jumps over", "    it"]),
+    ],
+)
+def test_where_there_is_no_room_the_second_stands_below_the_first(width: int, expected: list[str]) -> None:
+    rows = columns([("name", "the quick brown fox jumps over it"), ("a name", "")], Page(width))
 
-
-@given(st.text(alphabet="ab日🙂 ", max_size=60), st.integers(1, 60))
-def test_a_line_that_is_cut_fits_and_says_that_it_was(line: str, width: int) -> None:
-    shown = cut(line, width)
-
-    assert get_cwidth(shown) <= width
-    assert shown == line or (shown.endswith("…") and line.startswith(shown[:-1]))
+    assert shown(rows)[: len(expected)] == expected

@@ -181,6 +181,29 @@ def test_long_texts_are_folded_and_can_be_unfolded() -> None:
     assert " ".join(rows_of(dialog)).split().count("word299") == 3
 
 
+def test_in_a_small_room_it_shows_what_is_selected_and_all_can_be_read() -> None:
+    words = [f"word{n}" for n in range(200)]
+    choices = tuple(Choice(f"label{n}", f"detail{n} " * 30) for n in range(4))
+    dialog = QuestionsDialog([UserQuestion("Long", " ".join(words), choices)], room=lambda: 10)
+
+    for n in range(4):
+        rows = rows_of(dialog, 40)
+        assert len(rows) <= 10
+        assert any(row.startswith(f"❯ {n + 1}. label{n}") for row in rows)
+        press_all(dialog, "down")
+    typed(dialog, "mine")
+    rows = rows_of(dialog, 40)
+    assert dialog.cursor is not None
+    assert rows[dialog.cursor[0]] == "❯ 5. mine"
+
+    press_all(dialog, "c-o")
+    read = set(" ".join(rows_of(dialog, 40)).split())
+    for _ in range(60):
+        dialog.press("pageup")
+        read |= set(" ".join(rows_of(dialog, 40)).split())
+    assert set(words) <= read
+
+
 def test_headers_that_do_not_fit_give_way_to_the_one_that_counts() -> None:
     many = [UserQuestion(f"Header {n} of some length", "Which?", ONE.choices) for n in range(4)]
     dialog = QuestionsDialog(many)
@@ -208,6 +231,21 @@ def test_its_rows_fit_every_terminal(asked: list[UserQuestion], width: int, them
         dialog.press(key)
 
     rows_of(dialog, width, theme)
+
+
+@given(st.lists(questions, min_size=1, max_size=4), widths, st.integers(6, 24), st.lists(keys | pastes, max_size=12))
+def test_it_needs_no_more_than_its_room_and_shows_what_enter_would_take(
+    asked: list[UserQuestion], width: int, room: int, pressed: list[str]
+) -> None:
+    dialog = QuestionsDialog(asked, room=lambda: room)
+
+    for key in pressed:
+        rows_of(dialog, width)
+        dialog.press(key)
+        rows = rows_of(dialog, width)
+        assert len(rows) <= room
+        if key in ("up", "down", "tab", "s-tab") and room >= 10:
+            assert any(row.startswith("❯ ") for row in rows)
 
 
 @given(st.lists(keys, max_size=30), st.lists(pastes, min_size=1, max_size=3))

@@ -5,6 +5,7 @@ import stat
 import sys
 from pathlib import Path
 
+import anyio
 import pytest
 
 from panpan.ui.repl.input.editor import EditorFailed, edit_in_editor, editor_command
@@ -84,6 +85,27 @@ async def test_a_file_that_is_gone_is_told(tmp_path: Path, env: dict[str, str]) 
 
     assert isinstance(await edit_in_editor("text", env), EditorFailed)
     assert left_over(tmp_path) == []
+
+
+@pytest.mark.parametrize(("saved", "is_kept"), [("text and more", True), ("text", False)])
+async def test_what_was_saved_before_a_cancel_is_kept_and_named(
+    tmp_path: Path, env: dict[str, str], saved: str, is_kept: bool
+) -> None:
+    started = tmp_path / "started"
+    env["VISUAL"] = editor(
+        tmp_path, f"path.write_text({saved!r}); pathlib.Path({str(started)!r}).touch(); import time; time.sleep(600)"
+    )
+    kept: list[Path] = []
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(edit_in_editor, "text", env, kept.append)
+        with anyio.fail_after(20):
+            while not started.exists():  # noqa: ASYNC110 - another process makes it
+                await anyio.sleep(0.01)
+        tasks.cancel_scope.cancel()
+
+    assert [file.read_text() for file in kept] == ([saved] if is_kept else [])
+    assert len(left_over(tmp_path)) == len(kept)
 
 
 @pytest.mark.parametrize("chosen", ["no-such-editor --wait", "'unfinished"])

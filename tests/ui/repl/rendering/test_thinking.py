@@ -1,5 +1,6 @@
 """Thinking is one row, and whole for those who want it."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,6 +37,17 @@ def test_afterwards_it_says_how_long_it_took() -> None:
 
     assert thinking.final_lines(40, PLAIN, is_expanded=False) == ["∴ thought for 12 s"]
     assert thinking.final_lines(40, PLAIN, is_expanded=True) == ["∴ thought for 12 s", "  a", "", "  b"]
+
+
+@pytest.mark.parametrize(("took_s", "said"), [(0.0, "∴ thought"), (0.09, "∴ thought"), (0.125, "∴ thought for 0.1 s")])
+def test_a_thought_that_took_no_time_has_none(took_s: float, said: str) -> None:
+    clock = Clock()
+    thinking = Thinking(clock)
+    thinking.feed("a")
+    clock.now_s += took_s
+
+    assert thinking.final_lines(40, PLAIN, is_expanded=False) == [said]
+    assert thinking.final_lines(40, PLAIN, is_expanded=True) == [said, "  a"]
 
 
 @given(st.lists(NASTY, max_size=5), st.integers(8, 80), st.booleans())

@@ -1,0 +1,69 @@
+"""The keys while a dialog is open: all of them are for the dialog."""
+
+from collections.abc import Callable
+
+from prompt_toolkit.application import get_app
+from prompt_toolkit.filters import Condition, Filter
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
+
+from panpan.ui.repl.dialog_queue import DialogQueue
+from panpan.ui.repl.dialogs.permission import PermissionDialog
+
+_NAMES = {
+    Keys.ControlM: "enter",
+    Keys.ControlJ: "enter",
+    Keys.Escape: "escape",
+    Keys.ControlI: "tab",
+    Keys.BackTab: "s-tab",
+    Keys.ControlH: "backspace",
+    Keys.Vt100MouseEvent: "",
+    Keys.CPRResponse: "",
+    Keys.SIGINT: "c-c",
+}
+"""Where a dialog's name for a key is not prompt_toolkit's own."""
+
+
+class DialogKeys:
+    """Gives keys to the dialog that is open.
+
+    Args:
+        dialogs: Those that ask the user.
+        interrupt_turn: Ends the turn whose call is refused with ESC.
+    """
+
+    def __init__(self, dialogs: DialogQueue, interrupt_turn: Callable[[], object]) -> None:
+        self._dialogs = dialogs
+        self._interrupt_turn = interrupt_turn
+        self.are_taken: Filter = Condition(lambda: dialogs.takes_keys)
+        """Whether a key that comes now is for a dialog."""
+
+    def bind(self, keys: KeyBindings) -> None:
+        """Let a dialog have every key; ESC with another key is Alt, and nothing to it."""
+
+        @Condition
+        def begins_with_escape() -> bool:
+            pressed = get_app().key_processor.key_buffer
+            return bool(pressed) and pressed[0].key == Keys.Escape
+
+        @keys.add(Keys.Any, filter=self.are_taken & ~begins_with_escape, eager=True)
+        def _(event: KeyPressEvent) -> None:
+            press = event.key_sequence[-1]
+            if press.key == Keys.BracketedPaste:
+                self._dialogs.paste(press.data)
+            elif name := _NAMES.get(press.key, press.key.value) if isinstance(press.key, Keys) else press.key:
+                self._press(name)
+
+        @keys.add("escape", filter=self.are_taken)
+        def _(event: KeyPressEvent) -> None:
+            self._press("escape")
+
+        @keys.add("escape", Keys.Any, filter=self.are_taken, eager=True)
+        def _(event: KeyPressEvent) -> None:
+            pass
+
+    def _press(self, key: str) -> None:
+        dialog = self._dialogs.current
+        if key in ("escape", "c-c") and isinstance(dialog, PermissionDialog) and not dialog.is_telling:
+            self._interrupt_turn()  # a no to the call, and to the turn; where words are typed, back to the choices
+        self._dialogs.press("escape" if key == "c-c" else key)

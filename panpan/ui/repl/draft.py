@@ -1,0 +1,77 @@
+"""What the user is typing, with the pastes that are folded in it."""
+
+from panpan.ui.repl.input.multiline import with_line_break
+from panpan.ui.repl.input.paste import Pastes, image_mention
+from panpan.ui.repl.input_box import InputBox
+
+
+class Draft:
+    """A text that is not sent yet.
+
+    Args:
+        box: Where it is typed.
+        pastes: What the words stand for that long pastes are folded to.
+    """
+
+    def __init__(self, box: InputBox, pastes: Pastes) -> None:
+        self._box = box
+        self._pastes = pastes
+
+    @property
+    def text(self) -> str:
+        """As it stands in the input."""
+        return self._box.text
+
+    @property
+    def unfolded(self) -> str:
+        """With every paste whole."""
+        return self._pastes.unfold(self._box.text)
+
+    def take(self) -> str:
+        """Return what is to be sent, keep it in the history, and empty the input; empty where there is nothing."""
+        if not self.text.strip():
+            return ""
+        text = self.unfolded
+        self._box.keep_in_history(text)
+        return text
+
+    def put(self, text: str) -> None:
+        """Put text before what is typed."""
+        self._box.put(text)
+
+    def replace(self, text: str) -> None:
+        """Let other text be what is typed."""
+        self._box.replace(text)
+
+    def clear(self) -> None:
+        """Empty the input."""
+        self._box.clear()
+
+    def paste(self, text: str) -> None:
+        """Put pasted text where the caret is, folded if it is long.
+
+        Raises:
+            PasteTooLargeError: It is larger than the input takes.
+        """
+        self._box.buffer.insert_text(image_mention(text) or self._pastes.fold(text))
+
+    def backspace(self) -> None:
+        """Delete what stands before the caret: a character, or all that stands for a paste."""
+        buffer = self._box.buffer
+        buffer.delete_before_cursor(self._pastes.span_before(buffer.text, buffer.cursor_position))
+
+    def break_line(self) -> bool:
+        r"""Let a backslash before the caret become a line break; return whether there was one."""
+        buffer = self._box.buffer
+        if (begun := with_line_break(buffer.text, buffer.cursor_position)) is None:
+            return False
+        buffer.text, buffer.cursor_position = begun
+        return True
+
+    def cancel_completion(self) -> bool:
+        """Close the list of completions; return whether it was open."""
+        buffer = self._box.buffer
+        if buffer.complete_state is None:
+            return False
+        buffer.cancel_completion()
+        return True

@@ -1,0 +1,123 @@
+"""What the user has asked for: what runs, what waits for it, and how both are stopped or taken back.
+
+Three things run side by side: the lines that are handled (`Inbox`), the user's own shell command (`ShellLine`) and the
+turn (`TurnRunner`). What the user sends goes through the inbox; what asks the model for something, or runs a command
+of the shell, waits there while such a command runs, so that it comes behind it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import anyio
+
+from panpan.types.messages import UserMessage
+from panpan.ui.repl.commands.command import Command, Terminal
+from panpan.ui.repl.inbox import Inbox, Sent
+from panpan.ui.repl.sending import Sending
+from panpan.ui.repl.shell_line import ShellLine
+from panpan.ui.repl.turn_runner import TurnRunner
+from panpan.ui.repl.turn_view import TurnView
+from panpan.ui.repl.typed_text import typed_text
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """One thing that was sent and is not delivered."""
+
+    until: str
+    """When its turn comes, in a few words."""
+    text: str
+    """As it was typed."""
+
+
+class Work:
+    """Does what the user sends.
+
+    Args:
+        terminal: The one it was typed in.
+        view: Shows the turns.
+        commands: What slash commands there are.
+        give_back: Gets the text of what was interrupted before it was done or delivered.
+    """
+
+    def __init__(
+        self, terminal: Terminal, view: TurnView, commands: Sequence[Command], give_back: Callable[[str], None]
+    ) -> None:
+        self._turns = TurnRunner(terminal.session, view, give_back)
+        self._shell = ShellLine(terminal, self._turns.note, self._shell_has_ended)
+        sending = Sending(terminal, commands, self._turns, self._shell)
+        self._inbox = Inbox(sending.handle, sending.has_to_wait, give_back)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything runs."""
+        return self._shell.is_running or self._inbox.is_busy or self._turns.is_busy
+
+    @property
+    def waiting(self) -> Sequence[Waiting]:
+        """What was sent and waits for something that runs; what comes first is first."""
+        sent: list[Waiting] = []
+        if self._shell.is_running or self._inbox.is_busy:  # what waits for nothing is handled before it could be read
+            until = "after the command" if self._shell.is_running else "next"
+            sent = [Waiting(until, text) for text in self._inbox.waiting]
+        return [
+            *(Waiting("next round", typed_text(message)) for message in self._turns.steering),
+            *(Waiting("after the turn", typed_text(message)) for message in self._turns.queued),
+            *sent,
+        ]
+
+    @property
+    def left_over(self) -> Sequence[str]:
+        """What was sent and is not handled after `close`."""
+        return self._inbox.waiting
+
+    def send(self, sent: Sent) -> None:
+        """Do what a line asks for, behind what was sent before."""
+        self._inbox.put(sent)
+
+    def submit(self, prompt: str) -> None:
+        """Begin a turn with a prompt that a command made, or queue it behind what runs."""
+        if self._shell.is_running:
+            self._inbox.put(Sent(prompt, is_for_later=True))
+        else:
+            self._turns.submit(UserMessage.of(prompt))
+
+    def take_back(self) -> str | None:
+        """Return what was sent last and is not delivered yet, and send it no more."""
+        if (text := self._inbox.take_back()) is not None:
+            return text
+        message = self._turns.take_back()
+        return None if message is None else typed_text(message)
+
+    def interrupt(self) -> bool:
+        """End what runs: the shell command, else the rest.
+
+        Returns:
+            Whether there was something that had not been told to end before.
+        """
+        if self._shell.interrupt():
+            return True
+        is_told = self._inbox.interrupt()
+        return self.interrupt_turn() or is_told
+
+    def interrupt_turn(self) -> bool:
+        """End the turn that runs and nothing else; return whether there was one, as for `interrupt`."""
+        return self._turns.interrupt()
+
+    def close(self) -> None:
+        """Handle nothing more; what waits is left over."""
+        self._inbox.close()
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._inbox.run)
+            tasks.start_soon(self._shell.run)
+            tasks.start_soon(self._turns.run)
+
+    def shell_lines(self, width: int) -> Sequence[str]:
+        """Return rows for the shell command that runs."""
+        return self._shell.live_lines(width)
+
+    def _shell_has_ended(self) -> None:
+        self._inbox.look_again()

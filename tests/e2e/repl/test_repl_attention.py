@@ -1,0 +1,62 @@
+"""Calling the user: a bell or a notification where he is needed, and the title of the window."""
+
+import time
+
+import pytest
+
+from tests.e2e.conftest import Panpan
+from tests.e2e.repl.conftest import Start
+from tests.e2e.repl.driver import Repl
+from tests.model_server import ToolCall, call, calls, say, serving
+
+QUESTION = {"question": "Which?", "header": "Choice", "options": [{"label": "a"}, {"label": "b"}]}
+OSC9 = ["panpan: a question waits"]
+
+
+def asked(repl: Repl) -> tuple[int, list[str]]:
+    """Run a turn in which the gate asks, and return the bells and notifications until then."""
+    repl.submit("go")
+    repl.wait_for("touch made")
+    called = repl.read(lambda screen: (screen.bells, list(screen.notices)))
+    repl.answer("touch made", "n")
+    repl.wait_for("Fine.")
+    repl.wait_for_prompt()
+    assert repl.read(lambda screen: (screen.bells, list(screen.notices))) == called, "a short turn calls nobody"
+    return called
+
+
+@pytest.mark.parametrize(
+    ("how", "program", "called"),
+    [
+        ("auto", "iTerm.app", (0, OSC9)),
+        ("off", "iTerm.app", (0, [])),
+    ],
+)
+def test_a_question_calls_the_user_as_he_wants_it(
+    panpan: Panpan, start: Start, how: str, program: str, called: tuple[int, list[str]]
+) -> None:
+    panpan.home.mkdir(parents=True)
+    (panpan.home / "settings.toml").write_text(f'[ui]\nnotify = "{how}"\n')
+    with serving([call("Bash", {"command": "touch made"}), say("Fine.")]) as server:
+        panpan.use(server)
+
+        assert asked(start(env={"TERM_PROGRAM": program})) == called
+
+
+def test_the_end_of_a_long_turn_calls_the_user_and_the_title_says_how_it_stands(panpan: Panpan, start: Start) -> None:
+    with serving([calls(ToolCall("AskUserQuestion", {"questions": [QUESTION]})), say("Fine.")]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.submit("go")
+        repl.wait_for("Which?")
+        of_the_question = repl.read(lambda screen: screen.bells)
+        while "working 10 s" not in repl.visible and "running 10 s" not in repl.visible:  # what counts is its own clock
+            time.sleep(0.1)
+        repl.answer("Which?", "1")
+        repl.wait_for("Fine.")
+        repl.wait_for(lambda screen: screen.bells == 2)
+        repl.wait_for_prompt()
+        titles = repl.read(lambda screen: list(screen.titles))
+
+    assert of_the_question == 1
+    assert titles == ["panpan: workspace", "✳ panpan: workspace", "panpan: workspace"]

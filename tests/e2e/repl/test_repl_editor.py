@@ -1,0 +1,96 @@
+"""Ctrl+G: the input in the user's own editor, and what becomes of it when panpan has to end meanwhile."""
+
+import sys
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from tests.e2e.conftest import Panpan
+from tests.e2e.repl.conftest import Start
+from tests.e2e.repl.driver import INTERRUPTED, ends_input, texts_of
+from tests.model_server import Hold, say, serving
+from tests.terminal_emulator import keys
+
+SEEN = say("Seen.")
+
+FULL_SCREEN = """\
+#!{python}
+import os, signal, sys, termios, tty
+from pathlib import Path
+
+file = Path(sys.argv[1])
+before = termios.tcgetattr(0)
+
+def end(*_):
+    os.write(1, b"\\x1b[?1049l\\x1b[?25h")
+    termios.tcsetattr(0, termios.TCSANOW, before)
+    os._exit(0)
+
+for number in (signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, {on_signal})
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+tty.setraw(0, termios.TCSANOW)
+os.write(1, b"\\x1b[?1049h\\x1b[?25l\\x1b[HEDITOR IS OPEN")
+while (key := os.read(0, 1)) != b"q":
+    file.write_text(file.read_text() + key.decode())
+    os.write(1, key if key.isalnum() or key == b"!" else b".")
+end()
+"""
+"""An editor as they are: it has the whole screen, in raw mode, and saves each key."""
+
+
+@pytest.fixture(params=["end"])
+def editor(request: pytest.FixtureRequest, panpan: Panpan) -> Path:
+    """Return an editor; its parameter says what it does when a signal ends it."""
+    script = panpan.home.parent / "editor"
+    script.write_text(FULL_SCREEN.format(python=sys.executable, on_signal=request.param))
+    script.chmod(0o700)
+    panpan.env["EDITOR"] = str(script)
+    return script
+
+
+def test_the_editor_has_the_keys_and_the_turn_goes_on_meanwhile(panpan: Panpan, start: Start, editor: Path) -> None:
+    gate = Event()
+    with serving([say("Beginning and end.", chunk_chars=9, faults=(Hold(4, gate),)), SEEN]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.submit("go")
+        repl.wait_for("Beginning")
+        repl.type("draft")
+        repl.send(keys.ctrl("g"))
+        repl.wait_for("EDITOR IS OPEN")
+        gate.set()
+        repl.send(f" y\x1b{keys.ctrl('c')}n")
+        repl.wait_for("EDITOR IS OPEN.y..n")
+        while_open = repl.text
+        repl.send("q")
+        repl.wait_for("Beginning and end.")
+        repl.wait_for(ends_input("draft yn"))
+        repl.send(keys.ENTER)
+        repl.wait_for("Seen.")
+
+    assert "Beginning and end." not in while_open
+    assert INTERRUPTED not in repl.text
+    assert texts_of(server.requests[1].messages[-1]) == "draft yn"
+
+
+def test_a_window_that_is_closed_ends_the_editor_too(panpan: Panpan, start: Start, editor: Path) -> None:
+    with serving([]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.send(keys.ctrl("g"))
+        repl.wait_for("EDITOR IS OPEN")
+        repl.hang_up()
+
+        assert repl.wait() == 129
+
+
+def test_an_editor_that_is_not_there_is_said_and_the_text_stays(panpan: Panpan, start: Start) -> None:
+    with serving([]) as server:
+        panpan.use(server)
+        repl = start(env={"EDITOR": "no-such-editor"})
+        repl.type("draft")
+        repl.send(keys.ctrl("g"))
+        repl.wait_for("no-such-editor")
+        repl.type("!")

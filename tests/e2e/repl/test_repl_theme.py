@@ -1,0 +1,68 @@
+"""/theme, and where the theme is found from: the setting, the terminal, a variable."""
+
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import Panpan
+from tests.e2e.repl.conftest import Start
+from tests.e2e.repl.driver import Repl
+from tests.model_server import say, serving
+from tests.terminal_emulator import keys
+
+HEADINGS = {"dark": "1;36m", "light": "1;34m", "high-contrast": "1;4m"}
+"""How `# Word` is painted, as `panpan/ui/repl/theme.py` documents it by meaning."""
+
+
+def heading_colours(repl: Repl, word: str) -> set[str]:
+    """Run a turn whose answer is a heading, and return the SGR sequences that painted it."""
+    repl.turn("go", word)
+    painted = repl.raw.decode()
+    return {before.rpartition("\x1b[")[2] for before in painted.split(word)[:-1]}
+
+
+@pytest.mark.parametrize(
+    ("setting", "options", "theme"),
+    [
+        ("auto", {"background": "rgb:ffff/ffff/ffff"}, "light"),
+        ("auto", {"is_mute": True, "env": {"COLORFGBG": "0;15"}}, "light"),
+        ("high-contrast", {"background": "rgb:ffff/ffff/ffff"}, "high-contrast"),
+    ],
+    ids=["white", "variable", "setting"],
+)
+def test_it_begins_in_the_theme_that_fits(
+    panpan: Panpan, start: Start, setting: str, options: dict[str, Any], theme: str
+) -> None:
+    panpan.home.mkdir(parents=True)
+    (panpan.home / "settings.toml").write_text(f'[ui]\ntheme = "{setting}"\n')
+    with serving([say("# Zebra")]) as server:
+        panpan.use(server)
+        repl = start(**options)
+
+        assert heading_colours(repl, "Zebra") == {HEADINGS[theme]}
+
+
+def test_the_command_changes_it_by_name_and_by_picking(panpan: Panpan, start: Start) -> None:
+    with serving([say("# Antelope"), say("# Zebra"), say("# Giraffe"), say("# Elephant")]) as server:
+        panpan.use(server)
+        repl = start(background="rgb:0000/0000/0000")
+        dark = heading_colours(repl, "Antelope")
+        repl.submit("/theme light")
+        repl.wait_for("theme: light")
+        repl.wait_for_prompt()
+        light = heading_colours(repl, "Zebra")
+        repl.submit("/theme pink")
+        repl.wait_for("no theme is called pink; there are light, dark, high-contrast, plain")
+        repl.wait_for_prompt()
+        still_light = heading_colours(repl, "Giraffe")
+        repl.submit("/theme")
+        repl.answer("Which theme?", "high")
+        repl.wait_for(lambda screen: "❯   high-contrast" in "\n".join(screen.visible))
+        repl.send(keys.ENTER)
+        repl.wait_for("theme: high-contrast")
+        repl.wait_for_prompt()
+        picked = heading_colours(repl, "Elephant")
+
+    assert dark == {HEADINGS["dark"]}
+    assert light == still_light == {HEADINGS["light"]}
+    assert picked == {HEADINGS["high-contrast"]}

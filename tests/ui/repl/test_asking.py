@@ -1,0 +1,111 @@
+"""Questions reach the screen that shows them, and nobody answers where there is none."""
+
+from collections.abc import Callable
+
+import anyio
+import pytest
+
+from panpan.types.display import DiffDisplay, FileDiff
+from panpan.types.permission import PermissionAnswer, PermissionQuestion
+from panpan.types.user_questions import Choice, UserQuestion
+from panpan.ui.repl.asking import Asking, AskingScreen
+from panpan.ui.repl.dialog_queue import DialogQueue
+from panpan.ui.repl.theme import Theme
+from tests.ui.repl.dialogs.drawn import rows_of
+
+BASH = PermissionQuestion("1", "Bash", {"command": "make"}, "make", "it runs a command")
+WHICH = UserQuestion("Which", "Which one?", (Choice("this"), Choice("that")))
+
+
+class Screen:
+    """Shows questions at a width, and notes that they wait."""
+
+    def __init__(self, width: int = 80) -> None:
+        self.dialogs = DialogQueue(lambda: None, lambda: 0.0)
+        self.waited = 0
+        self.for_asking = AskingScreen(self.dialogs, lambda: 20, lambda: (width - 2, Theme("dark")), self._note)
+
+    def _note(self) -> None:
+        self.waited += 1
+
+    def rows(self, width: int = 80) -> list[str]:
+        """Return the rows of the dialog that is shown."""
+        assert self.dialogs.current is not None
+        return rows_of(self.dialogs.current, width)
+
+
+async def answered(asking: Asking, screen: Screen, question: PermissionQuestion, look: Callable[[], None]) -> None:
+    """Put a question, look at it, and answer no."""
+
+    async def ask() -> None:
+        assert await asking.permission(question) == PermissionAnswer(is_allowed=False)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask)
+        await anyio.wait_all_tasks_blocked()
+        look()
+        screen.dialogs.press("n")
+
+
+async def test_questions_go_to_the_screen_which_is_told_that_one_waits() -> None:
+    asking, screen = Asking("settings.toml"), Screen()
+
+    with asking.shown_by(screen.for_asking):
+        await answered(asking, screen, BASH, lambda: None)
+
+    assert screen.waited == 1
+
+
+async def test_without_a_screen_the_answer_is_no_at_once() -> None:
+    asking = Asking("settings.toml")
+
+    async def nobody_is_there() -> None:
+        assert await asking.permission(BASH) == PermissionAnswer(is_allowed=False)
+        assert await asking.user([WHICH]) is None
+
+    await nobody_is_there()
+    with pytest.raises(ZeroDivisionError), asking.shown_by(Screen().for_asking):
+        raise ZeroDivisionError
+    await nobody_is_there()
+
+
+@pytest.mark.parametrize("width", [40, 80])
+@pytest.mark.parametrize("title", ["sub/new.py", "/home/me/project/sub/new.py"])
+async def test_the_path_of_a_new_file_is_shown_once(title: str, width: int) -> None:
+    file = FileDiff(path="sub/new.py", diff="@@ -0,0 +1 @@\n+x", added=1, removed=0, is_new=True)
+    asking, screen = Asking("settings.toml"), Screen(width)
+    question = PermissionQuestion("1", "Write", {}, title, "it writes", preview=DiffDisplay(files=(file,)))
+
+    def look() -> None:
+        assert [row for row in screen.rows(width) if "new.py" in row] == ["  sub/new.py (new) +1 -0"]
+
+    with asking.shown_by(screen.for_asking):
+        await answered(asking, screen, question, look)
+
+
+async def test_a_title_that_says_more_than_the_path_stays() -> None:
+    files = tuple(FileDiff(path=path, diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1) for path in ("a.py", "b.py"))
+    asking, screen = Asking("settings.toml"), Screen()
+    question = PermissionQuestion(
+        "1", "Rename", {}, "a.py, b.py (a to b)", "it writes", preview=DiffDisplay(files=files)
+    )
+
+    with asking.shown_by(screen.for_asking):
+        await answered(asking, screen, question, lambda: _has(screen, "  a.py, b.py (a to b)"))
+
+
+async def test_a_long_path_is_shown_to_its_end() -> None:
+    path = "folder/" * 12 + "new.py"
+    file = FileDiff(path=path, diff="@@ -0,0 +1 @@\n+x", added=1, removed=0, is_new=True)
+    asking, screen = Asking("settings.toml"), Screen(40)
+    question = PermissionQuestion("1", "Write", {}, path, "it writes", preview=DiffDisplay(files=(file,)))
+
+    def look() -> None:
+        assert f"{path} (new) +1 -0" in "".join(row.removeprefix("  ") for row in screen.rows(40))
+
+    with asking.shown_by(screen.for_asking):
+        await answered(asking, screen, question, look)
+
+
+def _has(screen: Screen, row: str) -> None:
+    assert row in screen.rows()

@@ -14,6 +14,8 @@ import anyio
 GRACE_S = 3.0
 """What a turn gets to end itself after SIGTERM; the process is gone within 5 s."""
 
+_LOOK_S = 0.05
+
 
 @dataclass(slots=True)
 class Received:
@@ -33,6 +35,7 @@ async def watch_signals(
     interrupt: Callable[[], bool],
     stop: Callable[[], object],
     may_leave: Callable[[], Awaitable[bool]] = _leave_at_once,
+    is_busy: Callable[[], bool] = lambda: True,
 ) -> None:
     """Wait for signals until cancelled.
 
@@ -41,6 +44,7 @@ async def watch_signals(
         interrupt: Ends the turn that runs; returns whether there was one that had not been told to end before.
         stop: Ends everything; called once when the process has to end and no turn does it.
         may_leave: Asked whether a SIGINT that ends no turn ends the process.
+        is_busy: Whether what was told to end has not done so; it gets `GRACE_S` at most.
     """
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
         async for number in signals:
@@ -49,6 +53,8 @@ async def watch_signals(
                 continue
             received.exit_code = 128 + number
             if has_interrupted:
-                await anyio.sleep(GRACE_S)
+                with anyio.move_on_after(GRACE_S):
+                    while is_busy():  # noqa: ASYNC110 - whoever is told of a signal rarely has an event for it
+                        await anyio.sleep(_LOOK_S)
             stop()
             return

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 
+from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer
 from prompt_toolkit.formatted_text import ANSI, AnyFormattedText
 from prompt_toolkit.history import History
+from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.layout import AnyContainer, BufferControl, Dimension, HSplit, Window
 from prompt_toolkit.layout.processors import AfterInput
 from prompt_toolkit.widgets import SearchToolbar
@@ -67,8 +69,9 @@ class InputBox:
         return self.buffer.text
 
     def clear(self) -> None:
-        """Empty the input."""
+        """Empty the input; with the keys of vi, one types there next."""
         self.buffer.reset()
+        get_app().vi_state.input_mode = InputMode.INSERT
 
     def replace(self, text: str) -> None:
         """Let other text be what is typed."""
@@ -84,7 +87,7 @@ class InputBox:
     def keep_in_history(self, text: str) -> None:
         """Remember what was sent, and empty the input."""
         self.buffer.history.append_string(text)
-        self.buffer.reset()
+        self.clear()
 
     def _prefix(self, line: int, wrap: int) -> AnyFormattedText:
         return ANSI(self._mark()) if line == 0 and wrap == 0 else _INDENT

@@ -160,6 +160,11 @@ class Repl:
         self._work.close()
         self._is_left.set()
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a turn or a command runs."""
+        return self._work.is_busy
+
     def interrupt(self) -> bool:
         """End what runs, as for a signal; return whether something runs that had not been told to end before."""
         return self._screen.is_handed_over or self._work.interrupt()

@@ -58,6 +58,11 @@ class SessionsOnDesk(Protocol):
         ...
 
     @property
+    def is_busy(self) -> bool:
+        """Whether a turn or a command runs."""
+        ...
+
+    @property
     def way_back(self) -> str:
         """How to go on with what was shown last; empty where there was nothing."""
         ...
@@ -85,7 +90,9 @@ async def run_repl(setup: ReplSetup) -> int:
         async with anyio.create_task_group() as tasks:
             stop = tasks.cancel_scope.cancel
             run = _Run(setup, stop)
-            tasks.start_soon(partial(watch_signals, received, interrupt=run.interrupt, stop=stop))
+            tasks.start_soon(
+                partial(watch_signals, received, interrupt=run.interrupt, stop=stop, is_busy=lambda: run.is_busy)
+            )
             await checkpoint()  # from here on a signal leaves the terminal as it was
             with _crashes_noted(crashes, stop):
                 await run.run()
@@ -111,6 +118,11 @@ class _Run:
     def interrupt(self) -> bool:
         """End the turn that runs; return whether there was one."""
         return self._sessions is not None and self._sessions.interrupt()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a turn or a command runs."""
+        return self._sessions is not None and self._sessions.is_busy
 
     async def run(self) -> None:
         """Show sessions until the user leaves, or the terminal is gone.

@@ -105,6 +105,8 @@ class Screen:
         self.has_been_drawn = anyio.Event()
         """Set once the user sees where to type."""
         self._has_ended = anyio.Event()
+        self._scope = anyio.CancelScope(shield=True)
+        """Ended by `_close` alone: what has the terminal last leaves it as it was, and that is no other program."""
         self._box = box
         self._dialog = self._window(lambda contents: contents.dialog, self._caret)
         self._drawn = Drawn(0)
@@ -182,10 +184,12 @@ class Screen:
             self._app.exit()
             with anyio.move_on_after(_CLOSE_S, shield=True):
                 await self._has_ended.wait()
+        self._scope.cancel("the screen is closed")
 
     async def _run(self, scope: anyio.CancelScope) -> None:
         try:
-            await self._app.run_async(set_exception_handler=False, handle_sigint=False)
+            with self._scope:
+                await self._app.run_async(set_exception_handler=False, handle_sigint=False)
         except EOFError:
             self.is_terminal_gone = True
             scope.cancel("the terminal is gone")

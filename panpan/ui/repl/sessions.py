@@ -47,6 +47,11 @@ class Sessions:
         """End the turn that runs; return whether there was one."""
         return self._repl is not None and self._repl.interrupt()
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a turn or a command runs."""
+        return self._repl is not None and self._repl.is_busy
+
     async def run(self, first_prompt: str | None) -> None:
         """Show sessions until the user leaves.
 

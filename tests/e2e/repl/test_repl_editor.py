@@ -1,5 +1,6 @@
 """Ctrl+G: the input in the user's own editor, and what becomes of it when panpan has to end meanwhile."""
 
+import signal
 import sys
 from pathlib import Path
 from threading import Event
@@ -75,6 +76,45 @@ def test_the_editor_has_the_keys_and_the_turn_goes_on_meanwhile(panpan: Panpan, 
     assert texts_of(server.requests[1].messages[-1]) == "draft yn"
 
 
+@pytest.mark.parametrize("editor", ["end", "signal.SIG_IGN"], indirect=True, ids=["good-editor", "deaf-editor"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["term", "hup"])
+def test_a_signal_ends_the_editor_too_and_restores_the_terminal(
+    panpan: Panpan, start: Start, editor: Path, number: signal.Signals
+) -> None:
+    with serving([]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.type("draft")
+        repl.send(keys.ctrl("g"))
+        repl.wait_for("EDITOR IS OPEN")
+        repl.signal(number)
+
+        assert repl.wait() == 128 + number
+    # that nothing runs on and the terminal is as before is asserted at the end of each test
+
+
+def test_what_the_editor_had_saved_is_there_after_a_signal(
+    panpan: Panpan, start: Start, editor: Path, tmp_path: Path
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    panpan.env["TMPDIR"] = str(temporary)
+    with serving([]) as server:
+        panpan.use(server)
+        repl = start(columns=200)
+        repl.type("draft")
+        repl.send(keys.ctrl("g"))
+        repl.wait_for("EDITOR IS OPEN")
+        repl.send("!")
+        repl.wait_for("EDITOR IS OPEN!")
+        repl.signal(signal.SIGTERM)
+        repl.wait()
+
+    (file,) = temporary.glob("panpan-prompt-*/prompt.md")
+    assert file.read_text() == "draft!"
+    assert str(file) in repl.text
+
+
 def test_a_window_that_is_closed_ends_the_editor_too(panpan: Panpan, start: Start, editor: Path) -> None:
     with serving([]) as server:
         panpan.use(server)
@@ -84,13 +124,3 @@ def test_a_window_that_is_closed_ends_the_editor_too(panpan: Panpan, start: Star
         repl.hang_up()
 
         assert repl.wait() == 129
-
-
-def test_an_editor_that_is_not_there_is_said_and_the_text_stays(panpan: Panpan, start: Start) -> None:
-    with serving([]) as server:
-        panpan.use(server)
-        repl = start(env={"EDITOR": "no-such-editor"})
-        repl.type("draft")
-        repl.send(keys.ctrl("g"))
-        repl.wait_for("no-such-editor")
-        repl.type("!")

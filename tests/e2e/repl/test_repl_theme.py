@@ -1,4 +1,4 @@
-"""/theme, and where the theme is found from: the setting, the terminal, a variable."""
+"""/theme, and where the theme is found from: the setting or the terminal."""
 
 from typing import Any
 
@@ -25,10 +25,9 @@ def heading_colours(repl: Repl, word: str) -> set[str]:
     ("setting", "options", "theme"),
     [
         ("auto", {"background": "rgb:ffff/ffff/ffff"}, "light"),
-        ("auto", {"is_mute": True, "env": {"COLORFGBG": "0;15"}}, "light"),
         ("high-contrast", {"background": "rgb:ffff/ffff/ffff"}, "high-contrast"),
     ],
-    ids=["white", "variable", "setting"],
+    ids=["white", "setting"],
 )
 def test_it_begins_in_the_theme_that_fits(
     panpan: Panpan, start: Start, setting: str, options: dict[str, Any], theme: str

@@ -32,14 +32,14 @@ def vi(panpan: Panpan, start: Start) -> Start:
 LINE = "alpha beta gamma"
 EDITS = {
     "0ione ": "one alpha beta gamma",
-    "bbdw": "alpha gamma",
+    "bbdwi": "alpha gamma",
     "bcwdelta": "alpha beta delta",
     "0fbxA!": "alpha eta gamma!",
-    "0xxu": LINE[1:],
-    "0~": "Alpha beta gamma",
+    "0xxui": LINE[1:],
+    "0~i": "Alpha beta gamma",
     "ddisecond": "second",
 }
-"""What is pressed in the normal mode behind `LINE`, and what it leads to."""
+"""What is pressed in the normal mode behind `LINE`, and what it leads to; each ends in the insert mode."""
 
 
 def test_motions_and_commands_of_the_normal_mode(panpan: Panpan, vi: Start) -> None:
@@ -50,13 +50,24 @@ def test_motions_and_commands_of_the_normal_mode(panpan: Panpan, vi: Start) -> N
             normal_mode(repl, LINE)
             repl.send(pressed)
             repl.wait_for(lambda screen: screen.row_of_cursor == f"❯ {wanted}")  # noqa: B023
-            repl.send(keys.ESCAPE)
-            repl.send("ddi" if wanted != "second" else "A")
-        repl.type(" thoughts")
-        repl.send(keys.ENTER)
-        repl.wait_for("Seen.")
+            repl.send(keys.ctrl("c"))
+            repl.wait_for(takes_keys)
+        repl.turn("second thoughts", "Seen.")
 
     assert texts_of(server.requests[0].messages[0]) == "second thoughts"
+
+
+def test_after_a_prompt_that_was_sent_in_the_normal_mode_one_types_again(panpan: Panpan, vi: Start) -> None:
+    with serving([SEEN, say("Again.")]) as server:
+        panpan.use(server)
+        repl = vi()
+        normal_mode(repl, "first")
+        repl.send(keys.ENTER)
+        repl.wait_for("Seen.")
+        repl.wait_for_prompt()
+        repl.turn("hello x", "Again.")
+
+    assert texts_of(server.requests[1].messages[-1]) == "hello x"
 
 
 def test_escape_leaves_the_insert_mode_and_a_second_one_interrupts(panpan: Panpan, vi: Start) -> None:

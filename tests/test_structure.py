@@ -153,3 +153,15 @@ def test_importing_panpan_loads_nothing_heavy() -> None:
     loaded = subprocess.run([sys.executable, "-c", code, *heavy], capture_output=True, text=True, check=True)
 
     assert loaded.stdout.strip() == "[]"
+
+
+def test_the_first_screen_waits_for_nothing_that_it_does_not_need() -> None:
+    import subprocess
+    import sys
+
+    code = "import panpan.cli.repl_command, sys; print(sorted(set(sys.modules) & set(sys.argv[1:])))"
+    of_sessions = ["panpan.app", "panpan.types.messages", "panpan.config.settings", "panpan.services.sessions.session"]
+    heavy = ["pydantic", "anthropic", "openai", "markdown_it", "pygments", "httpx2", *of_sessions]
+    loaded = subprocess.run([sys.executable, "-c", code, *heavy], capture_output=True, text=True, check=True)
+
+    assert loaded.stdout.strip() == "[]"

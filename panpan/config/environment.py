@@ -11,7 +11,10 @@ from panpan.config.keys import KeyPath, put, shown
 from panpan.config.settings_file import Source, check
 from panpan.errors import ConfigError
 
-OTHER_VARIABLES = frozenset({"PANPAN_HOME", "PANPAN_PROCESS_MARKS"})
+LOCAL_API_KEY_VARIABLE = "PANPAN_LOCAL_API_KEY"
+"""What clients of `panpan local run` have to send."""
+
+OTHER_VARIABLES = frozenset({"PANPAN_HOME", "PANPAN_PROCESS_MARKS", LOCAL_API_KEY_VARIABLE})
 """Variables of panpan that are no settings; the second is on the processes that it starts."""
 
 

@@ -13,15 +13,13 @@ from typing import Any, Literal, TypeAlias
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from panpan.config.bounded_toml import TooDeepError, parse_toml
 from panpan.config.keys import KeyPath, dotted, shown
 from panpan.config.settings import FORMAT_VERSION, Settings
 from panpan.errors import ConfigError, ToolError
 from panpan.system.read_file import read_regular_file
 
 _MAX_BYTES = 256_000
-
-_MAX_DOT_WORK = 1_000_000
-"""tomllib takes time by the square of a dotted key's length: 20,000 dots keep it busy for seconds, this for 30 ms."""
 
 SourceKind: TypeAlias = Literal["default", "user", "project", "local", "environment", "flag"]
 """What a value came from, weakest first; `local` is the user's own file for the project."""
@@ -133,15 +131,10 @@ def parse_settings(data: bytes, path: Path, kind: SourceKind) -> Source:
 
 
 def _parse(text: str, place: str) -> dict[str, Any]:
-    import tomllib
-
-    too_deep = f"{place}: is nested too deeply for settings; change or remove the file"
-    if sum(part.count(".") ** 2 for line in text.split("\n") for part in line.split("=")) > _MAX_DOT_WORK:
-        raise ConfigError(too_deep)
     try:
-        return tomllib.loads(text)
-    except RecursionError as exc:
-        raise ConfigError(too_deep) from exc
+        return parse_toml(text)
+    except TooDeepError as exc:
+        raise ConfigError(f"{place}: is nested too deeply for settings; change or remove the file") from exc
     except ValueError as exc:  # TOMLDecodeError is one, and so is a number with too many digits
         import re
 

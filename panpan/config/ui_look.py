@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
+from panpan.config.bounded_toml import parse_toml
 from panpan.config.locations import Locations
 
 ThemeSetting: TypeAlias = Literal["auto", "light", "dark", "high-contrast"]
@@ -54,11 +55,9 @@ def read_ui_look(cwd: Path, env: Mapping[str, str], *, plain: bool | None) -> Ui
 def _ui_table(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
-    import tomllib
-
     try:
         with path.open("rb") as file:
-            table = tomllib.loads(file.read(_MAX_BYTES).decode("utf-8-sig")).get("ui")
-    except (OSError, ValueError, RecursionError):
+            table = parse_toml(file.read(_MAX_BYTES).decode("utf-8-sig")).get("ui")
+    except (OSError, ValueError):
         return {}
     return table if isinstance(table, dict) else {}

@@ -1,0 +1,61 @@
+"""What the first screen reads of the settings is what the settings say."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from panpan.config.locations import Locations
+from panpan.config.sources import load_settings
+from panpan.config.ui_look import read_ui_look
+
+UI = st.fixed_dictionaries(
+    {},
+    optional={
+        "theme": st.sampled_from(["auto", "light", "dark", "high-contrast"]),
+        "vim": st.booleans(),
+        "plain": st.booleans(),
+        "notify": st.just("off"),
+    },
+)
+
+
+def toml(values: dict[str, object]) -> str:
+    lines = (
+        f"{key} = {str(value).lower() if isinstance(value, bool) else repr(value)}" for key, value in values.items()
+    )
+    return "[ui]\n" + "\n".join(lines) + "\n"
+
+
+@given(user=UI, local=UI, project=UI, flag=st.sampled_from([None, True]))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+def test_it_is_what_the_settings_say(tmp_path: Path, user: dict, local: dict, project: dict, flag: bool | None) -> None:
+    env = {"HOME": str(tmp_path), "PANPAN_HOME": str(tmp_path / "home")}
+    places = Locations.find(tmp_path, env)
+    for path, values in (
+        (places.user_settings, user),
+        (places.local_settings, local),
+        (places.project_settings, project),
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(toml(values))
+
+    look = read_ui_look(tmp_path, env, plain=flag)
+
+    ui = load_settings(tmp_path, env, {"ui.plain": flag}, places).settings.ui
+    assert (look.theme, look.vim, look.plain) == (ui.theme, ui.vim, ui.plain)
+    assert look.history_file == places.history_file
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ui = 3", "[ui]\ntheme = 'pink'\nvim = 'yes'\nplain = 1", "[ui", "\xff", "[ui]\n" + "a." * 200_000 + "b = 1"],
+)
+def test_what_cannot_be_understood_is_passed_over(tmp_path: Path, text: str) -> None:
+    env = {"HOME": str(tmp_path), "PANPAN_HOME": str(tmp_path)}
+    (tmp_path / "settings.toml").write_bytes(text.encode("latin-1"))
+
+    look = read_ui_look(tmp_path, env, plain=None)
+
+    assert (look.theme, look.vim, look.plain) == ("auto", False, False)

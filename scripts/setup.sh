@@ -36,6 +36,9 @@ fi
 if ! command -v git >/dev/null; then
     debian git || say "git is not installed: what needs it is skipped"
 fi
+if [ "$(uname -s)" = Linux ] && ! command -v bwrap >/dev/null; then
+    debian bubblewrap || say "bubblewrap is not installed: commands are boxed by Landlock alone, where the kernel has it"
+fi
 # a terminal for the tests of the REPL, and for its pictures
 if [ "$what" = dev ] && ! command -v tmux >/dev/null; then
     debian tmux || say "tmux is not installed: tests that need it are skipped"

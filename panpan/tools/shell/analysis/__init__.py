@@ -1,0 +1,1 @@
+"""What a command line would do, computed from its parsed text before it runs."""

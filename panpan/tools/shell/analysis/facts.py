@@ -6,7 +6,6 @@ tuple means that there is nothing.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +74,9 @@ class Effect:
     """What one simple command would do."""
 
     command: SimpleCommand
-    program: Path | None
-    """Which file would run, absolute; None: unknown, a function, or an alias. For a builtin of the shell its name."""
+    program: str | None
+    """Its name, as the shell looks it up on a PATH without folders of the workspace, or its absolute path; None: unknown.
+    A program that lies in the workspace is unknown: its name says nothing."""
     reads: tuple[str, ...] | None
     """Paths as the shell would pass them, relative to the directory of the command; a glob as its folder."""
     writes: tuple[str, ...] | None

@@ -75,7 +75,7 @@ class Effect:
 
     command: SimpleCommand
     program: str | None
-    """Its name, as the shell looks it up on a PATH without folders of the workspace, or its absolute path; None: unknown.
+    """Its name, as the shell looks it up on a PATH without the workspace, or its absolute path; None: unknown.
     A program that lies in the workspace is unknown: its name says nothing."""
     reads: tuple[str, ...] | None
     """Paths as the shell would pass them, relative to the directory of the command; a glob as its folder."""

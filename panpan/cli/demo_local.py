@@ -28,7 +28,7 @@ PROMPTS = (
     f"Rename the function {OLD_NAME} to {NEW_NAME} in schedule.py and test_schedule.py.",
     f"Run the tests with {TEST_COMMAND}.",
 )
-"""One thing at a time: asked for both at once, the model renames and forgets the tests, in whatever words it was asked."""
+"""One thing at a time: asked for both at once, it renames and answers, without running anything."""
 INTRODUCTION = """\
 This is a demo. {name} runs on this machine and gets a small task;
 what it says and does is its own, and you could unplug the network. It works on a copy of a small project, in

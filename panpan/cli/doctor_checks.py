@@ -177,12 +177,12 @@ async def check_servers() -> list[Check]:
     return [Check(LOCAL_MODEL, "ok", f"{server.title} at {server.base_url}; use {server.flag}") for server in found]
 
 
-def check_proxy(env: Mapping[str, str]) -> list[Check]:
+def check_network() -> list[Check]:
     """Variables that lead requests elsewhere; their values may hold passwords, so only names are told."""
-    names = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
-    present = [name for name in names if env.get(name) or env.get(name.lower())]
-    checks = [Check("network", "ok", f"requests follow {', '.join(present)}")] if present else []
-    certificates = env.get("SSL_CERT_FILE")
-    if certificates and not Path(certificates).is_file():
-        checks.append(Check("network", "broken", f"SSL_CERT_FILE names no file: {certificates}", "requests will fail"))
+    from panpan.llm.network_variables import network_variables, variables_fault
+
+    variables = network_variables()
+    checks = [Check("network", "ok", f"requests follow {', '.join(variables)}")] if variables else []
+    if variables and (fault := variables_fault()):
+        checks.append(Check("network", "broken", str(fault), "requests will fail"))
     return checks

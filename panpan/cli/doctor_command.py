@@ -22,9 +22,9 @@ from panpan.cli.doctor_checks import (
     Check,
     check_home,
     check_model,
+    check_network,
     check_other_keys,
     check_panpan,
-    check_proxy,
     check_python,
     check_servers,
     check_settings,
@@ -88,7 +88,7 @@ async def all_checks(locations: Locations, env: Mapping[str, str]) -> Sequence[C
         check_home(locations.home),
         *settings,
         *((*check_model(loaded, env), *check_other_keys(loaded, env)) if loaded else ()),
-        *check_proxy(env),
+        *check_network(),
         *waiting,
     ]
 

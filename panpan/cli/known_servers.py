@@ -49,8 +49,13 @@ class Answer:
     def of(cls, kept: object) -> Self | None:
         """Return what was kept; None of what no answer was kept as."""
         match kept:
-            case {"is_allowed": bool(allowed), "program": str(program), "user": int() | None as user, "models": list()}:
-                return cls(allowed, program, user, tuple(filter(lambda name: isinstance(name, str), kept["models"])))
+            case {
+                "is_allowed": bool(is_allowed),
+                "program": str(program),
+                "user": int() | None as user,
+                "models": list(models),
+            }:
+                return cls(is_allowed, program, user, tuple(name for name in models if isinstance(name, str)))
         return None
 
     def is_about(self, server: LocalServer) -> bool:

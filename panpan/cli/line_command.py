@@ -2,14 +2,20 @@
 
 import os
 import sys
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
 
 from panpan.cli.failures import say
 from panpan.cli.first_prompt import FirstPrompt
 from panpan.cli.options import Options
 from panpan.cli.session_opening import session_of
+from panpan.config.locations import Locations
+from panpan.services.sessions.session import Session
 from panpan.ui.line_asker import LineAsker, YesOrNo
 from panpan.ui.line_loop import run_line_loop
 from panpan.ui.line_reader import LineReader
+from panpan.ui.session_change import SessionChange
 from panpan.ui.stdin import StdinReader
 from panpan.ui.stdout import StdoutWriter
 
@@ -25,5 +31,16 @@ async def run_line_loop_for(options: Options, out: StdoutWriter) -> int:
     lines = LineReader(stdin) if prompt is None else FirstPrompt(prompt, stdin, out)
     has_colour = out.is_terminal and "NO_COLOR" not in os.environ
     yes_or_no = YesOrNo(out, LineReader(stdin))  # which the prompt of the command line does not answer
-    opening = session_of(options, ask=LineAsker(out, lines), ask_yes_or_no=yes_or_no, warn=say)
-    return await run_line_loop(opening, out, lines, has_colour=has_colour)
+    ask = LineAsker(out, lines, _rule_place(options))
+
+    def opening(**changed: Any) -> AbstractAsyncContextManager[Session]:
+        return session_of({**options, **changed}, ask=ask, ask_yes_or_no=yes_or_no, warn=say)
+
+    change = SessionChange(lambda session_id: opening(continues=False, resume=session_id), warn=say)
+    return await run_line_loop(opening, change, out, lines, env=os.environ, has_colour=has_colour)
+
+
+def _rule_place(options: Options) -> str:
+    """Return where the rule of "always" is kept, as people write it."""
+    places = Locations.find(Path(options["cwd"] or ".").expanduser().absolute(), os.environ)
+    return places.shown(places.local_settings)

@@ -11,10 +11,12 @@ from contextlib import aclosing
 import anyio
 import click
 from anyio.lowlevel import checkpoint
+from click.core import ParameterSource
 
 from panpan.cli.local_model import LocalModel
 from panpan.cli.local_progress import ProgressLine
 from panpan.cli.start import EXIT_INTERRUPTED
+from panpan.config.environment import LOCAL_API_KEY_VARIABLE
 from panpan.core.single_exception import unwrap_single_exception
 from panpan.errors import ConfigError, PanpanError
 from panpan.llm.embedded.fetching import SETUP_COMMAND
@@ -56,14 +58,20 @@ def setup(ctx: click.Context, says_yes: bool) -> int:
 @click.pass_context
 def status(ctx: click.Context) -> int:
     """Show whether the model is set up; ends with 0 if it is."""
+    from panpan.llm.embedded.running_server import running_server
+
     model = LocalModel.of(ctx)
     fault = model.machine_fault
     state, is_ready = _state_of(model.store)
     weights = model.store.weights
+    running = running_server(model.store.folder)
     lines = {
         "model": weights.name,
         "runtime": fault or "ready",
         "weights": state,
+        "served": "no; sessions start it themselves"
+        if running is None
+        else f"at {running.base_url}, by panpan local run",
         "file": str(model.store.path),
         "size": megabytes(weights.size_bytes),
         "licence": weights.licence,
@@ -79,14 +87,11 @@ def status(ctx: click.Context) -> int:
 @click.pass_context
 def remove(ctx: click.Context, says_yes: bool) -> int:
     """Remove the weights, and what was fetched of them."""
-    from panpan.llm.embedded.running_server import running_server
-
     model = LocalModel.of(ctx)
     if not model.store.stored_bytes:
         click.echo("There is nothing to remove.")
         return 0
-    if running_server(model.store.folder) is not None:
-        raise ConfigError("the model is being served; end panpan local run first")
+    _require_not_served(model.store, "end that first")
     click.echo(f"{model.store.weights.name} takes {megabytes(model.store.stored_bytes)} in {model.store.folder}.")
     if not _agrees(model, says_yes, "Remove it?", "panpan local remove --yes"):
         return 1
@@ -98,16 +103,30 @@ def remove(ctx: click.Context, says_yes: bool) -> int:
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Where to listen; else a free port."
 )
-@click.option("--api-key", metavar="KEY", help="What clients have to send; else a new one for each run.")
+@click.option(
+    "--api-key",
+    metavar="KEY",
+    envvar=LOCAL_API_KEY_VARIABLE,
+    show_envvar=True,
+    help="What clients have to send; else a new one for each run. Other users see what stands on a command line, but "
+    "not in the variable.",
+)
 @click.pass_context
 def run(ctx: click.Context, port: int, api_key: str | None) -> int:
-    """Serve the model on this machine until Ctrl+C, for other programs and for panpan itself."""
+    """Serve the model until Ctrl+C.
+
+    It stays loaded then, for other programs (through chat completions, with the key that is shown) and for panpan
+    itself, which finds it.
+    """
     model = LocalModel.of(ctx)
     model.require_machine()
     if api_key is not None and not _KEY.fullmatch(api_key):
         # An empty key would let in everybody on this machine, and every page in his browser.
         reason = "a key has at least 8 letters, digits or signs, and no blanks"
-        raise click.BadParameter(reason, param_hint="--api-key")
+        is_variable = ctx.get_parameter_source("api_key") is ParameterSource.ENVIRONMENT
+        raise click.BadParameter(reason, param_hint=LOCAL_API_KEY_VARIABLE if is_variable else "--api-key")
+    model.store.require_ready()
+    _require_not_served(model.store, "use that, or end it")
     received = anyio.run(_until_signal, lambda: _serve(model, port, api_key))
     is_asked_for = received.exit_code == EXIT_INTERRUPTED  # Ctrl+C is how it is ended
     return 0 if is_asked_for else received.exit_code or 0
@@ -182,6 +201,7 @@ async def _serve(model: LocalModel, port: int, api_key: str | None) -> None:
     from panpan.llm.embedded.running_server import announced, started
     from panpan.llm.model_choice import EMBEDDED
 
+    _say_if_verifying(model.store)
     path = await anyio.to_thread.run_sync(model.store.check, abandon_on_cancel=True)
     click.echo(f"Starting {model.store.weights.name} ...", err=True)
     async with started(path, port=port, api_key=api_key) as served:
@@ -193,9 +213,23 @@ async def _serve(model: LocalModel, port: int, api_key: str | None) -> None:
     raise PanpanError("the server of the model ended by itself; start it again: panpan local run")
 
 
+def _require_not_served(store: WeightStore, advice: str) -> None:
+    from panpan.llm.embedded.running_server import running_server
+
+    running = running_server(store.folder)
+    if running is not None:
+        raise ConfigError(f"panpan local run serves the model already, at {running.base_url}; {advice}")
+
+
+def _say_if_verifying(store: WeightStore) -> None:
+    if store.is_ready and not store.is_stamped:
+        click.echo(f"verifying {megabytes(store.weights.size_bytes)} ...", err=True)  # takes seconds
+
+
 def _state_of(store: WeightStore) -> tuple[str, bool]:
     """Return in words whether the weights are there, and whether they can be used."""
     if store.is_ready:
+        _say_if_verifying(store)
         try:
             store.check()
         except PanpanError as exc:

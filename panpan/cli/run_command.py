@@ -14,6 +14,7 @@ import anyio
 from panpan.cli.failures import say
 from panpan.cli.options import Options, check_options
 from panpan.config.ui_look import UiLook, read_ui_look
+from panpan.errors import ConfigError
 from panpan.ui.stdout import StdoutWriter
 
 
@@ -35,6 +36,10 @@ def run(options: Options) -> int:
             from panpan.cli.headless_command import run_headless_for
 
             return anyio.run(run_headless_for, options, out)
+        if sys.__stdout__ is None:
+            raise ConfigError(
+                "standard output is closed, so there is nowhere to show a session; leave it open, or use -p"
+            )
         look = _look(options, out)
         if look.plain:
             from panpan.cli.line_command import run_line_loop_for

@@ -53,10 +53,11 @@ async def _asked(call: ToolCall, asks: Sequence[Ask], approved: frozenset[Path],
     answer = await ask(question)
     if not answer.is_allowed:
         said = answer.feedback or "The user refused it. Go on without it, or ask what to do instead."
+        advice = (decision.advice_for_model for decision in asks)
         return Permission(
             False,
             f"asked ({question.reason}); the answer was no",
-            text_for_model=f"{call.tool.name} was not run. {said}",
+            text_for_model=" ".join(filter(None, (f"{call.tool.name} was not run.", said, *advice))),
         )
     if answer.is_remembered and asks[0].remember is not None and question.rule is not None:
         await asks[0].remember()

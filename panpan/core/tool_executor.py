@@ -40,7 +40,7 @@ MAX_PARALLEL = 10
 """Read-only calls that run at once."""
 
 CLEANUP_S = 5.0
-"""Longest wait for the tools to end after they were cancelled; the process runner asks for 1 s, then kills."""
+"""Longest wait for the tools to end after they were cancelled; the process runner asks for 0.3 s, then kills."""
 
 log = logging.getLogger(__name__)
 
@@ -149,7 +149,8 @@ class ToolExecutor(AsyncContextManagerMixin):
         self.begun.add(call.use.id)
         paths = context.paths.approving(permission.approved_paths)
         context = replace(context, paths=paths, allowed_change=permission.shown_change)
-        await send.send(ToolStarted(call.use.id, call.use.name, call.tool.title(call.args)))
+        title, limit_s = call.tool.title(call.args), call.tool.time_limit_s(call.args)
+        await send.send(ToolStarted(call.use.id, call.use.name, title, limit_s))
         started_at = perf_counter()
         output = await _run_tool(call.tool, call.args, context, send)
         for hook in self._hooks:

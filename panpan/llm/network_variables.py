@@ -6,7 +6,7 @@ variable and shows no password.
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,17 +45,26 @@ def blaming_variables() -> Iterator[None]:
     Raises:
         ConfigError: A variable names a proxy or certificates that cannot be used.
     """
-    if wrong := _wrong_proxy() or _wrong_certificates():
-        raise wrong
+    if fault := variables_fault():
+        raise fault
     try:
         yield
     except Exception as exc:  # of ssl, which is an OSError, or about an address
-        names = _OF_CERTIFICATES if isinstance(exc, OSError) else _OF_PROXIES
-        suspects = " or ".join(name for name, value in os.environ.items() if value and name.lower() in names)
+        suspects = " or ".join(_variables_of(_OF_CERTIFICATES if isinstance(exc, OSError) else _OF_PROXIES))
         if not suspects:
             raise
         problem = one_line(str(exc))
         raise ConfigError(f"{suspects} cannot be used ({problem}); correct or unset it") from exc
+
+
+def network_variables() -> list[str]:
+    """Return the names of the variables that are set and lead requests elsewhere, or say whom to trust."""
+    return _variables_of((*_OF_PROXIES, *_OF_CERTIFICATES))
+
+
+def variables_fault() -> ConfigError | None:
+    """Return what is wrong with one of the variables, as far as no request is needed to see it; tells no password."""
+    return _wrong_proxy() or _wrong_certificates()
 
 
 def proxy_for(url: str) -> ProxySetting | None:
@@ -79,10 +88,15 @@ def _proxies() -> Iterator[tuple[str, ProxySetting]]:
         return
     for kind in _KINDS:
         if address := proxies.get(kind):
-            names = [name for name, value in os.environ.items() if value and name.lower() == f"{kind}_proxy"]
-            place = max(names, default="the system's settings")  # the name in small letters goes before others
+            place = max(
+                _variables_of([f"{kind}_proxy"]), default="the system's settings"
+            )  # the name in small letters goes before others
             url = address if "://" in address else f"http://{address}"
             yield kind, ProxySetting(place, _shown(address), url)
+
+
+def _variables_of(kinds: Iterable[str]) -> list[str]:
+    return [name for kind in kinds for name, value in os.environ.items() if value and name.lower() == kind]
 
 
 def _is_exempt(host: str) -> bool:

@@ -24,6 +24,10 @@ _MOST_IN_A_ROW = 3
 _MOST_REFUSALS = 3
 """How often the same call may be refused before the turn ends."""
 
+_ADVICE = (
+    "{name} has been called {times} with the same arguments, and once more is unlikely to give anything new; look at "
+    "the results so far and try something different."
+)
 _WARNING = (
     "You have made the same call {count} times in a row, and it cannot run: its result says why. Once more ends "
     "the turn. Correct it, use another tool, or say what you need."
@@ -74,9 +78,10 @@ class RepeatedCalls(Hook):
         if self._count <= _MOST_IN_A_ROW:
             return None
         self._asked.add(call.tool_use_id)
+        times = f"{self._count - 1} times in a row"
         return Ask(
-            f"{call.tool.name} has been called {self._count - 1} times in a row with the same arguments, and once more "
-            "is unlikely to give anything new; look at the results so far and try something different"
+            f"the model has made this same call {times}, and may be going round in circles",
+            advice_for_model=_ADVICE.format(name=call.tool.name, times=times),
         )
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:

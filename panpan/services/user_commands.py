@@ -19,6 +19,8 @@ from panpan.types.ids import new_id
 from panpan.types.messages import UserMessage
 from panpan.types.tool import Output
 
+USER_COMMAND_TIMEOUT_S = MAX_TIMEOUT_MS / 1000
+"""Seconds after which a command is ended."""
 INTERRUPTED = "[interrupted by the user; what it printed until then is above]"
 
 _OUR_TAGS = re.compile(r"<(?=\s{0,9}/?\s{0,9}user_command\b)", re.IGNORECASE)
@@ -48,11 +50,18 @@ async def run_user_command(
         scope: Cancelling it stops the command with all that it started; what it printed until then is the result.
 
     Raises:
-        ToolError: The command is empty, too long or cannot be started.
+        ToolError: The command is empty, too long, not UTF-8 or cannot be started.
     """
     if not command.strip():
         raise ToolError("there is no command behind the !")
-    if len(command.encode(errors="replace")) > MAX_COMMAND_BYTES:
+    try:
+        size = len(command.encode())
+    except UnicodeEncodeError:
+        raise ToolError(
+            "the command has bytes that are not UTF-8, which the conversation cannot hold; "
+            "write them as $'\\xff', or put the command into a script"
+        ) from None
+    if size > MAX_COMMAND_BYTES:
         raise ToolError(f"the command has more than {MAX_COMMAND_BYTES:,} bytes; write a script file")
     ctx = replace(ctx, tool_use_id=f"user-{new_id()[-8:]}", runs_alone=True)
     printed = ctx.outputs.collector("user-command", max_chars=MAX_RESULT_CHARS)

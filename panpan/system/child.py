@@ -138,6 +138,14 @@ class Child:
             code = -signal.SIGKILL
         return code if code >= 0 else 128 - code
 
+    def bound_memory(self, size_bytes: int) -> None:
+        """Let the process use no more memory than this, where the system can say so of another one; Linux can."""
+        import resource
+
+        if hasattr(resource, "prlimit"):
+            with suppress(OSError, ValueError):  # it has ended, or has a lower bound already
+                resource.prlimit(self._process.pid, resource.RLIMIT_AS, (size_bytes, size_bytes))
+
     async def wait(self) -> None:
         """Return when the process itself has ended."""
         await self._process.wait()

@@ -20,7 +20,8 @@ from anyio.lowlevel import checkpoint
 from panpan.system.child import EXIT_POLL_S, Child, OutputPipe
 from panpan.system.environment import child_environment
 
-_CAPTURE_GRACE_S = 0.5
+INTERRUPT_GRACE_S = 0.3
+"""Seconds between TERM and KILL where whoever ran a program has left: a user who interrupts waits for it."""
 
 _REST_GRACE_S = 0.1
 """How long a pipe that others hold may still end by itself, as after a process that was about to end anyway."""
@@ -65,7 +66,8 @@ async def run_process(
         cwd: Its working directory.
         env: Its whole environment; see `child_environment`.
         timeout_s: Seconds after which the whole tree is ended; None for no limit.
-        kill_grace_s: Seconds between asking the tree to end and killing it.
+        kill_grace_s: Seconds between asking the tree to end and killing it when its time is up; whoever leaves early
+            waits no longer than `INTERRUPT_GRACE_S`.
         take_pipe: Called before `ProcessEnded`, with the descriptor to read from and to close, where something that was
             left in the background can still write to the pipe. Without it the pipe is closed, and whoever writes to it
             gets SIGPIPE.
@@ -97,7 +99,7 @@ async def run_process(
     finally:
         try:
             if not has_finished:
-                await child.end_tree(kill_grace_s)
+                await child.end_tree(min(kill_grace_s, INTERRUPT_GRACE_S))
         finally:
             child.close()
 
@@ -134,14 +136,14 @@ async def capture(
                 task_group.cancel_scope.cancel()
         timed_out = not child.has_ended and not any(one.is_full for one in gathered)
         if not child.has_ended:
-            await child.end_tree(_CAPTURE_GRACE_S)
+            await child.end_tree(INTERRUPT_GRACE_S)
         for one in gathered:
             one.add(one.pipe.drain())
         is_clean = all(one.pipe.is_at_end for one in gathered)
     finally:
         try:
             if not is_clean:  # it runs, or left something behind that holds its pipes
-                await child.end_tree(_CAPTURE_GRACE_S)
+                await child.end_tree(INTERRUPT_GRACE_S)
         finally:
             child.close()
     stdout, stderr = (bytes(one.kept) for one in gathered)

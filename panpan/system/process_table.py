@@ -1,18 +1,24 @@
-"""A look at the running processes: who started whom, in which group, and with which marks.
+"""A look at the running processes: who started whom, in which group, with which marks and pipes.
 
 The rule: a look is old at once. Before a process is signalled it is checked to be the one that was seen.
 """
 
 import os
+import re
 import signal
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+MARKS_VARIABLE = "PANPAN_PROCESS_MARKS"
+"""Holds the marks of all trees that a process belongs to, the outermost first, separated by colons."""
 
 _PROC = Path("/proc")
 _DEAD = frozenset("ZX")
+_MARKS = re.compile(rf"\b{MARKS_VARIABLE}=([0-9a-f:]+)".encode())
+_PIPE = re.compile(r"pipe:\[(\d+)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,34 +32,30 @@ class RunningProcess:
     started: str
     """Tells it from a later process with the same number."""
     name: str
+    marks: frozenset[str] = frozenset()
+    """Those in the environment that it was started with. Processes of other users do not tell; nor, on macOS, do those
+    of the system."""
+    output_pipes: frozenset[int] = frozenset()
+    """Inodes of the pipes that it writes its output and its errors to, where that can be seen."""
 
 
 def running_processes() -> dict[int, RunningProcess]:
     """Return all processes by number, without those that are dead and not yet collected."""
     if _has_proc():
-        found = (_from_proc(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit())
-        return {process.pid: process for process in found if process is not None}
-    return {process.pid: process for process in parse_ps(_ps("-axo", "pid=,ppid=,pgid=,sess=,stat=,lstart=,comm="))}
+        seen = (_seen(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit())
+        return {process.pid: _with_origin(process) for process in seen if process is not None}
+    marks = dict(_marks_from_ps())
+    listed = parse_ps(_ps("-axo", "pid=,ppid=,pgid=,sess=,stat=,lstart=,comm="))
+    return {process.pid: replace(process, marks=marks.get(process.pid, frozenset())) for process in listed}
 
 
-def marked(mark: str, pids: Iterable[int]) -> set[int]:
-    """Return those of `pids` that were started with `mark` in their environment.
-
-    Processes of other users do not tell; nor, on macOS, do those of the system.
-    """
+def still_running(processes: Sequence[RunningProcess]) -> list[RunningProcess]:
+    """Return those that are still alive; looks at no other process where the system can tell of one."""
     if _has_proc():
-        return {pid for pid in pids if mark.encode() in _environment(pid)}
-    lines = (line.split(maxsplit=1) for line in _ps("-axEww", "-o", "pid=,command=").splitlines() if mark in line)
-    return {int(words[0]) for words in lines if words[0].isdigit()} & set(pids)
-
-
-def holds_pipe(pid: int, inode: int) -> bool:
-    """Return whether the process has the pipe `inode` open as its output; False where that cannot be seen."""
-    for fd in ("1", "2"):
-        with suppress(OSError):
-            if (_PROC / str(pid) / "fd" / fd).readlink().name == f"pipe:[{inode}]":
-                return True
-    return False
+        now = {process.pid: _seen(str(process.pid)) for process in processes}
+    else:
+        now = dict[int, RunningProcess | None](running_processes())
+    return [process for process in processes if _is_same(process, now.get(process.pid))]
 
 
 def send_signal(process: RunningProcess, number: signal.Signals) -> None:
@@ -65,8 +67,7 @@ def send_signal(process: RunningProcess, number: signal.Signals) -> None:
         fd = os.pidfd_open(process.pid)
         try:
             # The descriptor holds on to one process; only now the check cannot be overtaken.
-            seen = _from_proc(str(process.pid))
-            if seen is not None and seen.started == process.started:
+            if _is_same(process, _seen(str(process.pid))):
                 signal.pidfd_send_signal(fd, number)
         finally:
             os.close(fd)
@@ -88,14 +89,35 @@ def _has_proc() -> bool:
     return (_PROC / "self" / "stat").exists()
 
 
-def _environment(pid: int) -> bytes:
-    try:
-        return (_PROC / str(pid) / "environ").read_bytes()
-    except OSError:
-        return b""
+def _is_same(process: RunningProcess, seen: RunningProcess | None) -> bool:
+    return seen is not None and seen.started == process.started
 
 
-def _from_proc(pid: str) -> RunningProcess | None:
+def _with_origin(process: RunningProcess) -> RunningProcess:
+    """Return the process with what tells from whom it comes."""
+    place = _PROC / str(process.pid)
+    environment, pipes = b"", set[int]()
+    with suppress(OSError):
+        environment = (place / "environ").read_bytes()
+    for fd in ("1", "2"):
+        with suppress(OSError):
+            if pipe := _PIPE.fullmatch(str((place / "fd" / fd).readlink())):
+                pipes.add(int(pipe[1]))
+    return replace(process, marks=_marks_in(environment), output_pipes=frozenset(pipes))
+
+
+def _marks_in(environment: bytes) -> frozenset[str]:
+    return frozenset(mark for marks in _MARKS.findall(environment) for mark in marks.decode().split(":"))
+
+
+def _marks_from_ps() -> Iterator[tuple[int, frozenset[str]]]:
+    for line in _ps("-axEww", "-o", "pid=,command=").splitlines():
+        words = line.split(maxsplit=1)
+        if words and words[0].isdigit():
+            yield int(words[0]), _marks_in(line.encode(errors="replace"))
+
+
+def _seen(pid: str) -> RunningProcess | None:
     try:
         line = (_PROC / pid / "stat").read_text(errors="replace")
     except OSError:

@@ -8,21 +8,26 @@ sandbox with its own process numbers is the boundary for that.
 import os
 import secrets
 import signal
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 
 import anyio
 from anyio import CancelScope, to_thread
 
-from panpan.system.process_table import RunningProcess, holds_pipe, marked, running_processes, send_signal
-
-MARKS_VARIABLE = "PANPAN_PROCESS_MARKS"
-"""Holds the marks of all trees that a process belongs to, the outermost first, separated by colons."""
+from panpan.system.process_look import look
+from panpan.system.process_table import (
+    MARKS_VARIABLE,
+    RunningProcess,
+    running_processes,
+    send_signal,
+    still_running,
+)
 
 KILL_LIMIT_S = 2.0
 """How long the tree is killed again and again, should it start new processes faster than they are found."""
 
 _POLL_S = 0.02
+_KILL_AGAIN_S = 0.1
+"""After so long, what was killed and is still there is looked for again, with what it has started meanwhile."""
 
 
 class ProcessTree:
@@ -61,10 +66,17 @@ class ProcessTree:
 
     def members(self) -> list[RunningProcess]:
         """Return what is alive of the tree. Takes some milliseconds: it looks at every process of the machine."""
-        processes = running_processes()
+        return self._members_of(running_processes())
+
+    def _members_of(
+        self, processes: Mapping[int, RunningProcess], known: Iterable[RunningProcess] = ()
+    ) -> list[RunningProcess]:
+        """Return those of the tree; `known` ones also where nothing tells any more, since their parent has ended."""
         own = os.getpid()
-        members = marked(self.mark, processes)
-        members |= {pid for pid, process in processes.items() if self._descends(process)}
+        births = {process.pid: process.started for process in known}
+        members = {
+            pid for pid, process in processes.items() if births.get(pid) == process.started or self._belongs(process)
+        }
         members.discard(own)
         children: dict[int, list[int]] = {}
         for process in processes.values():
@@ -88,31 +100,39 @@ class ProcessTree:
         """
         if not self._has_processes:
             return []  # spares sessions that ran no command a look at every process of the machine
-        # A limiter of its own: the common one may be full of threads that hang on a dead disk.
-        look = partial(to_thread.run_sync, limiter=anyio.CapacityLimiter(1))
         with CancelScope(shield=True):
-            remaining = await look(self._signal_all, signal.SIGTERM)
+            remaining = await self._signal_all(signal.SIGTERM)
             with anyio.move_on_after(grace_s):
                 while remaining:
-                    await anyio.sleep(_POLL_S)
-                    remaining = await look(self.members)
+                    remaining = await self._outlived_by(remaining)
             with anyio.move_on_after(KILL_LIMIT_S):
                 while remaining:
-                    await look(self._signal_all, signal.SIGKILL)
-                    await anyio.sleep(_POLL_S)
-                    remaining = await look(self.members)
+                    remaining = await self._signal_all(signal.SIGKILL, remaining)
+                    with anyio.move_on_after(_KILL_AGAIN_S):
+                        remaining = await self._outlived_by(remaining)
         return remaining
 
-    def _descends(self, process: RunningProcess) -> bool:
-        root = self._root_pid
-        if root is not None and root in (process.pid, process.group, process.session):
-            return True
-        return any(holds_pipe(process.pid, inode) for inode in self._pipe_inodes)
+    async def _outlived_by(self, known: Sequence[RunningProcess]) -> list[RunningProcess]:
+        """Wait until the processes that are known have ended, and return what of the tree is alive then."""
+        # A limiter of its own: the common one may be full of threads that hang on a dead disk.
+        limiter = anyio.CapacityLimiter(1)
+        while known:
+            await anyio.sleep(_POLL_S)
+            known = await to_thread.run_sync(still_running, known, limiter=limiter)
+        return self._members_of(await look())
 
-    def _signal_all(self, number: signal.Signals) -> list[RunningProcess]:
-        members = self.members()
+    async def _signal_all(self, number: signal.Signals, known: Iterable[RunningProcess] = ()) -> list[RunningProcess]:
+        """Signal what is alive of the tree, and return it."""
+        members = self._members_of(await look(), known)
         for member in members:
             send_signal(member, number)
             if number is signal.SIGTERM:
                 send_signal(member, signal.SIGCONT)  # a stopped process would not notice
         return members
+
+    def _belongs(self, process: RunningProcess) -> bool:
+        """Whether the process itself tells that it belongs to the tree; what it started belongs to it, too."""
+        root = self._root_pid
+        if root is not None and root in (process.pid, process.group, process.session):
+            return True
+        return self.mark in process.marks or not process.output_pipes.isdisjoint(self._pipe_inodes)

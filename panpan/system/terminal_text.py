@@ -6,6 +6,8 @@ in a permission prompt. Names in text of lines pass `printable`, so that none of
 
 import re
 
+from panpan.system.invisible import IGNORABLE, misplaced_marks, shows_nothing
+
 _SEQUENCE = re.compile(
     r"""
     (?:\x1b\[|\x9b) [\x30-\x3f]* [\x20-\x2f]* [\x40-\x7e]              # CSI: colours, cursor, modes
@@ -18,13 +20,13 @@ _SEQUENCE = re.compile(
 _LINE_END = re.compile(r"\r\n?")
 _CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
 _CONTROL = re.compile(f"[{_CONTROLS}]")
-_REORDERING = "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufff9-\ufffb\U000e0000-\U000e007f"
-"""Bidi controls (UAX 9), separators, annotations and tags: they reorder what is read, break lines unseen, hide text."""
-_DECEPTIVE = re.compile(f"[{_REORDERING}]")
-_SUSPECT = re.compile(f"[{_CONTROLS}{_REORDERING}\ud800-\udfff]")
-"""All that is not passed through as it is; most text has none of it."""
-_BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5") | {chr(n) for n in range(0xFE00, 0xFE10)}
-"""Letters, marks and variation selectors that count as printable and show nothing."""
+_EMOJI_JOINERS = "\u200c\u200d\ufe00-\ufe0f"
+"""Joiners and variation selectors: emoji and some scripts are written with them."""
+_HIDING = f"(?![{_EMOJI_JOINERS}])[{IGNORABLE}\u2028\u2029\ufff9-\ufffb]"
+"""Bidi controls (UAX 9), separators, annotations, tags, ignorable characters: they reorder, break lines, hide text."""
+_DECEPTIVE = re.compile(_HIDING)
+_SUSPECT = re.compile(f"[{_CONTROLS}\ud800-\udfff]")
+"""All that `without_controls` looks at; most text has none of it."""
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -66,13 +68,19 @@ def printable(text: str) -> str:
 def spelled_out(text: str) -> str:
     """Return `text` with every control or invisible character written as `<U+001B>`, newline and tab excepted.
 
-    Nothing is dropped, so that a person who says yes has seen all of it.
+    So are combining marks where no mark belongs. Nothing is dropped, so that a person who says yes has seen all of it.
     """
-    return "".join(char if _is_plain(char) else _number(char) for char in text)
+    hidden = {char for char in set(text) if not _is_plain(char)}
+    misplaced = misplaced_marks(text)
+    if not hidden and not misplaced:
+        return text
+    return "".join(
+        _number(char) if char in hidden or position in misplaced else char for position, char in enumerate(text)
+    )
 
 
 def _is_plain(char: str) -> bool:
-    return char in "\n\t" or (char.isprintable() and char not in _BLANK_LETTERS)
+    return char in "\n\t" or (char.isprintable() and not shows_nothing(char))
 
 
 def _by_number(match: re.Match[str]) -> str:

@@ -77,6 +77,10 @@ class Tool(ABC, Generic[InputT]):
     def title(self, args: InputT) -> str:
         """Return the argument that matters, for one line on the screen."""
 
+    def time_limit_s(self, args: InputT) -> float | None:
+        """Return the seconds after which the call is ended; None where it may take as long as it needs."""
+        return self.timeout_s
+
     def path_uses(self, args: InputT) -> Sequence[PathUse]:
         """Return every path that the call would touch, for the permission gate."""
         return ()

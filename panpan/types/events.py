@@ -99,6 +99,8 @@ class ToolStarted:
     name: str
     title: str
     """The argument that matters, on one line."""
+    timeout_s: float | None = None
+    """Seconds from now after which it is ended; None where it may take as long as it needs."""
 
 
 @dataclass(frozen=True, slots=True)

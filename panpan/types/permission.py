@@ -72,6 +72,7 @@ class Ask:
     """Only the user can decide."""
 
     reason: str
+    """Why, in words for the user."""
     rule: str | None = None
     """The rule that "always" would save."""
     is_protected: bool = False
@@ -79,6 +80,8 @@ class Ask:
     """What a yes opens for this call."""
     remember: Callable[[], Awaitable[None]] | None = None
     """Saves `rule`; called when the user answers "always"."""
+    advice_for_model: str = ""
+    """What the model is told besides, where the answer is no."""
 
 
 @dataclass(frozen=True, slots=True)

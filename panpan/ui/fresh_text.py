@@ -20,39 +20,36 @@ class FreshText:
     """Follows the text of one reply over all its tries."""
 
     def __init__(self) -> None:
-        self._said = ""
+        self._said: list[str] = []
         """What the try that is arriving has said."""
         self._known = ""
-        """What a try that failed has said and the new one has not reached yet."""
+        """What a try that failed has said and the new one had not when it began."""
+        self._reached = 0
+        """How many characters of that the new one has said by now."""
 
     @property
     def may_go_on(self) -> bool:
         """Whether a try that failed was shown and the new one has not passed it."""
-        return bool(self._known)
+        return self._reached < len(self._known)
 
     def add(self, text: str) -> Fresh:
         """Return what of a delta is new."""
-        self._said += text
-        if not self._known:
+        self._said.append(text)
+        if not self.may_go_on:
             return Fresh(text)
-        same = _common_length(self._known, text)
-        if same < min(len(text), len(self._known)):
-            self._known = ""
-            return Fresh(self._said, is_other=True)
-        self._known, text = self._known[same:], text[same:]
-        return Fresh(text)
+        known = self._known[self._reached : self._reached + len(text)]
+        if text[: len(known)] != known:
+            self._known, self._reached = "", 0
+            return Fresh("".join(self._said), is_other=True)
+        self._reached += len(known)
+        return Fresh(text[len(known) :])
 
     def failed(self) -> None:
         """The try is void, and another one comes."""
-        self._known, self._said = self._said + self._known, ""
+        self._known, self._reached = "".join(self._said) + self._known[self._reached :], 0
+        self._said.clear()
 
     def is_whole(self) -> None:
         """The reply has come, or comes no more."""
-        self._said = self._known = ""
-
-
-def _common_length(one: str, other: str) -> int:
-    for index, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b:
-            return index
-    return min(len(one), len(other))
+        self._said.clear()
+        self._known, self._reached = "", 0

@@ -1,9 +1,13 @@
 """Puts a permission question as lines, and reads the answer."""
 
+import json
+from collections.abc import Iterator
+
 from anyio import Lock
 
 from panpan.system.terminal_text import spelled_out
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
+from panpan.ui.diff_text import diff_text
 from panpan.ui.line_reader import LineReader
 from panpan.ui.stdout import StdoutWriter
 
@@ -11,11 +15,18 @@ DROPPED = "(what you typed before this question was dropped)\n"
 
 
 class LineAsker:
-    """Asks one question after the other; the end of the input is a no."""
+    """Asks one question after the other; the end of the input is a no.
 
-    def __init__(self, out: StdoutWriter, lines: LineReader) -> None:
+    Args:
+        out: Where the question is printed.
+        lines: What the user types.
+        rule_place: Where the rule of "always" is kept, as it is shown.
+    """
+
+    def __init__(self, out: StdoutWriter, lines: LineReader, rule_place: str) -> None:
         self._out = out
         self._lines = lines
+        self._rule_place = rule_place
         self._one_at_a_time = Lock()
 
     async def __call__(self, question: PermissionQuestion) -> PermissionAnswer:
@@ -23,7 +34,7 @@ class LineAsker:
         async with self._one_at_a_time:
             # what was typed before the question was on the screen does not answer it
             dropped = DROPPED if await self._lines.drop_typed_ahead() else ""
-            await self._out.write(f"\n{dropped}{_text_of(question)}")
+            await self._out.write(f"\n{dropped}{_text_of(question, self._rule_place)}")
             answer = await self._lines.next()
         match (said := (answer or "").strip()).lower():
             case "y" | "yes":
@@ -55,13 +66,27 @@ class YesOrNo:
                     return said.startswith("y")
 
 
-def _text_of(question: PermissionQuestion) -> str:
-    arguments = "\n".join(f"    {key}: {_shown(str(value))}" for key, value in question.input.items())
-    always = f", a = always ({_shown(question.rule)})" if question.rule is not None else ""
-    return (
-        f"? {question.tool_name}: {_shown(question.reason)}\n{arguments}\n"
-        f"  y = yes{always}, n = no, or type what to do instead: "
-    )
+def _text_of(question: PermissionQuestion, rule_place: str) -> str:
+    answers = ["  y = yes, once"]
+    if question.rule is not None:
+        answers.append(f"  a = always: saves {_shown(question.rule)} in {_shown(rule_place)}")
+    answers.append("  n = no, or type what to do instead: ")
+    protected = ["  No setting opens this; only you can."] if question.is_protected else []
+    head = f"? {question.tool_name}: {_shown(question.reason)}"
+    return "\n".join([head, *protected, *_what_would_run(question), *answers])
+
+
+def _what_would_run(question: PermissionQuestion) -> Iterator[str]:
+    """Yield the change as a diff where it is known, else the arguments, all of it and exactly."""
+    if question.preview is None or not question.preview.files:
+        for key, value in question.input.items():
+            yield f"    {_shown(key)}: {_shown(value if isinstance(value, str) else json.dumps(value, default=str))}"
+        return
+    yield f"    {_shown(question.title)}"
+    for file in question.preview.files:
+        mark = " (new)" if file.is_new else " (deleted)" if file.is_deleted else ""
+        yield f"    {_shown(file.path)}{mark} +{file.added} -{file.removed}"
+        yield from (f"      {spelled_out(line)}" for line in diff_text(file.diff))
 
 
 def _shown(text: str) -> str:

@@ -5,6 +5,7 @@ from panpan.types.display import DiffDisplay
 from panpan.types.events import Event, TurnEnded
 from panpan.types.messages import ToolResultMessage
 from panpan.ui.answer_text import AnswerText
+from panpan.ui.diff_text import diff_text
 from panpan.ui.stdout import StdoutWriter
 from panpan.ui.tool_lines import ToolLines
 
@@ -53,7 +54,7 @@ class LineFace:
         await self._out.write(f"{_DIM}{line}{_RESET}\n" if self._has_colour else f"{line}\n")
 
     async def _diff(self, diff: str) -> None:
-        lines = [line for line in clean_for_terminal(diff).splitlines() if not line.startswith(("---", "+++"))]
+        lines = diff_text(clean_for_terminal(diff))
         for line in lines[:MAX_DIFF_LINES]:
             colour = _COLOURS.get(line[:1], "") if self._has_colour else ""
             await self._out.write(f"    {colour}{line}{_RESET if colour else ''}\n")

@@ -1,17 +1,25 @@
 """The interactive loop in its plainest form: a prompt, a turn, a prompt."""
 
+import shutil
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
 
 import anyio
 
 from panpan.core.single_exception import unwrap_single_exception
 from panpan.errors import PanpanError
+from panpan.services.keys_in_results import provider_keys
+from panpan.services.mentions import with_mentions
 from panpan.services.reply_limits import note_on_end
 from panpan.services.sessions.session import Session
-from panpan.system.terminal_text import clean_for_terminal
-from panpan.types.messages import AssistantMessage
+from panpan.types.messages import AssistantMessage, UserMessage
+from panpan.ui.line_commands import LineCommands
 from panpan.ui.line_face import LineFace
 from panpan.ui.line_reader import LineReader
+from panpan.ui.repl.commands.command import Leave, Next
+from panpan.ui.repl.commands.registry import command_in
+from panpan.ui.repl.rendering.plain_text import LEAST_WIDTH, plain_rows
+from panpan.ui.session_change import SessionChange
 from panpan.ui.signals import Received, watch_signals
 from panpan.ui.stdout import StdoutWriter
 
@@ -19,65 +27,100 @@ PROMPT = "❯ "
 AGAIN_S = 3.0
 """How soon a second Ctrl+C has to follow to leave; a later one has a line of its own to drop."""
 HOW_TO_LEAVE = "press Ctrl+C again or Ctrl+D to leave"
-ASKING_FOR_HELP = {"help", "/help", "?"}
-HELP = """\
-Type what you want done, then Enter; lines that are pasted together are one prompt.
-  Ctrl+C     ends what runs; at the prompt it drops the line, and twice it leaves
-  exit       leaves, as Ctrl+D does; panpan -c goes on where you were
-  questions  y is yes, a is always, n is no; anything else is a no with your words for the model
-"""
 LEAVING = {"exit", "quit", "q", "/exit", "/quit", "/q"}
 
 
 async def run_line_loop(
-    opening: AbstractAsyncContextManager[Session], out: StdoutWriter, lines: LineReader, *, has_colour: bool
+    open_session: Callable[[], AbstractAsyncContextManager[Session]],
+    change: SessionChange,
+    out: StdoutWriter,
+    lines: LineReader,
+    *,
+    env: Mapping[str, str],
+    has_colour: bool,
 ) -> int:
     """Take prompts until the user leaves, and return the exit code.
+
+    Args:
+        open_session: Opens the session that the command line asks for.
+        change: Opens other ones.
+        out: Standard output.
+        lines: What the user types.
+        env: The environment that panpan was started in.
+        has_colour: Whether diffs are coloured and notes dim.
 
     Raises:
         PanpanError: The session could not be opened.
     """
     received = Received()
+    loop: _LineLoop | None = None
     with unwrap_single_exception():
-        async with anyio.create_task_group() as task_group, opening as session:
-            loop = _LineLoop(session, out, lines, LineFace(out, has_colour=has_colour))
+        async with anyio.create_task_group() as task_group:
             stop = task_group.cancel_scope.cancel
-            task_group.start_soon(
-                lambda: watch_signals(received, interrupt=loop.interrupt, stop=stop, may_leave=loop.may_leave)
-            )
-            await loop.run(received)
-            stop("the user left")
+            opening, then = open_session(), None
+            while not isinstance(then, Leave):
+                async with opening as session:
+                    if loop is None:
+                        face = LineFace(out, has_colour=has_colour)
+                        loop = _LineLoop(session, out, lines, face, LineCommands(out, env, has_colour=has_colour), env)
+                        task_group.start_soon(_watch, received, loop, stop)
+                    then = await loop.run(session, received)
+                    if isinstance(then, Leave):
+                        stop("the user left")
+                    else:
+                        opening = change.to(then, session)
     return received.exit_code or 0
 
 
-class _LineLoop:
-    """Prompts and turns of one session, and what Ctrl+C does in each."""
+async def _watch(received: Received, loop: "_LineLoop", stop: Callable[[], object]) -> None:
+    await watch_signals(received, interrupt=loop.interrupt, stop=stop, may_leave=loop.may_leave)
 
-    def __init__(self, session: Session, out: StdoutWriter, lines: LineReader, face: LineFace) -> None:
+
+class _LineLoop:
+    """Prompts, commands and turns of one session after the other, and what Ctrl+C does in each."""
+
+    def __init__(
+        self,
+        session: Session,
+        out: StdoutWriter,
+        lines: LineReader,
+        face: LineFace,
+        commands: LineCommands,
+        env: Mapping[str, str],
+    ) -> None:
         self._session = session
         self._out = out
         self._lines = lines
         self._face = face
+        self._commands = commands
+        self._env = env
         self._is_in_turn = False
+        self._command_scope: anyio.CancelScope | None = None
+        """Of the slash command that runs."""
         self._warned_at = float("-inf")
         """When the user was told how to leave, in seconds of the event loop's clock."""
 
-    async def run(self, received: Received) -> None:
-        """Take prompts until the user leaves, or a signal has come that ends the process."""
-        info = self._session.info
+    async def run(self, session: Session, received: Received) -> Next:
+        """Take prompts until the user leaves the session, or a signal has come that ends the process."""
+        self._session, info = session, session.info
         await self._out.write(
-            f"panpan in {info.cwd}, mode {info.permission_mode}: {info.choice}\n'help' tells the keys\n"
+            f"panpan in {info.cwd}, mode {session.permission_mode}: {info.choice}\n'help' tells the commands and keys\n"
         )
         while received.exit_code is None and (prompt := await self._ask_for_prompt()) is not None:
-            if prompt.lower() in ASKING_FOR_HELP:
-                await self._out.write(HELP)
+            if (command := command_in(prompt)) is not None:
+                if (then := await self._run_command(command)) is not None:
+                    return then
             elif prompt:
-                await self._show_turn(prompt)
+                await self._show_turn(await self._with_mentions(prompt))
         await self._say_how_to_go_on()
+        return Leave()
 
     def interrupt(self) -> bool:
-        """End the running turn, and forget what is half typed; return whether there was a turn to end."""
+        """End the turn or the command that runs, and forget what is half typed; return whether there was one to end."""
         self._lines.forget()
+        if (scope := self._command_scope) is not None and not scope.cancel_called:
+            scope.cancel("the user interrupted it")
+            return True
         return self._session.interrupt()
 
     async def may_leave(self) -> bool:
@@ -103,7 +146,37 @@ class _LineLoop:
         # typed more than once while a turn ran, it comes as several lines
         return None if {line.strip().lower() for line in prompt.split("\n")} <= LEAVING else prompt
 
-    async def _show_turn(self, prompt: str) -> None:
+    async def _run_command(self, line: str) -> Next | None:
+        """Run a slash command and the turns that it asks for; return what comes after this session, where it ends."""
+        self._warned_at = float("-inf")
+        terminal = None
+        try:
+            with anyio.CancelScope() as self._command_scope:
+                terminal = await self._commands.run(line, self._session)
+        except PanpanError as error:
+            await self._warn(str(error))
+        finally:
+            self._command_scope = None
+        if terminal is None:
+            return None
+        for prompt in terminal.prompts:
+            await self._show_turn(UserMessage.of(prompt))
+        return terminal.then
+
+    async def _with_mentions(self, prompt: str) -> UserMessage:
+        """Return the prompt with the files that it mentions; say which could not go along."""
+        parts = self._session.parts
+        keys = provider_keys(self._env, parts.settings)
+        message, notes = await with_mentions(prompt, parts.tool_context, keys=keys, gate=parts.gate)
+        for note in notes:
+            await self._warn(note)
+        return message
+
+    async def _warn(self, text: str) -> None:
+        rows = plain_rows(f"panpan: {text}", max(shutil.get_terminal_size().columns, LEAST_WIDTH))
+        await self._out.write("".join(f"{row}\n" for row in rows))
+
+    async def _show_turn(self, prompt: UserMessage) -> None:
         self._warned_at = float("-inf")
         self._is_in_turn = True
         last_reply: AssistantMessage | None = None
@@ -115,12 +188,12 @@ class _LineLoop:
                         last_reply = event
         except PanpanError as error:
             await self._face.end()
-            await self._out.write(f"panpan: {clean_for_terminal(str(error))}\n")
+            await self._warn(str(error))
             return
         finally:
             self._is_in_turn = False
         if last_reply is not None and (note := note_on_end(last_reply)):
-            await self._out.write(f"panpan: {note}\n")
+            await self._warn(note)
 
     async def _say_how_to_go_on(self) -> None:
         if self._session.conversation.messages:

@@ -1,4 +1,4 @@
-"""One line for what happens beside the answer, for faces that only print lines."""
+"""What happens beside the answer, a line each, for faces that only print lines."""
 
 from collections.abc import Sequence
 
@@ -10,6 +10,8 @@ from panpan.types.messages import AssistantMessage, ToolResultMessage
 
 MAX_CHARS = 160
 """What a line shows of an argument or an error."""
+_ERROR_HEAD, _ERROR_TAIL = 3, 6
+"""Lines of an error: what was tried stands at its beginning, what went wrong at its end."""
 
 
 class ToolLines:
@@ -34,10 +36,10 @@ class ToolLines:
             case ToolResultMessage(tool_use_id=tool_use_id):
                 if use := self._waiting.pop(tool_use_id, None):
                     self._newest_id = tool_use_id
-                    return (_line_of_refused(use), f"  └ {_result_text(event)}")
+                    return (_line_of_refused(use), *_result_lines(event, ""))
                 name = self._running.pop(tool_use_id, "")
                 whose = f"{name}: " if name and tool_use_id != self._newest_id else ""
-                return (f"  └ {whose}{_result_text(event)}",)
+                return _result_lines(event, whose)
             case RetryScheduled(attempt=attempt, reason=reason, delay_s=delay_s):
                 return (f"! {_one_line(reason)}; try {attempt} in {delay_s:.1f} s",)
             case Waiting(reason=reason):
@@ -53,10 +55,19 @@ def _line_of_refused(use: ToolUseBlock) -> str:
     return f"● {_one_line(f'{use.name} {text}')}"
 
 
+def _result_lines(result: ToolResultMessage, whose: str) -> Sequence[str]:
+    """Return one line for a result, and for an error its head and its tail."""
+    if not result.is_error:
+        return (f"  └ {whose}{_result_text(result)}",)
+    lines = [_one_line(line) for line in result.text.splitlines() if line.strip()]
+    hidden = len(lines) - _ERROR_HEAD - _ERROR_TAIL
+    if hidden > 1:  # the note would take the place of one line
+        lines = [*lines[:_ERROR_HEAD], f"… {hidden} more lines", *lines[-_ERROR_TAIL:]]
+    first, *others = lines or [""]
+    return (f"  └ {whose}error: {first}".rstrip(), *(f"    {line}" for line in others))
+
+
 def _result_text(result: ToolResultMessage) -> str:
-    if result.is_error:
-        lines = [line for line in result.text.splitlines() if line.strip()]
-        return f"error: {_one_line(' '.join(lines[-2:]))}"  # what went wrong stands at the end
     match result.display:
         case DiffDisplay(files=files):
             return ", ".join(f"{_one_line(file.path)} +{file.added} -{file.removed}" for file in files)

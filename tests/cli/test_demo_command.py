@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from panpan.cli.demo_scene import check
+from panpan.cli.demo_local import BUG
+from panpan.cli.demo_scene import Scene, check, show
 
 TESTS = """
 import os, sys, unittest
@@ -30,3 +31,39 @@ def test_the_tests_are_run_without_the_keys_of_the_user(
 
     assert check(tmp_path) == code
     assert f"says {verdict}" in capsys.readouterr().out
+
+
+TAPE = """
+version = 1
+
+[[reply]]
+expects.prompt_contains = "look"
+text = "All tests pass."
+
+[[reply]]
+expects.prompt_contains = "run"
+[[reply.tool_use]]
+name = "Bash"
+input = { command = "python3 -m unittest" }
+
+[[reply]]
+expects.results_contain = ["OK"]
+text = "They pass indeed."
+"""
+
+
+@pytest.mark.parametrize(
+    ("prompts", "code", "said"),
+    [(["look"], 1, "The work is not done: the model ran no tests."), (["look", "run"], 0, "")],
+)
+def test_the_prompts_are_played_in_order_and_the_model_has_to_run_the_tests(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], prompts: list[str], code: int, said: str
+) -> None:
+    (tmp_path / "tape.toml").write_text(TAPE)
+
+    assert show(Scene("In {project}", prompts, f"cassette:{tmp_path / 'tape.toml'}", changes=BUG), tmp_path) == code
+
+    shown = capfd.readouterr()
+    assert shown.err.strip() == said
+    assert [line for line in shown.out.splitlines() if line.startswith("❯")] == [f"❯ {prompt}" for prompt in prompts]
+    assert ("They pass indeed." in shown.out) == (code == 0)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from panpan.cli.demo_local import BUG, NEW_NAME, OLD_NAME, PROMPT, is_not_renamed
-from panpan.cli.demo_scene import check, copy_project
+from panpan.cli.demo_local import BUG, NEW_NAME, OLD_NAME, PROMPTS, is_not_renamed
+from panpan.cli.demo_scene import TEST_COMMAND, check, copy_project
 
 
 @pytest.fixture
@@ -22,8 +22,9 @@ def test_the_project_has_its_bug_mended_so_that_its_tests_pass(project: Path, tm
 
     assert check(project) == 0
     assert check(with_bug) == 1
-    assert OLD_NAME in PROMPT
-    assert NEW_NAME in PROMPT
+    assert OLD_NAME in PROMPTS[0]
+    assert NEW_NAME in PROMPTS[0]
+    assert TEST_COMMAND in PROMPTS[1]
 
 
 def test_a_function_that_was_renamed_everywhere_is_right(project: Path) -> None:

@@ -245,3 +245,22 @@ def test_people_get_a_line_for_each_check_that_cannot_drive_the_terminal(project
     assert result.exit_code == 0
     assert "ok       git         git \\u001b[2J9 (" in result.output
     assert all(line.isprintable() for line in result.output.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("SSL_CERT_FILE", "/nowhere/ca.pem", "SSL_CERT_FILE names /nowhere/ca.pem, which cannot be used: No such file"),
+        ("https_proxy", f"http://me:{KEY}-4@:0", "https_proxy names no proxy that can be used: http://:0;"),
+    ],
+)
+def test_a_variable_with_which_no_request_succeeds_is_broken(
+    project: Path, env: dict[str, str], variable: str, value: str, said: str
+) -> None:
+    code, checks, output = examine(project, {**env, variable: value})
+
+    assert code == 1
+    assert [check["status"] for check in checks["network"]] == ["ok", "broken"]
+    assert checks["network"][0]["found"] == f"requests follow {variable}"
+    assert checks["network"][1]["found"].startswith(said)
+    assert KEY not in output

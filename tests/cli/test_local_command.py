@@ -4,7 +4,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 
@@ -40,6 +40,7 @@ def local(
     source: MemorySource | None = None,
     answer: str | None = None,
     fault: PanpanError | None = None,
+    env: Mapping[str, str] | None = None,
 ) -> Result:
     """Run `panpan local`; with an answer, somebody is there to be asked."""
 
@@ -48,7 +49,7 @@ def local(
             raise fault
 
     model = LocalModel(store, [source or MemorySource()], answer is not None, require)
-    return CliRunner().invoke(command, list(arguments), obj=model, input=answer, standalone_mode=False)
+    return CliRunner().invoke(command, list(arguments), obj=model, input=answer, env=env, standalone_mode=False)
 
 
 def test_setup_says_what_it_fetches_and_fetches_it(store: WeightStore) -> None:
@@ -209,8 +210,42 @@ def test_remove_leaves_a_model_that_is_being_served(store: WeightStore) -> None:
     with announced(store.folder, ServedModel("http://127.0.0.1:1/v1", "key")):
         result = local(store, "remove", "--yes")
 
-    assert str(result.exception) == "the model is being served; end panpan local run first"
+    assert (
+        str(result.exception) == "panpan local run serves the model already, at http://127.0.0.1:1/v1; end that first"
+    )
     assert store.is_ready
+
+
+def test_a_model_that_is_served_is_not_loaded_a_second_time(store: WeightStore) -> None:
+    local(store, "setup", "--yes")
+
+    with announced(store.folder, ServedModel("http://127.0.0.1:1/v1", "key")):
+        result = local(store, "run")
+
+    assert str(result.exception) == (
+        "panpan local run serves the model already, at http://127.0.0.1:1/v1; use that, or end it"
+    )
+    assert "Starting" not in result.output
+
+
+def test_status_tells_where_it_is_served(store: WeightStore) -> None:
+    local(store, "setup", "--yes")
+
+    with announced(store.folder, ServedModel("http://127.0.0.1:1/v1", "the-secret-key")):
+        served = local(store, "status").output
+    not_served = local(store, "status").output
+
+    assert "served   at http://127.0.0.1:1/v1, by panpan local run\n" in served
+    assert "the-secret-key" not in served
+    assert "served   no; sessions start it themselves\n" in not_served
+
+
+@pytest.mark.parametrize("name", ["status", "run"])
+def test_reading_all_of_the_weights_is_announced(store: WeightStore, name: str) -> None:
+    store.folder.mkdir()
+    store.path.write_bytes(CONTENT[:-1] + b"\0")
+
+    assert "verifying 0 MB ...\n" in local(store, name).output
 
 
 def test_run_without_weights_says_what_to_do(store: WeightStore) -> None:
@@ -224,11 +259,23 @@ def test_run_takes_no_key_that_anybody_could_guess(store: WeightStore, key: str)
     result = local(store, "run", "--api-key", key)
 
     assert isinstance(result.exception, click.BadParameter)
+    assert result.exception.param_hint == "--api-key"
 
 
-@pytest.mark.parametrize("end", ["signal", "death"])
+@pytest.mark.parametrize("key", ["short", "with a blank"])
+def test_a_key_in_the_environment_is_held_to_the_same_rule(store: WeightStore, key: str) -> None:
+    result = local(store, "run", env={"PANPAN_LOCAL_API_KEY": key})
+
+    assert isinstance(result.exception, click.BadParameter)
+    assert result.exception.param_hint == "PANPAN_LOCAL_API_KEY"
+
+
+@pytest.mark.parametrize(
+    ("end", "given", "env"),
+    [("signal", [], {"PANPAN_LOCAL_API_KEY": "chosen-key"}), ("death", ["--api-key", "chosen-key"], {})],
+)
 def test_run_serves_until_a_signal_or_until_the_server_dies(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str, given: Sequence[str], env: Mapping[str, str]
 ) -> None:
     monkeypatch.syspath_prepend(RUNTIME)
     monkeypatch.setenv("PYTHONPATH", str(RUNTIME))
@@ -243,7 +290,7 @@ def test_run_serves_until_a_signal_or_until_the_server_dies(
         os.kill(os.getpid() if end == "signal" else weights.starts[0]["pid"], signal.SIGINT)
 
     threading.Thread(target=end_it, daemon=True).start()
-    result = local(store, "run", "--api-key", "chosen-key")
+    result = local(store, "run", *given, env=env)
 
     assert "base URL  http://127.0.0.1:" in result.output
     assert "API key   chosen-key" in result.output

@@ -4,8 +4,9 @@ import json
 import stat
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -145,12 +146,77 @@ async def test_answers_that_cannot_be_read_are_told_and_left_alone(tmp_path: Pat
     assert path.read_text(encoding="latin-1") == text
 
 
-async def test_an_answer_that_is_neither_yes_nor_no_was_none(tmp_path: Path) -> None:
-    (tmp_path / ANSWERS_FILE).write_text(json.dumps({OLLAMA.base_url: "yes", STUDIO.base_url: False}))
+@pytest.mark.parametrize(
+    "kept", [True, "yes", None, {}, {"is_allowed": "yes", "program": "", "user": None, "models": ["qwen3:8b"]}]
+)
+async def test_what_is_no_answer_to_this_question_was_none(tmp_path: Path, kept: object) -> None:
+    (tmp_path / ANSWERS_FILE).write_text(json.dumps({OLLAMA.base_url: kept, STUDIO.base_url: "stays"}))
     machine = Machine(tmp_path, [OLLAMA], answers=[True])
 
     assert await machine.choose() == "ollama/qwen3:8b"
-    assert json.loads((tmp_path / ANSWERS_FILE).read_text()) == {OLLAMA.base_url: True, STUDIO.base_url: False}
+    assert len(machine.questions) == 1
+    assert json.loads((tmp_path / ANSWERS_FILE).read_text())[STUDIO.base_url] == "stays"
+    assert await Machine(tmp_path, [OLLAMA]).choose() == "ollama/qwen3:8b"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"program": "llamacpp"}, "it calls itself llamacpp and not nothing"),
+        ({"user": 0}, "it runs as the user root and not as a user that is not known"),
+        ({"models": ("gpt-oss:120b-cloud",)}, "it has no qwen3:8b"),
+    ],
+)
+async def test_what_listens_there_later_and_is_something_else_is_asked_about(
+    tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
+    await Machine(tmp_path, [OLLAMA], answers=[True]).choose()
+    later = replace(OLLAMA, **change)
+
+    unattended = Machine(tmp_path, [later], has_embedded=True)
+    refused = Machine(tmp_path, [later], has_embedded=True, answers=[False])
+
+    assert await unattended.choose() == "local", "nobody could be asked"
+    assert await refused.choose() == "local"
+    assert f" Since you were asked, something changed: {said}.\nMay it" in refused.questions[0]
+    assert await Machine(tmp_path, [later], has_embedded=True, answers=[]).choose() == "local"
+
+
+@pytest.mark.parametrize("change", [{"program": "llamacpp"}, {"user": 0}])
+async def test_no_is_about_the_program_that_was_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    await Machine(tmp_path, [OLLAMA], has_embedded=True, answers=[False]).choose()
+
+    more_models = replace(OLLAMA, models=("new", *OLLAMA.models))
+    assert await Machine(tmp_path, [more_models], has_embedded=True, answers=[]).choose() == "local"
+    other = replace(OLLAMA, **change)
+    assert await Machine(tmp_path, [other], has_embedded=True, answers=[True]).choose() == "ollama/qwen3:8b"
+
+
+async def test_a_model_that_comes_later_is_neither_asked_about_nor_taken(tmp_path: Path) -> None:
+    await Machine(tmp_path, [OLLAMA], answers=[True]).choose()
+
+    more = replace(OLLAMA, models=("gpt-oss:120b-cloud", *OLLAMA.models))
+
+    assert await Machine(tmp_path, [more], answers=[]).choose() == "ollama/qwen3:8b"
+
+
+async def test_models_that_were_allowed_one_after_the_other_are_all_allowed(tmp_path: Path) -> None:
+    await Machine(tmp_path, [OLLAMA], answers=[True]).choose()
+    await Machine(tmp_path, [replace(OLLAMA, models=("gemma",))], answers=[True]).choose()
+
+    for models in (("gemma",), ("qwen3:8b",)):
+        machine = Machine(tmp_path, [replace(OLLAMA, models=models)], answers=[])
+        assert await machine.choose() == f"ollama/{models[0]}"
+
+
+async def test_what_another_program_was_allowed_is_not_allowed_to_this_one(tmp_path: Path) -> None:
+    await Machine(tmp_path, [OLLAMA], answers=[True]).choose()
+    other = replace(OLLAMA, program="x", models=("gemma",))
+    await Machine(tmp_path, [other], answers=[True]).choose()
+
+    machine = Machine(tmp_path, [replace(other, models=OLLAMA.models)], answers=[True])
+    assert await machine.choose() == "ollama/qwen3:8b"
+    assert len(machine.questions) == 1
 
 
 async def test_an_answer_that_cannot_be_kept_is_told(tmp_path: Path) -> None:
@@ -161,12 +227,15 @@ async def test_an_answer_that_cannot_be_kept_is_told(tmp_path: Path) -> None:
 
 
 async def test_what_a_server_calls_its_models_cannot_drive_the_terminal(tmp_path: Path) -> None:
-    server = LocalServer("ollama", "Ollama", "http://127.0.0.1:11434/v1", ("a\x1b[2Jb",))
+    server = LocalServer("ollama", "Ollama", "http://127.0.0.1:11434/v1", ("a\x1b[2Jb",), "\x1b[2J")
     machine = Machine(tmp_path, [server], answers=[True])
+    then = Machine(tmp_path, [replace(server, program="\x1b]0;x\x07", models=("\x1b[3J",))], answers=[True])
 
     await machine.choose()
+    await then.choose()
 
-    assert all(line.isprintable() for text in (*machine.questions, *machine.told) for line in text.splitlines())
+    told = [*machine.questions, *machine.told, *then.questions, *then.told]
+    assert all(line.isprintable() for text in told for line in text.splitlines())
 
 
 async def test_a_server_that_was_found_got_nothing_but_the_question_for_its_models(tmp_path: Path) -> None:

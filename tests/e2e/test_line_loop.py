@@ -273,3 +273,69 @@ def test_help_is_told_without_asking_the_model(panpan: Panpan, terminals: list[T
         terminal.expect(PROMPT)
 
     assert server.requests == []
+
+
+def test_slash_commands_work_without_keys_and_the_model_is_not_asked(panpan: Panpan, terminals: list[Terminal]) -> None:
+    with serving([]) as server:
+        panpan.use(server)
+        terminal = Terminal(panpan)
+        terminals.append(terminal)
+        for typed, shown in (
+            ("/h", "/permissions [mode]"),
+            ("/plan", "permission mode: plan"),
+            ("/effort", "/effort NUMBER picks one"),
+            ("/effort 2", "effort from the next message on: low"),
+            ("/effort 99", "there is no number 99"),
+            ("/theme dark", "prints lines only"),
+            ("/statsu", "did you mean /status"),
+            ("/resume nosuch", "panpan: "),
+            ("/status", "plan"),
+        ):
+            terminal.type(typed)
+            terminal.expect(shown)
+            terminal.expect(PROMPT)
+        terminal.type("/q")
+
+        assert terminal.end() == 0
+    assert server.requests == []
+
+
+def test_a_new_session_begins_and_the_earlier_one_is_resumed_by_its_number(
+    panpan: Panpan, terminals: list[Terminal]
+) -> None:
+    with serving([say("Seen."), say("Later.")]) as server:
+        panpan.use(server)
+        (panpan.workspace / "a.txt").write_text("swordfish\n")
+        terminal = Terminal(panpan)
+        terminals.append(terminal)
+        terminal.type("look at @a.txt and @nope.py")
+        terminal.expect("@nope.py was not attached: it does not exist")
+        terminal.expect("Seen.")
+        terminal.expect(PROMPT)
+        terminal.type("/clear")
+        terminal.expect("a new session begins")
+        terminal.expect(PROMPT)
+        terminal.type("/resume")
+        terminal.expect("  1. look at @a.txt")
+        terminal.expect(PROMPT)
+        terminal.type("/resume 1")
+        terminal.expect(PROMPT)
+        terminal.type("go on")
+        terminal.expect("Later.")
+        terminal.expect(PROMPT)
+        terminal.type("exit")
+
+        assert terminal.end() == 0
+    assert "swordfish" in str(server.requests[0].messages[0])
+    assert len(server.requests[1].messages) == 3
+
+
+def test_a_command_that_asks_the_model_begins_a_turn(panpan: Panpan, terminals: list[Terminal]) -> None:
+    with serving([say("Written.")]) as server:
+        panpan.use(server)
+        terminal = Terminal(panpan)
+        terminals.append(terminal)
+        terminal.type("/init the tests")
+        terminal.expect("Written.")
+
+    assert "The user adds: the tests" in str(server.requests[0].messages)

@@ -130,7 +130,7 @@ def test_the_server_ends_however_panpan_does(panpan: Panpan, number: signal.Sign
 def test_the_server_ends_when_panpan_is_killed_while_it_starts(panpan: Panpan) -> None:
     weights = weights_of(panpan, never_reads=True)
     process = panpan.start("-p", "hi", "--model", "local", stdin=None)
-    wait_until(lambda: len(weights.requests) == 2, timeout_s=60)
+    wait_until(lambda: len(weights.requests) == 1, timeout_s=60)
 
     process.kill()
     finished(process)
@@ -188,26 +188,27 @@ def test_a_session_that_the_small_model_began_goes_on_with_the_full_prompt_and_a
 
 
 def renaming(project: str = ".") -> list[object]:
-    """What a model does that renames the function of the sample project and runs its tests."""
+    """What a model does that renames the function of the sample project."""
     steps: list[object] = []
     for name in ("schedule.py", "test_schedule.py"):
         path = f"{project}/{name}"
         change = {"old_string": "learning_rate", "new_string": "rate_at", "replace_all": True}
         steps += [["Read", {"file_path": path}], ["Edit", {"file_path": path, **change}]]
-    return [*steps, ["Bash", {"command": "python3 -m unittest"}]]
+    return [*steps, "Renamed."]
 
 
 def test_the_demo_lets_it_work_and_looks_at_the_files_itself(panpan: Panpan, tmp_path: Path) -> None:
-    weights = weights_of(panpan, replies=[*renaming(), "Renamed."])
+    weights = weights_of(panpan, replies=[*renaming(), ["Bash", {"command": "python3 -m unittest"}], "They pass."])
     panpan.env |= {"TMPDIR": str(tmp_path), "PANPAN_MAX_ROUNDS": "1", "ANTHROPIC_API_KEY": "sk-ant-test-0123456"}
 
     done = panpan.run("demo", "--local")
 
     assert done.code == 0, done.stderr
-    assert "Rename the function learning_rate to rate_at" in done.stdout
+    assert "❯ Rename the function learning_rate to rate_at" in done.stdout
+    assert "❯ Run the tests with python3 -m unittest." in done.stdout
     assert "+def rate_at(" in done.stdout.replace("+ ", "+")
     assert "python3 -m unittest says 'OK'" in done.stdout
-    assert len(weights.conversations) == 6
+    assert len(weights.conversations) == 7
     assert are_gone(weights)
     assert not panpan.home.exists()
     assert list(tmp_path.glob("panpan-demo-*")) == []
@@ -221,6 +222,17 @@ def test_the_demo_does_not_take_its_word(panpan: Panpan, tmp_path: Path) -> None
 
     assert done.code == 1
     assert "The work is not done: schedule.py still calls the function learning_rate." in done.stderr
+
+
+def test_the_demo_says_so_where_the_tests_were_not_run(panpan: Panpan, tmp_path: Path) -> None:
+    weights_of(panpan, replies=[*renaming(), "All tests pass."])
+    panpan.env["TMPDIR"] = str(tmp_path)
+
+    done = panpan.run("demo", "--local")
+
+    assert done.code == 1
+    assert "python3 -m unittest says 'OK'" in done.stdout
+    assert "The work is not done: the model ran no tests." in done.stderr
 
 
 def test_the_demo_plays_the_tape_where_the_weights_cannot_be_had(panpan: Panpan, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.e2e.conftest import COMMAND, Panpan, finished
 from tests.model_server import HttpError, ToolCall, call, calls, say, serving
+from tests.terminal_emulator import Terminal
 
 
 def in_shell(panpan: Panpan, redirection: str, *args: str) -> subprocess.CompletedProcess[str]:
@@ -44,6 +45,14 @@ def test_closed_streams_do_no_harm(panpan: Panpan, redirection: str, code: int, 
 
     assert (done.returncode, done.stdout) == (code, stdout), done.stderr
     assert_no_fault(panpan, done)
+
+
+def test_a_terminal_whose_standard_output_is_closed_is_told_so(panpan: Panpan) -> None:
+    script = f"'{COMMAND}' >&-; echo ended with $?"
+    with Terminal(["sh", "-c", script], env=panpan._environment(), cwd=panpan.workspace) as terminal:
+        terminal.wait_for("ended with 2")
+
+        assert "standard output is closed" in terminal.text
 
 
 def test_a_closed_stderr_keeps_the_exit_code_of_an_error(panpan: Panpan) -> None:

@@ -1,6 +1,9 @@
 import json
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
 
 import anyio
 import pytest
@@ -51,7 +54,7 @@ async def test_servers_are_found_by_the_models_that_they_list() -> None:
 
         found = await find_local_servers(probes, time_limit_s=PATIENT_S)
 
-    assert found == (
+    assert tuple(replace(server, program="", user=None) for server in found) == (
         LocalServer("ollama", "Ollama", f"http://127.0.0.1:{ollama.port}/v1", ("qwen3-coder:30b", "gpt-oss:20b")),
         LocalServer("lmstudio", "LM Studio", f"http://127.0.0.1:{studio.port}/v1", ("local-model",)),
     )
@@ -99,6 +102,31 @@ async def test_an_answer_may_end_with_its_length_or_with_the_connection(has_leng
 
     assert server.models == ("m",)
     assert len(received) == 1
+
+
+def listening_user_of_ours() -> int | None:
+    return os.geteuid() if Path("/proc/net/tcp").exists() else None
+
+
+@pytest.mark.parametrize(
+    ("server", "owners", "program"),
+    [
+        ("Server: llama.cpp", ["llamacpp"], "llama.cpp, llamacpp"),
+        ("server: uvicorn/0.30.1", ["vllm", "vllm"], "uvicorn, vllm"),
+        ("Date: today", ["b", "a"], "a, b"),
+        ("Date: today", [None, 5, "\x1b[2J"], ""),
+        ("Server: " + "x" * 500, [], "x" * 100),
+    ],
+)
+async def test_a_server_is_told_from_others_by_what_it_says_it_is(
+    server: str, owners: list[object], program: str
+) -> None:
+    rows = [{"id": f"m{number}", "owned_by": owner} for number, owner in enumerate(owners)]
+    async with raw_server(http(json.dumps({"data": rows}).encode(), f"HTTP/1.1 200 OK\r\n{server}")) as (port, _):
+        (found,) = await find_local_servers([Probe("x", "X", port, "/v1/models")], time_limit_s=PATIENT_S)
+
+    assert found.program == program
+    assert found.user == listening_user_of_ours()
 
 
 async def test_a_server_without_models_is_found_too() -> None:

@@ -9,7 +9,7 @@ from panpan.services.repeated_calls import RepeatedCalls
 from panpan.types.content import ToolUseBlock
 from panpan.types.events import Event
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage
-from panpan.types.permission import Ask
+from panpan.types.permission import Ask, PermissionAnswer, PermissionQuestion
 from panpan.types.tool import Output
 from tests.core.test_conversation import assert_valid
 from tests.fakes.scripted_llm import ScriptedLLM, call, say
@@ -24,8 +24,27 @@ async def test_the_fourth_identical_call_in_a_row_asks(tmp_path: Path) -> None:
     decisions = [await hook.before_tool(call_in(tmp_path, seconds=1)) for _ in range(5)]
 
     assert [type(decision) for decision in decisions] == [type(None)] * 3 + [Ask] * 2
-    assert "3 times in a row" in decisions[3].reason
-    assert "something different" in decisions[3].reason
+
+
+async def test_the_question_is_for_the_user_and_the_advice_for_the_model(tmp_path: Path) -> None:
+    questions: list[PermissionQuestion] = []
+
+    async def no(question: PermissionQuestion) -> PermissionAnswer:
+        questions.append(question)
+        return PermissionAnswer(is_allowed=False)
+
+    same = [call((str(number), "Look", {})) for number in range(4)]
+    async with (
+        session_in(tmp_path, ScriptedLLM(*same, say("done")), looking(), hooks=[RepeatedCalls()], ask=no) as session,
+        aclosing(session.submit("go")) as events,
+    ):
+        results = [event.text async for event in events if isinstance(event, ToolResultMessage)]
+
+    (question,) = questions
+    assert "the model has made this same call 3 times in a row" in question.reason
+    assert "different" not in question.reason
+    assert results[3].startswith("Look was not run. The user refused it.")
+    assert results[3].endswith("look at the results so far and try something different.")
 
 
 async def test_another_call_between_starts_the_count_again(tmp_path: Path) -> None:

@@ -105,3 +105,10 @@ def test_it_works_on_trio_as_well(tmp_path: Path) -> None:
         return list((await run_user_command("echo hello", context_in(tmp_path), ignore)).lines)
 
     assert anyio.run(main, backend="trio") == ["hello"]
+
+
+async def test_bytes_that_are_no_text_are_refused_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="not UTF-8"):
+        await run_user_command("echo \udcff\udcfe >made", context_in(tmp_path), ignore)
+
+    assert not (tmp_path / "made").exists()

@@ -236,6 +236,22 @@ def test_closing_the_generator_early_ends_the_whole_tree(backend: str, script: s
 
 
 @on_both_backends
+def test_leaving_early_does_not_wait_for_the_grace_of_a_time_out(backend: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        pid_file = tmp_path / "pid"
+        argv = ["sh", "-c", f"trap '' TERM; echo started; echo $$ > {pid_file}; while :; do sleep 0.01; done"]
+
+        # with that grace the test would hang
+        async with aclosing(run_process(argv, cwd=Path("/"), env=ENV, timeout_s=None, kill_grace_s=3600)) as items:
+            await anext(items)
+            await until(lambda: has_number(pid_file))
+
+        assert not is_running(int(pid_file.read_text()))
+
+    run_on(backend, main)
+
+
+@on_both_backends
 def test_cancelling_the_consumer_ends_the_whole_tree(backend: str, tmp_path: Path) -> None:
     async def main() -> None:
         pid_files = [tmp_path / str(number) for number in range(len(SURVIVORS))]

@@ -7,8 +7,8 @@ import pytest
 
 from panpan.system.environment import child_environment
 from panpan.system.process import run_process
-from panpan.system.process_table import RunningProcess, parse_ps, running_processes, send_signal
-from panpan.system.process_tree import MARKS_VARIABLE, ProcessTree
+from panpan.system.process_table import MARKS_VARIABLE, RunningProcess, parse_ps, running_processes, send_signal
+from panpan.system.process_tree import ProcessTree
 from tests.system.backends import on_both_backends, run_on, until
 
 PATH_ONLY = {"PATH": os.environ["PATH"]}
@@ -16,6 +16,14 @@ PATH_ONLY = {"PATH": os.environ["PATH"]}
 
 def start(argv: list[str], tree: ProcessTree) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(argv, env=tree.marked(PATH_ONLY))
+
+
+def command_of(pid: int) -> str:
+    """Return the command line of a process; empty where it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
 
 
 def test_marks_of_outer_trees_are_kept() -> None:
@@ -60,6 +68,21 @@ async def test_a_process_gets_the_time_to_end_by_itself(tmp_path: Path) -> None:
 
     assert process.wait() == 0
     assert (tmp_path / "tidied").read_text() == "tidy\n"
+
+
+async def test_what_sheds_its_origin_is_killed_although_its_parent_ends_before_it(tmp_path: Path) -> None:
+    tree = ProcessTree()
+    stubborn = f"trap '' TERM; touch {tmp_path}/up; while :; do sleep 0.01; done"
+    parent = start(["sh", "-c", 'env -i setsid sh -c "$0" & wait', stubborn], tree)
+    await until((tmp_path / "up").exists)
+    names = sorted(member.name for member in tree.members() if member.name == "sh")
+
+    remaining = await tree.end(0.2)
+
+    assert names == ["sh", "sh"]
+    assert remaining == []
+    assert parent.wait() == -signal.SIGTERM
+    assert [one for one in running_processes().values() if str(tmp_path) in command_of(one.pid)] == []
 
 
 async def test_ending_a_tree_without_members_does_nothing() -> None:

@@ -1,8 +1,10 @@
+import sys
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from wcwidth import wcwidth
 
 from panpan.system.terminal_text import clean_for_terminal, printable, spelled_out
 
@@ -40,6 +42,8 @@ ANYTHING = st.text(
         ("\u202egnp.exe", "<U+202E>gnp.exe"),
         ("a\u2066b\u2069\u200f", "a<U+2066>b<U+2069><U+200F>"),
         ("hidden\U000e0041", "hidden<U+E0041>"),
+        ("a\U000e0141b\u180bc\u200bd\u3164", "a<U+E0141>b<U+180B>c<U+200B>d<U+3164>"),
+        ("\ufeffmark ❤\ufe0f", "<U+FEFF>mark ❤\ufe0f"),
         ("lone \ud83d surrogate", "lone \ufffd surrogate"),
     ],
 )
@@ -65,7 +69,13 @@ def test_cleaning_twice_changes_nothing_more(text: str) -> None:
     assert clean_for_terminal(cleaned) == cleaned
 
 
-@given(text=st.text(alphabet=st.characters(categories=["L", "N", "P", "S"], include_characters=" \n\t")))
+@given(
+    text=st.text(
+        alphabet=st.characters(
+            categories=["L", "N", "P", "S"], include_characters=" \n\t", exclude_characters="\u115f\u1160\u3164\uffa0"
+        )
+    )
+)
 def test_ordinary_text_is_left_alone(text: str) -> None:
     assert clean_for_terminal(text) == text
 
@@ -88,10 +98,35 @@ def test_long_hostile_text_is_cleaned_in_linear_time() -> None:
         ("filler\u3164x", "filler<U+3164>x"),
         ("selector\ufe0f", "selector<U+FE0F>"),
         ("日本é", "日本é"),
+        ("a\U000e0101b\u180f\u180bc", "a<U+E0101>b<U+180F><U+180B>c"),
+        ("e\u0301 \u0301/\u0338-", "e\u0301 <U+0301>/<U+0338>-"),
+        ("z" + "\u0300" * 6, "z" + "\u0300" * 4 + "<U+0300>" * 2),
+        ("\u0301", "<U+0301>"),
+        ("x\u1039\u17d2", "x<U+1039><U+17D2>"),
+        ("한국어 עִבְרִית हिन्दी ภาษาไทย العَرَبِيَّة", "한국어 עִבְרִית हिन्दी ภาษาไทย العَرَبِيَّة"),
+        ("1\ufe0f\u20e3", "1<U+FE0F><U+20E3>"),
     ],
 )
 def test_everything_hidden_is_spelled_out(text: str, shown: str) -> None:
     assert spelled_out(text) == shown
+
+
+def test_whatever_takes_no_room_is_spelled_out_wherever_it_stands() -> None:
+    others = [chr(n) for n in range(sys.maxunicode + 1) if chr(n) not in "\n\t"]
+    of_no_width = [char for char in others if wcwidth(char) <= 0]
+    marks = {char for char in of_no_width if unicodedata.category(char)[0] == "M"}
+
+    assert len(of_no_width) > 2_000
+    assert [hex(ord(char)) for char in of_no_width if char in spelled_out(f" {char}")] == []
+    assert [hex(ord(char)) for char in of_no_width if char not in marks and char in spelled_out(f"a{char}b")] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["한국어", "tiếng Việt", "क्षत्रिय", "ქართული", "བོད་སྐད", "മലയാളം", "ខ្មែរ", "မြန်မာ", "ไทย", "日本語がぎ"]
+)
+def test_living_scripts_are_read_as_they_are(text: str) -> None:
+    for form in ("NFC", "NFD"):
+        assert spelled_out(unicodedata.normalize(form, text)) == unicodedata.normalize(form, text)
 
 
 @given(text=ANYTHING)

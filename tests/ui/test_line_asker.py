@@ -3,6 +3,7 @@
 import anyio
 import pytest
 
+from panpan.types.display import DiffDisplay, FileDiff
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 from panpan.ui.line_asker import DROPPED, LineAsker
 from tests.ui.memory import Memory
@@ -23,7 +24,9 @@ class Screen(Memory):
         self.shows_question.set()
 
 
-async def answer(*, before: str = "", after: str) -> tuple[PermissionAnswer, str]:
+async def answer(
+    *, before: str = "", after: str, question: PermissionQuestion = QUESTION
+) -> tuple[PermissionAnswer, str]:
     """Put the question with something typed before it and after it; return the answer and the screen."""
     screen = Screen()
     with terminal() as (keyboard, lines):
@@ -35,7 +38,7 @@ async def answer(*, before: str = "", after: str) -> tuple[PermissionAnswer, str
                 keyboard.type(after)
 
             task_group.start_soon(type_answer)
-            return await LineAsker(screen, lines)(QUESTION), screen.text
+            return await LineAsker(screen, lines, "~/rules.toml")(question), screen.text
 
 
 YES, ALWAYS, NO = (
@@ -67,3 +70,27 @@ async def test_what_was_typed_before_the_question_does_not_answer_it(before: str
 
     assert said == NO
     assert (DROPPED in screen) == ("\n" in before)
+
+
+async def test_the_question_says_what_would_run_and_where_a_rule_is_kept() -> None:
+    _, screen = await answer(after="n\n")
+
+    assert screen == (
+        "\n? Bash: it runs a command\n"
+        "    command: touch a\n"
+        "  y = yes, once\n"
+        "  a = always: saves Bash(touch a) in ~/rules.toml\n"
+        "  n = no, or type what to do instead: "
+    )
+
+
+async def test_a_change_is_shown_as_a_diff_with_what_cannot_be_seen_spelled_out() -> None:
+    diff = "--- a.py\n+++ a.py\n@@ -1 +1 @@\n--- one\n+two\x1b[2J\n"
+    preview = DiffDisplay(files=(FileDiff(path="a.py", diff=diff, added=1, removed=1),))
+    question = PermissionQuestion("1", "Edit", {"file_path": "a.py"}, "a.py", "it changes a file", preview=preview)
+
+    _, screen = await answer(after="n\n", question=question)
+
+    assert "    a.py +1 -1\n      @@ -1 +1 @@\n      --- one\n      +two<U+001B>[2J\n" in screen
+    assert "always" not in screen
+    assert "file_path" not in screen

@@ -35,6 +35,29 @@ def test_a_call_that_was_refused_has_its_line_too() -> None:
     ]
 
 
+def test_of_a_long_error_the_head_and_the_tail_are_shown() -> None:
+    text = "\n".join(["exit code 1", *(f"line {number}" for number in range(20)), "", "\x1b[2Jit is broken"])
+    shown = lines_of(call(("1", "Bash", {})), ToolStarted("1", "Bash", "make"), error_result("1", text))
+
+    assert shown == [
+        "● Bash make",
+        "  └ error: exit code 1",
+        "    line 0",
+        "    line 1",
+        "    … 13 more lines",
+        *(f"    line {number}" for number in range(15, 20)),
+        "    it is broken",
+    ]
+
+
+def test_a_short_error_is_shown_whole() -> None:
+    assert lines_of(ToolStarted("1", "Bash", "make"), error_result("1", "one\ntwo\n\nthree"))[1:] == [
+        "  └ error: one",
+        "    two",
+        "    three",
+    ]
+
+
 def test_a_call_that_could_not_run_has_its_line_whatever_its_name_and_arguments_are() -> None:
     reply = call(("1", "No\x1b[2Jne", {"n": 1, "text": "a\nb"}))
 

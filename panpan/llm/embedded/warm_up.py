@@ -1,7 +1,7 @@
 """The request that makes the server read what every conversation begins with, before the first one does.
 
-What it read is kept in a file beside the weights, so that a later start takes it from there: 20 ms in place of the
-15 s that a thousand tokens cost on two cores. The file holds panpan's own words only, never a user's.
+What it read is kept in a file beside the weights, so that a later start takes it from there: some 100 ms in place of
+the 15 s that a thousand tokens cost on two cores. The file holds panpan's own words only, never a user's.
 """
 
 import json

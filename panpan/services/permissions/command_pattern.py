@@ -1,14 +1,21 @@
 r"""Which commands a rule such as `Bash(npm run *)` speaks of.
 
 `*` stands for any words or characters, at any place; ` *` or `:*` at the end also for nothing at all; `\*` for a star.
-Without a star the rule means exactly these words.
+Without a wildcard the rule is a command line, and an allowance means this line, or a simple command of the same words.
+What the shell would expand in a line, such as a bare `*` or `~`, is never taken for the letters of a rule: it is
+covered by a wildcard, by an unquoted tilde at the same place, or by the rule that is this very line.
 """
 
 import re
 
-from panpan.services.permissions.command_words import command_parts
+from panpan.services.permissions.command_words import (
+    LIVE_TILDE,
+    command_parts,
+    has_live_words,
+    simple_commands,
+)
 
-_BLANK, _STAR = object(), object()
+_BLANK, _STAR, _TILDE, _NOTHING = object(), object(), object(), object()
 _Token = str | object
 _ESCAPE = re.compile(r"\\([*\\])")
 
@@ -24,27 +31,37 @@ class CommandPattern:
     """
 
     def __init__(self, text: str) -> None:
-        self._raw = _ESCAPE.sub(r"\1", text.strip())
+        self._line = _ESCAPE.sub(r"\1", _trimmed(text))
         tokens = _tokens(text[:-2] + " *" if text.endswith(":*") else text)
-        if not tokens:
+        if all(token is _NOTHING or token is _BLANK for token in tokens):
             raise ValueError("names no command")
-        self.is_everything = all(token is _STAR for token in tokens)
+        self.is_everything = all(token is _STAR or token is _NOTHING for token in tokens)
         self._has_wildcard = _STAR in tokens
         self._program = _leading_program(tokens)
-        self._strict = _segments(tokens, blank="\0")
-        self._loose = _segments(tokens, blank=" ")
+        self._words = None if self._has_wildcard else _fixed_words(self._line)
+        self._strict = _segments(tokens, blank="\0", tilde=LIVE_TILDE)
+        self._loose = [re.sub(" +", " ", segment) for segment in _segments(tokens, blank=" ", tilde="~")]
+        self._loose[0] = self._loose[0].lstrip(" ")
+        if tokens[-1] is _NOTHING:
+            self._loose[-1] = self._loose[-1].rstrip(" ")
 
     def matches_words(self, words: tuple[str, ...]) -> bool:
-        """Return whether an allowance for this pattern opens the simple command of these words."""
+        """Return whether an allowance for this pattern opens the simple command of these words.
+
+        Args:
+            words: As `simple_commands` returns them.
+        """
+        if not self._has_wildcard:
+            return words == self._words
         return _fits("\0".join(words), self._strict, blank="\0")
 
     def matches_exactly(self, command: str) -> bool:
         """Return whether the whole line, shell syntax and all, is the text of the rule."""
-        return not self._has_wildcard and command.strip() == self._raw
+        return not self._has_wildcard and _trimmed(command) == self._line
 
     def restricts(self, command: str) -> bool:
         """Return whether a restriction of this pattern holds for anything that the line may run."""
-        if self.is_everything or self.matches_exactly(command):
+        if self.is_everything or (not self._has_wildcard and command.strip() == self._line.strip()):
             return True
         texts = [command, *(" ".join(part.words) for part in command_parts(command))]
         return any(_fits(" ".join(text.split()), self._loose, blank=" ") for text in texts)
@@ -60,11 +77,25 @@ class CommandPattern:
 
 def exact_pattern(command: str) -> str:
     """Return the pattern that means this line and no other."""
-    return command.strip().replace("\\", "\\\\").replace("*", "\\*")
+    return _trimmed(command).replace("\\", "\\\\").replace("*", "\\*")
+
+
+def _trimmed(command: str) -> str:
+    """Return the line without the blanks around it that mean nothing to a shell; one behind a backslash does."""
+    trimmed = command.strip(" \t\n")
+    return command.lstrip(" \t\n") if trimmed.endswith("\\") else trimmed
+
+
+def _fixed_words(line: str) -> tuple[str, ...] | None:
+    """Return the words of a line that is one simple command, without redirects, in which nothing is expanded."""
+    commands = None if "<" in line or ">" in line else simple_commands(line)
+    if commands is None or len(commands) != 1 or has_live_words(commands[0]):
+        return None
+    return commands[0]
 
 
 def _tokens(text: str) -> list[_Token]:
-    """Return the characters of the pattern, after quote removal, with marks for blanks and stars."""
+    """Return the characters of the pattern, after quote removal, with marks for blanks, stars, tildes, empty quotes."""
     tokens: list[_Token] = []
     quote = ""
     position = 0
@@ -78,6 +109,9 @@ def _tokens(text: str) -> list[_Token]:
             quote = ""
         elif not quote and char in "'\"":
             quote = char
+            tokens.append(_NOTHING)  # so that an empty word is one
+        elif not quote and char == "~" and (not tokens or tokens[-1] in (_BLANK, "=", ":")):
+            tokens.append(_TILDE)
         elif not quote and char in " \t":
             if tokens and tokens[-1] is not _BLANK:
                 tokens.append(_BLANK)
@@ -90,14 +124,15 @@ def _tokens(text: str) -> list[_Token]:
     return tokens
 
 
-def _segments(tokens: list[_Token], *, blank: str) -> list[str]:
+def _segments(tokens: list[_Token], *, blank: str, tilde: str) -> list[str]:
     """Return the literal texts between the stars; one more than there are stars."""
+    spellings: dict[_Token, str] = {_BLANK: blank, _TILDE: tilde, _NOTHING: ""}
     segments = [""]
     for token in tokens:
         if token is _STAR:
             segments.append("")
         else:
-            segments[-1] += blank if token is _BLANK else str(token)
+            segments[-1] += str(spellings.get(token, token))
     return segments
 
 
@@ -128,5 +163,5 @@ def _leading_program(tokens: list[_Token]) -> str | None:
             return name
         if token is _STAR:
             return None
-        name += str(token)
+        name += {_TILDE: "~", _NOTHING: ""}.get(token, str(token))
     return name

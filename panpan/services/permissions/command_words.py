@@ -8,6 +8,7 @@ to name each program that it finds.
 """
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -25,16 +26,35 @@ _TOKEN = re.compile(
 )
 """A redirect counts as harmless where it joins two of the command's own streams or throws one away."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=", re.ASCII)
+_MAY_ASSIGN = re.compile(r"[A-Za-z_]\w*(\[|\+?=)", re.ASCII)
+_KEYWORDS = frozenset({
+    "!", "{", "}", "if", "then", "elif", "else", "fi", "while", "until", "do", "done", "time", "coproc", "case", "esac",
+    "in", "function", "for", "select",
+})  # fmt: skip
+_EVALUATING = frozenset({
+    "test", "[", "printf", "read", "mapfile", "readarray", "unset", "let", "wait", "declare", "typeset", "local",
+    "export", "readonly", "getopts",
+})  # fmt: skip
+"""Builtins that take words for variables or numbers, and run what stands in a subscript such as `a[$(rm x)]`."""
+_SUBSTITUTION = re.compile(r"[$`]")
+
+LIVE_TILDE = "\x01"
+"""Stands in a word for a tilde that the shell may put a home in the place of."""
+LIVE = "\x02"
+"""Stands in a word for characters that the shell may put the names of files in the place of."""
+_LIVE_TILDE = re.compile(r"(?:^|(?<=[:=]))~")
 
 
 def simple_commands(command: str) -> list[tuple[str, ...]] | None:
     """Return the words of each simple command, after quote removal, or None where anything else is in the line.
 
-    The commands may be joined by `&&`, `||`, `;`, `|` and line ends. Variables, substitutions, redirects to files,
-    background, groups, comments and assignments are not simple.
+    The commands may be joined by `&&`, `||`, `;`, `|` and line ends. Variables, substitutions, braces, redirects to
+    files, background, groups, keywords, comments and assignments are not simple. Of what a shell expands, only unquoted
+    globs and tildes are left, and they are no text of the word: `LIVE` and `LIVE_TILDE` stand in their place, which no
+    quoting brings forth.
     """
-    commands: list[list[str]] = [[]]
-    word: str | None = None
+    commands: list[list[_Word]] = [[]]
+    word: _Word | None = None
     position = 0
     while position < len(command):
         match = _TOKEN.match(command, position)
@@ -43,11 +63,12 @@ def simple_commands(command: str) -> list[tuple[str, ...]] | None:
         position = match.end()
         kind = match.lastgroup
         if kind in ("single", "double", "escape", "plain"):
-            word = (word or "") + _unquoted(match.group(), str(kind))
+            word = word or _Word()
+            word.add(match.group(), kind)
             continue
         if word is not None:
-            if kind == "harmless" and match.group()[0].isdigit():
-                return None  # the digit belongs to the word before it
+            if kind == "harmless" and (match.group()[0].isdigit() or word.written.isdigit()):
+                return None  # the digit belongs to the word, or the word to the redirect
             commands[-1].append(word)
             word = None
         if kind == "operator":
@@ -56,19 +77,55 @@ def simple_commands(command: str) -> list[tuple[str, ...]] | None:
         commands[-1].append(word)
     if len(commands) > 1 and not commands[-1] and command.rstrip(" \t").endswith((";", "\n")):
         commands.pop()
-    if any(not words or _ASSIGNMENT.match(words[0]) for words in commands):
+    if any(not words or words[0].begins_no_simple_command or _is_evaluated_again(words) for words in commands):
         return None
-    return [tuple(words) for words in commands]
+    return [tuple(word.text for word in words) for words in commands]
 
 
-def _unquoted(text: str, kind: str) -> str:
-    match kind:
-        case "single" | "double":
-            return text[1:-1]
-        case "escape":
-            return text[1:]
-        case _:
-            return text
+def has_live_words(words: Iterable[str]) -> bool:
+    """Return whether the shell may put something else in the place of any of `words`."""
+    return any(LIVE in word or LIVE_TILDE in word for word in words)
+
+
+class _Word:
+    """A word while it is read."""
+
+    def __init__(self) -> None:
+        self.written = ""
+        """All of it, after quote removal."""
+        self._text = ""
+        self._is_bare = True
+        self._is_in_bracket = False
+
+    def add(self, piece: str, kind: str) -> None:
+        """Add a piece, as it stands in the line."""
+        literal = {"single": piece[1:-1], "double": piece[1:-1], "escape": piece[1:]}.get(kind, piece)
+        self._is_bare = self._is_bare and kind == "plain"
+        if kind == "plain":
+            before, bracket, _ = piece.partition("[")
+            last = self.written[-1:]  # what stands in front of a tilde tells whether it is live
+            text = _LIVE_TILDE.sub(LIVE_TILDE, last + before)[len(last) :]
+            text = text.replace("*", LIVE).replace("?", LIVE) + (LIVE if bracket else "")
+        else:
+            bracket, text = "", literal
+        if not self._is_in_bracket:  # what closes it is not looked for, so the rest of the word is a part of it
+            self._text += text
+        self._is_in_bracket = self._is_in_bracket or bool(bracket)
+        self.written += literal
+
+    @property
+    def text(self) -> str:
+        """The word, with marks for what is live in it."""
+        return "[" if self.written == "[" else self._text
+
+    @property
+    def begins_no_simple_command(self) -> bool:
+        """Whether it is a keyword or an assignment."""
+        return (self._is_bare and self.written in (*_KEYWORDS, "[[")) or _MAY_ASSIGN.match(self.written) is not None
+
+
+def _is_evaluated_again(words: list[_Word]) -> bool:
+    return words[0].written in _EVALUATING and any(_SUBSTITUTION.search(word.written) for word in words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,22 +145,29 @@ class CommandPart:
         return any(_DYNAMIC.search(word) for word in self.words[1:])
 
 
-_DYNAMIC = re.compile(r"[$*?\[{]")
+_DYNAMIC = re.compile(r"[$*?\[{]|^~|[:=]~")
 _SEPARATORS = re.compile(r"[;&|\n\r()]")
 _REDIRECT = re.compile(r"(?:(?<!\S)\d+)?(?:>>?\|?|<>|<<?<?-?)[ \t]*[^\s;&|()<>]*")
 _DUPLICATION = re.compile(r"(?:(?<![^\s;&|()])\d+)?[<>]&[\d-]+")
+_QUOTED = re.compile(r"""'[^']*'|"(?:\$\{[^}]{0,200}\}|[^"\\]|\\.)*+"|\\.|\$\{[^}]{0,200}\}""", re.DOTALL)
+_PARTING = re.compile(r"[\s;&|()<>`]")
+_ANGLES = re.compile(r"[<>]")
 _QUOTES = re.compile(r"""['"\\]""")
-_KEYWORDS = frozenset({
-    "!", "{", "}", "if", "then", "elif", "else", "fi", "while", "until", "do", "done", "time", "coproc", "case", "esac",
-    "in", "function", "for", "select",
-})  # fmt: skip
 _WRAPPERS = frozenset({
     "bash", "sh", "dash", "zsh", "ksh", "fish", "busybox", "sudo", "doas", "su", "env", "eval", "exec", "command",
     "builtin", "nohup", "nice", "ionice", "timeout", "stdbuf", "setsid", "xargs", "find", "fd", "parallel", "watch",
     "strace", "ltrace", "time", "script", "ssh", "chroot", "unshare", "nsenter", "bwrap", "flock", "entr", "trap",
-    "alias", "uv", "uvx", "npx", "pixi", "conda", "poetry", "docker", "podman",
+    "alias", "uv", "uvx", "npx", "pixi", "conda", "poetry", "docker", "podman", "ash", "mksh", "csh", "tcsh", "rbash",
+    "toybox", "runuser", "pkexec", "sg", "chrt", "taskset", "setarch", "prlimit", "numactl", "systemd-run", "unbuffer",
+    "rlwrap", "chronic", "tmux", "screen", "dbus-run-session", "compgen", "mapfile", "readarray", "firejail", "proot",
+    "fakeroot", "function", "coproc",
 })  # fmt: skip
 """Programs that run other programs which their arguments name."""
+_SHELLS = frozenset({
+    "bash", "sh", "dash", "zsh", "ksh", "fish", "ash", "mksh", "csh", "tcsh", "rbash", "at", "batch", "source", ".",
+})  # fmt: skip
+"""Programs that run what they read."""
+_FED = re.compile(r"[|<]")
 _MOST_WORDS = 20_000
 """Words looked at in all parts together; behind a wrapper each word begins a part of its own."""
 _MOST_OPTION_WORDS = 12
@@ -112,15 +176,11 @@ _MOST_OPTION_WORDS = 12
 
 def command_parts(command: str) -> list[CommandPart]:
     """Return everything that the line may run, and more: each part, and behind a wrapper what starts at each word."""
-    # A substitution leaves a `$` word behind, so that what surrounds it is seen to be unknown.
-    text = command.replace("\\\n", "").replace("`", " ; $ ; ").replace("$(", "$ (")
-    text = _DUPLICATION.sub(" ", text).replace("&>", ">").replace(">&", ">").replace("<&", "<")
     parts: dict[tuple[str, ...], None] = {}
     count = 0
-    for piece in _SEPARATORS.split(text):
-        words = _QUOTES.sub("", _REDIRECT.sub(" ", piece)).split()
-        for start in _starts(words):
-            program = PurePosixPath(words[start]).name or words[start]
+    for words, starts in _word_lists(command):
+        for start in starts:
+            program = _program(words[start])
             parts[tuple(words[start:])] = None
             for following in (start + 1, *_behind_options(words, start + 1)):
                 parts[(program, *words[following:])] = None
@@ -128,6 +188,45 @@ def command_parts(command: str) -> list[CommandPart]:
             if count > _MOST_WORDS:
                 return [CommandPart(("$",)), *map(CommandPart, parts)]  # too many to look at: treated as unknown
     return [CommandPart(words) for words in parts]
+
+
+def _word_lists(command: str) -> Iterator[tuple[list[str], range]]:
+    """Yield the words of each piece of the line, and the positions where what it runs may begin."""
+    pieces = list(_pieces(command))
+    feeds_a_shell = False
+    for piece in pieces:
+        words = _QUOTES.sub("", _REDIRECT.sub(" ", piece)).split()
+        starts = _starts(words)
+        feeds_a_shell = feeds_a_shell or any(_program(words[start]) in _SHELLS for start in starts)
+        yield words, starts
+    if feeds_a_shell and _FED.search(command):
+        for piece in pieces:
+            words = _QUOTES.sub("", _ANGLES.sub(" ", piece)).split()
+            yield words, range(len(words))
+
+
+def _pieces(command: str) -> Iterator[str]:
+    """Yield the text between separators: as it is, and with blanks and separators in quotes taken for letters.
+
+    Only the first finds what a quoted command line runs, and only the second where a quoted word ends. Quotes are
+    paired in the whole and within each line, so that a stray one in a comment does not turn them inside out for good.
+    """
+    joined = command.replace("\\\n", "")
+    quoted = _QUOTED.sub(_as_one_word, joined)
+    lines = (_QUOTED.sub(_as_one_word, line) for line in joined.split("\n")) if "\n" in joined else ()
+    for form in dict.fromkeys((joined, quoted, *lines)):
+        # A substitution leaves a `$` word behind, so that what surrounds it is seen to be unknown.
+        text = form.replace("`", " ; $ ; ").replace("$(", "$ (")
+        text = _DUPLICATION.sub(" ", text).replace("&>", ">").replace(">&", ">").replace("<&", "<")
+        yield from _SEPARATORS.split(text)
+
+
+def _as_one_word(quoted: re.Match[str]) -> str:
+    return _PARTING.sub("_", quoted[0])
+
+
+def _program(word: str) -> str:
+    return PurePosixPath(word).name or word
 
 
 def _behind_options(words: list[str], position: int) -> range:
@@ -140,9 +239,11 @@ def _behind_options(words: list[str], position: int) -> range:
 def _starts(words: list[str]) -> range:
     """Return the positions of the words that may be a program's name."""
     first = 0
+    is_wrapper = False
     while first < len(words) and (words[first] in _KEYWORDS or _ASSIGNMENT.match(words[first])):
+        is_wrapper = is_wrapper or words[first] in _WRAPPERS
         first += 1
     if first == len(words):
         return range(0)
-    is_wrapper = PurePosixPath(words[first]).name in _WRAPPERS
+    is_wrapper = is_wrapper or _program(words[first]) in _WRAPPERS
     return range(first, len(words) if is_wrapper else first + 1)

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
 from panpan.services.permissions.command_pattern import CommandPattern
-from panpan.services.permissions.command_words import simple_commands
+from panpan.services.permissions.command_words import has_live_words, simple_commands
 from panpan.services.permissions.domain_pattern import DomainPattern
 from panpan.services.permissions.path_pattern import PathPattern
 from panpan.services.permissions.rules import READ_TOOLS, NamePattern, Rule
+from panpan.services.permissions.searches import searches_where_it_runs
 from panpan.services.permissions.subject import LocatedUse, Subject
 from panpan.tools.shell.read_only import read_only_paths
 
@@ -99,7 +100,9 @@ def _rules_for_each_command(rules: Sequence[Rule], command: str) -> list[Rule] |
 
 
 def _only_filters(words: tuple[str, ...]) -> bool:
-    """Return whether the command would run unasked wherever it stands: it only looks, and names no path."""
+    """Return whether the command would run unasked wherever it stands: it only looks, and at no files."""
+    if has_live_words(words) or searches_where_it_runs(words):
+        return False
     return read_only_paths(shlex.join(words)) == ()
 
 

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from panpan.services.permissions.command_words import simple_commands
 from panpan.services.permissions.path_pattern import PathPattern
 from panpan.services.permissions.rules import Rule
 from panpan.services.permissions.subject import Subject
 from panpan.system.paths import PathResolver
 from panpan.system.protected import may_name_secrets
 from panpan.tools.shell.read_only import read_only_paths
+from panpan.tools.shell.simple_words import split_commands
 
 _MOST_FILES = 20_000
 _MOST_NAMES = 200_000
@@ -78,16 +78,20 @@ def _searched_folders(subject: Subject) -> list[Path]:
         return folders
     if subject.command is None or not subject.is_read_only:
         return []
-    commands = [words for words in simple_commands(subject.command) or () if words[0] in _SEARCH_PROGRAMS]
-    if any(_searches_where_it_runs(words) for words in commands):
+    commands = [words for words in split_commands(subject.command) or () if words[0] in _SEARCH_PROGRAMS]
+    if any(searches_where_it_runs(words) for words in commands):
         folders.append(subject.cwd)
     return folders if commands else []
 
 
-def _searches_where_it_runs(words: tuple[str, ...]) -> bool:
-    """Return whether the command looks through the working directory because it names no path."""
+def searches_where_it_runs(words: tuple[str, ...]) -> bool:
+    """Return whether the command looks through the working directory because it names no path.
+
+    A flag behind the pattern is among the paths, since some systems read it as one: it may be no path at all.
+    """
     is_recursive = words[0] == "rg" or _RECURSIVE.match(" ".join(words)) is not None
-    return is_recursive and not read_only_paths(shlex.join(words))
+    paths = read_only_paths(shlex.join(words)) or ()
+    return is_recursive and (not paths or any(path.startswith("-") for path in paths))
 
 
 def _look(rules: Sequence[Rule], folders: Sequence[Path], root: Path, glob: str | None) -> str | None:

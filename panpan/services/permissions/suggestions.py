@@ -6,6 +6,7 @@ from panpan.services.permissions.domain_pattern import plain_host
 from panpan.services.permissions.matching import allowing_rules, covering_rule
 from panpan.services.permissions.rules import EDIT_TOOLS, READ_TOOLS, parse_rule
 from panpan.services.permissions.subject import LocatedUse, Subject
+from panpan.system.terminal_text import spelled_out
 from panpan.tools.search.globs import gitignore_escaped
 
 _LONGEST_RULE = 300
@@ -15,8 +16,8 @@ _LONGEST_RULE = 300
 def narrowest_rule(subject: Subject) -> str | None:
     """Return the rule to offer for `subject`, or None where the call cannot be remembered."""
     text = _candidate(subject)
-    if text is None or len(text) > _LONGEST_RULE or not text.isprintable():
-        return None
+    if text is None or len(text) > _LONGEST_RULE or not text.isprintable() or spelled_out(text) != text:
+        return None  # who says "always" has to see all of it
     return text if _allows_again(text, subject) else None
 
 

@@ -70,6 +70,13 @@ class SessionModels:
         client.options = replace(client.options, effort=effort)
         return self._parts(self._setup.with_effort(effort), client)
 
+    def with_thinking(self, *, is_on: bool) -> ModelParts:
+        client = self._client
+        assert client is not None, "the session has a model"
+        setup = self._setup.with_thinking(is_on=is_on)
+        client.options = replace(client.options, thinking_budget_tokens=setup.answers.thinking_budget_tokens)
+        return self._parts(setup, client)
+
     def _parts(self, setup: Setup, client: LLMClient) -> ModelParts:
         tools = setup.tools
         self._setup, self._client = setup, client
@@ -84,6 +91,7 @@ class SessionModels:
             choice=model.reason,
             key_source=model.key_place or "none",
             effort=setup.answers.effort,
+            thinks=setup.answers.thinking_budget_tokens is not None,
             context_window=model.facts.context_tokens if model.facts.is_known else None,
             warnings=setup.warnings_of_model,
             retry_now=client.retry_now,

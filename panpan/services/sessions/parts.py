@@ -42,6 +42,8 @@ class ModelParts:
     """Where the key came from, such as a variable's name; never the key."""
     effort: Effort | None = None
     """How much work goes into an answer; None: the model's own."""
+    thinks: bool = False
+    """Whether the model is asked to think before it answers."""
     context_window: int | None = None
     """Tokens of a request and its reply together; None where it is not known."""
     warnings: Sequence[str] = ()
@@ -67,6 +69,10 @@ class ModelSource(Protocol):
 
     def with_effort(self, effort: Effort | None) -> ModelParts:
         """Return the parts of the same model, over the same connection, that is asked for this effort."""
+        ...
+
+    def with_thinking(self, *, is_on: bool) -> ModelParts:
+        """Return the parts of the same model, over the same connection, that is asked to think first, or not to."""
         ...
 
 

@@ -156,8 +156,10 @@ class Session(AsyncContextManagerMixin):
             RuntimeError: A turn is running; `steering` takes messages then.
         """
         self._require_no_turn()
-        self._recorder.begin()
-        self._recorder.keep(message)
+        try:
+            self._recorder.begin()
+        finally:  # also where the log is full
+            self._recorder.keep(message)
 
     # what it is
 
@@ -253,6 +255,11 @@ class Session(AsyncContextManagerMixin):
         return self.parts.model.effort
 
     @property
+    def thinks(self) -> bool:
+        """Whether the model is asked to think before it answers; not every model heeds it."""
+        return self.parts.model.thinks
+
+    @property
     def context_window(self) -> int | None:
         """Tokens of a request and its reply together; None where it is not known of the model."""
         return self.parts.model.context_window
@@ -291,6 +298,14 @@ class Session(AsyncContextManagerMixin):
             ConfigError: A turn is running.
         """
         self._take_model(self._models("the effort").with_effort(effort))
+
+    def use_thinking(self, *, is_on: bool) -> None:
+        """Ask the model to think first, or not to, from the next turn on; the log does not keep it.
+
+        Raises:
+            ConfigError: A turn is running.
+        """
+        self._take_model(self._models("thinking").with_thinking(is_on=is_on))
 
     def _models(self, what: str) -> ModelSource:
         if self._turn_scope is not None:

@@ -95,6 +95,11 @@ class Setup:
         """Return the same with another effort."""
         return replace(self, answers=replace(self.answers, effort=effort))
 
+    def with_thinking(self, *, is_on: bool) -> "Setup":
+        """Return the same with a model that thinks first, where it can, or that does not."""
+        budget = self.settings.thinking_budget_tokens if is_on else None
+        return replace(self, answers=replace(self.answers, thinking_budget_tokens=budget))
+
     def checked(self) -> "Setup":
         """Return this, if its parts go together.
 

@@ -54,7 +54,7 @@ def read_notebook(data: bytes, offset: int, limit: int, shown: str) -> NotebookP
         parts.append(text)
         size += len(text)
     last = first + len(parts) - 1
-    summary = f"notebook, {len(cells)} cells"
+    summary = f"notebook, {len(cells)} cell{'s' * (len(cells) != 1)}"
     notes = f"(notebook with {len(cells)} cells; edits apply to its JSON, which Grep shows)"
     if last < len(cells):
         summary = f"notebook, cells {first}-{last} of {len(cells)}"

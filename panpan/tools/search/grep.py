@@ -175,7 +175,8 @@ def _answer(
         len(records), show, offset=args.offset, limit=args.head_limit, is_partial=found.is_partial, noun=noun
     )
     notes = [*found.notes, page.note]
-    summary = f"{len(records):,}{'+' if found.is_partial else ''} {noun}"
+    total = f"{len(records):,}{'+' if found.is_partial else ''}"
+    summary = f"{total} {noun.removesuffix('s') if total == '1' else noun}"
     if answer == "counts" and records:
         summary = f"{sum(int(rest) for _, rest in records):,} in {summary}"
         notes.insert(0, summary)

@@ -25,7 +25,7 @@ from panpan.types.tool import Output, Progress, ToolYield
 MAX_RESULT_CHARS = 30_000
 MAX_TIMEOUT_MS = 600_000
 KILL_GRACE_S = 1.0
-"""Seconds between TERM and KILL; an interrupt stops the work within two."""
+"""Seconds between TERM and KILL when its time is up; an interrupt waits less."""
 MAX_COMMAND_BYTES = 100_000
 """Of a command; Linux takes no argument over 128 KiB (execve(2), MAX_ARG_STRLEN)."""
 
@@ -54,6 +54,9 @@ class BashTool(Tool[BashInput]):
     def title(self, args: BashInput) -> str:
         first, _, rest = args.command.strip().partition("\n")
         return f"{first} …" if rest else first
+
+    def time_limit_s(self, args: BashInput) -> float | None:
+        return args.timeout / 1000
 
     def path_uses(self, args: BashInput) -> Sequence[PathUse]:
         return tuple(PathUse(path, "read") for path in read_only_paths(args.command) or ())

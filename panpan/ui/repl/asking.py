@@ -4,14 +4,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from anyio import to_thread
+
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 from panpan.types.user_questions import UserAnswer, UserQuestion
 from panpan.ui.repl.dialog_queue import DialogQueue
-from panpan.ui.repl.dialogs.dialog import Dialog
+from panpan.ui.repl.dialogs.dialog import NARROWEST, Dialog
 from panpan.ui.repl.dialogs.permission import PermissionDialog
 from panpan.ui.repl.dialogs.questions import Declined, QuestionsDialog
 from panpan.ui.repl.rendering.diff import diff_lines
 from panpan.ui.repl.theme import Theme
+
+_INDENT = 2
+"""Cells that the dialog takes from a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +57,17 @@ class Asking:
         if (screen := self._screen) is None:
             return PermissionAnswer(is_allowed=False)
         screen.note_waiting()
-        preview = _preview_rows(question, *screen.look())
-        return await screen.dialogs.ask(PermissionDialog(question, preview, self._rule_place, room=screen.room))
+        dialog = await to_thread.run_sync(self._permission_dialog, question, screen, abandon_on_cancel=True)
+        return await screen.dialogs.ask(dialog)
+
+    def _permission_dialog(self, question: PermissionQuestion, screen: AskingScreen) -> PermissionDialog:
+        """Return the dialog with its rows laid out: they may be many, so this runs in a thread."""
+        width, theme = screen.look()
+        preview = _preview_rows(question, width - _INDENT, theme)
+        dialog = PermissionDialog(question, preview, self._rule_place, room=screen.room)
+        if width >= NARROWEST:
+            dialog.lay_out(width, theme)
+        return dialog
 
     async def user(self, questions: Sequence[UserQuestion]) -> Sequence[UserAnswer] | None:
         """Ask what the model wants to know."""
@@ -68,4 +82,5 @@ class Asking:
 def _preview_rows(question: PermissionQuestion, width: int, theme: Theme) -> Sequence[str]:
     """Return what would change, with what cannot be seen spelled out; empty where that is not known."""
     files = question.preview.files if question.preview is not None else ()
+    width = max(width, NARROWEST)  # the terminal may become wider
     return [row for file in files for row in diff_lines(file, width, theme, shows_controls=True)]

@@ -29,6 +29,9 @@ class Canvas(Scrollback, Protocol):
     def refresh(self) -> None:
         """Draw what is live again with the next frame."""
 
+    async def caught_up(self) -> None:
+        """Let keys be taken, and wait while more is shown than the terminal takes."""
+
 
 def say(scrollback: Scrollback, text: str, role: Role | None = None) -> None:
     """Show text of any origin: harmless, wrapped, and in the colour of its role."""

@@ -1,7 +1,7 @@
 """What outlives a session: the terminal, how it looks, and what is typed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from panpan.ui.repl.canvas import say
 from panpan.ui.repl.draft import Draft
@@ -29,6 +29,8 @@ class Desk:
     """What the input does while no session is open."""
     theme: Theme
     has_vi_keys: bool = False
+    not_sent: list[str] = field(default_factory=list)
+    """What was sent in the last session and nobody got."""
 
     @property
     def width(self) -> int:
@@ -44,11 +46,16 @@ class Desk:
         say(self, text, "warn")
 
     def keep_typed(self) -> None:
-        """Keep what was typed or sent and never reached a session, for whoever starts panpan again."""
-        texts = [text for text in (*self.waiting.sent, self.draft.unfolded) if text.strip()]
-        for text in texts:
-            self.history.append_string(text)
-        if texts:
+        """Keep what was sent and nobody got, and what is typed, for whoever starts panpan again; and say so."""
+        not_sent = [*self.not_sent, *self.waiting.sent]
+        typed = [text] if (text := self.draft.unfolded).strip() else []
+        for text in (*not_sent, *typed):
+            if text not in self.history.get_strings():  # as what was sent is, mostly
+                self.history.append_string(text)
+        if not_sent:
+            count, them = ("1 message was", "it") if len(not_sent) == 1 else (f"{len(not_sent)} messages were", "them")
+            self.warn(f"{count} not sent: the key up recalls {them} when panpan runs again")
+        if typed:
             self.warn("what you typed is kept: the key up recalls it when panpan runs again")
 
     def use_theme(self, name: ThemeName) -> None:

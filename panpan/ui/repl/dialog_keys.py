@@ -58,6 +58,10 @@ class DialogKeys:
         def _(event: KeyPressEvent) -> None:
             self._press("escape")
 
+        @keys.add("escape", "escape", filter=self.are_taken, eager=True)
+        def _(event: KeyPressEvent) -> None:
+            self._press("escape")  # pressed twice, faster than they are told apart
+
         @keys.add("escape", Keys.Any, filter=self.are_taken, eager=True)
         def _(event: KeyPressEvent) -> None:
             pass

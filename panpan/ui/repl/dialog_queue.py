@@ -1,19 +1,26 @@
 """Dialogs that wait for the user: one is shown at a time, and none is answered by a key that was meant for another.
 
 A key counts for a dialog only when the dialog has been on the screen for a moment in which nothing was typed. Until
-then keys go where they went before, so that what somebody is typing is kept, and answers nothing.
+then keys go where they went before, so that what somebody is typing is kept, and answers nothing; where a text is half
+typed, the moment is longer, and the dialog says so.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import anyio
 
-from panpan.ui.repl.dialogs.dialog import Dialog
+from panpan.ui.repl.dialogs.dialog import NARROWEST, Dialog
+from panpan.ui.repl.dialogs.quiet import QUIET_S, Quiet
+from panpan.ui.repl.rendering.cells import cut
+from panpan.ui.repl.theme import Theme
 
-QUIET_S = 0.4
-"""How long nothing may be typed before a dialog takes the keys; a fast typist strikes every 0.15 s."""
+DRAFT_QUIET_S = 1.5
+"""The same where a text is half typed: whoever writes one stops to think now and then."""
+
+_WAITS = "pause typing to answer"
+_TOO_SMALL = ("the window is too small for this question: esc refuses it", "too small: esc refuses", "esc: no")
 
 T = TypeVar("T")
 
@@ -32,14 +39,19 @@ class DialogQueue:
     Args:
         refresh: Draws the screen again.
         clock: Returns seconds that only ever grow.
+        has_draft: Returns whether something is half typed in the input.
     """
 
-    def __init__(self, refresh: Callable[[], None], clock: Callable[[], float]) -> None:
+    def __init__(
+        self, refresh: Callable[[], None], clock: Callable[[], float], has_draft: Callable[[], bool] = lambda: False
+    ) -> None:
         self._refresh = refresh
-        self._clock = clock
+        self._has_draft = has_draft
         self._open: deque[_Open] = deque()
-        self._quiet_since: float | None = None
-        """Since when the first dialog is on the screen and nothing was typed; None: it is not on the screen yet."""
+        self._quiet = Quiet(clock)
+        """Of the first dialog."""
+        self._is_too_small = False
+        """Whether the screen says that there is no room for it, and shows nothing of it."""
 
     async def ask(self, dialog: Dialog[T]) -> T:
         """Show a dialog when its turn comes, and return the answer; a cancel takes it away."""
@@ -50,7 +62,7 @@ class DialogQueue:
             await one.answered.wait()
         finally:
             if one is self.first:
-                self._quiet_since = None
+                self._quiet.end()
             self._open.remove(one)
             self._refresh()
         answer = dialog.answer
@@ -75,27 +87,56 @@ class DialogQueue:
     @property
     def takes_keys(self) -> bool:
         """Whether a key that comes now is for the dialog."""
-        return (
-            self._quiet_since is not None
-            and self.first is not None
-            and not self.first.answered.is_set()
-            and self._clock() - self._quiet_since >= QUIET_S
-        )
+        if self.first is None or self.first.answered.is_set():
+            return False
+        return self._quiet.has_lasted(DRAFT_QUIET_S if self._has_draft() else QUIET_S)
 
-    def was_drawn(self) -> None:
-        """The screen was drawn, with the dialog on it."""
-        if self.first is not None and self._quiet_since is None:
-            self._quiet_since = self._clock()
+    @property
+    def caret(self) -> tuple[int, int] | None:
+        """Row and cell of the caret in what was drawn last; None where a key is typed elsewhere, or nothing is."""
+        if self.current is None or self._is_too_small or not self.takes_keys:
+            return None
+        return self.current.cursor
+
+    def lines(self, width: int, room: int, theme: Theme) -> Sequence[str]:
+        """Return the rows of the dialog that is shown, `room` at most; one that says so where there is no room for it.
+
+        Args:
+            width: Cells of a row, 0 or more.
+            room: Rows there are, 1 or more.
+            theme: How it looks.
+        """
+        if (dialog := self.current) is None:
+            return ()
+        rows = dialog.lines(width, theme) if width >= NARROWEST else ()
+        is_too_small = not 0 < len(rows) <= room
+        if is_too_small is not self._is_too_small:
+            self._is_too_small = is_too_small
+            self._quiet.end()  # something else comes on the screen now
+        if is_too_small:
+            said = next((text for text in _TOO_SMALL if len(text) <= width), _TOO_SMALL[-1])
+            return [theme.paint("warn", cut(said, width))]
+        if self._has_draft() and not self.takes_keys:
+            return [_noted(rows[0], width, theme), *rows[1:]]
+        return rows
+
+    def was_drawn(self, is_whole: bool) -> None:
+        """The screen was drawn, with all rows of the dialog on it, or not."""
+        if self.first is None or not is_whole:
+            self._quiet.end()
+            return
+        self._quiet.begin()
+        if not self._is_too_small:
+            self.first.dialog.was_drawn()
 
     def typed_elsewhere(self) -> None:
         """A key went past the dialog: it has to wait again."""
-        if self._quiet_since is not None:
-            self._quiet_since = self._clock()
+        self._quiet.restart()
 
     def press(self, key: str) -> None:
         """Give the dialog a key."""
         one = self.first
-        if one is None or one.answered.is_set():
+        if one is None or one.answered.is_set() or (self._is_too_small and key != "escape"):
             return
         one.dialog.press(key)
         if one.dialog.answer is not None:
@@ -104,6 +145,13 @@ class DialogQueue:
 
     def paste(self, text: str) -> None:
         """Give the dialog pasted text."""
-        if self.current is not None:
+        if self.current is not None and not self._is_too_small:
             self.current.paste(text)
             self._refresh()
+
+
+def _noted(row: str, width: int, theme: Theme) -> str:
+    """Return the first row of a dialog with what has to be done before it takes keys."""
+    note = theme.paint("warn", cut(_WAITS, width))
+    room = width - len(_WAITS) - 2
+    return f"{cut(row, room)}  {note}" if room > 0 else note

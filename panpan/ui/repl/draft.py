@@ -1,8 +1,11 @@
-"""What the user is typing, with the pastes that are folded in it."""
+"""What the user is typing, with the pastes that are folded in it; nothing of it is lost by being cleared."""
 
 from panpan.ui.repl.input.multiline import with_line_break
 from panpan.ui.repl.input.paste import Pastes, image_mention
 from panpan.ui.repl.input_box import InputBox
+
+MAX_STASHED = 20
+"""So many texts can be brought back."""
 
 
 class Draft:
@@ -16,6 +19,8 @@ class Draft:
     def __init__(self, box: InputBox, pastes: Pastes) -> None:
         self._box = box
         self._pastes = pastes
+        self._stashed: list[str] = []
+        """What was put aside, the newest last."""
 
     @property
     def text(self) -> str:
@@ -43,9 +48,24 @@ class Draft:
         """Let other text be what is typed."""
         self._box.replace(text)
 
-    def clear(self) -> None:
-        """Empty the input."""
+    def clear(self) -> bool:
+        """Put what is typed aside, so that the input is empty; return whether there was anything."""
+        text = self._box.text
+        if text.strip():
+            self._stashed = [*self._stashed[1 - MAX_STASHED :], text]
         self._box.clear()
+        return bool(text.strip())
+
+    def bring_back(self) -> bool:
+        """Put what was put aside last into the input; return whether there was anything."""
+        if not self._stashed:
+            return False
+        self._box.put(self._stashed.pop())
+        return True
+
+    def insert(self, text: str) -> None:
+        """Put text where the caret is."""
+        self._box.buffer.insert_text(text)
 
     def paste(self, text: str) -> None:
         """Put pasted text where the caret is, folded if it is long.
@@ -53,7 +73,7 @@ class Draft:
         Raises:
             PasteTooLargeError: It is larger than the input takes.
         """
-        self._box.buffer.insert_text(image_mention(text) or self._pastes.fold(text))
+        self.insert(image_mention(text) or self._pastes.fold(text))
 
     def backspace(self) -> None:
         """Delete what stands before the caret: a character, or all that stands for a paste."""

@@ -1,12 +1,13 @@
-"""Gives the terminal to another program: the user's editor for what he types, and his pager for what tools printed."""
+"""Gives the terminal away for a while: to the user's editor for what he types, to his pager, to his shell."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 
 import anyio
 
 from panpan.errors import PanpanError
 from panpan.ui.repl.draft import Draft
-from panpan.ui.repl.input.editor import EditorFailed, edit_in_editor
+from panpan.ui.repl.input.editor import EditorFailed, edit_in_editor, saved_text
 from panpan.ui.repl.pager import page
 from panpan.ui.repl.screen import Screen
 
@@ -40,8 +41,12 @@ class HandOver:
         self._want(self._edit)
 
     def open_pager(self) -> None:
-        """Show in the pager what tools have printed."""
+        """Show in the pager what tools have printed and the model has thought."""
         self._want(self._page)
+
+    def suspend(self) -> None:
+        """Give the terminal back to the shell, until that lets panpan go on."""
+        self._want(self._suspend)
 
     async def run(self, screen: Screen) -> None:
         """Do what is wanted, until cancelled.
@@ -63,10 +68,15 @@ class HandOver:
 
     async def _edit(self, screen: Screen) -> None:
         before, unfolded = self._draft.text, self._draft.unfolded
+
+        def keep(file: Path) -> None:
+            """Keep what the editor had saved where panpan ends: in its file, and as what is typed."""
+            screen.show(f"what the editor had saved is in {file}")
+            if isinstance(saved := saved_text(file), str):
+                self._draft.replace(saved)
+
         async with screen.handed_over():
-            edited = await edit_in_editor(
-                unfolded, self._env, lambda file: screen.show(f"what the editor had saved is in {file}")
-            )
+            edited = await edit_in_editor(unfolded, self._env, keep)
         if isinstance(edited, EditorFailed):
             self._say(edited.reason)
             return
@@ -74,10 +84,14 @@ class HandOver:
         self._draft.replace(edited)
         self._draft.put(came_meanwhile)
 
+    async def _suspend(self, screen: Screen) -> None:
+        if not await screen.suspend():
+            self._say("there is no shell to go back to")
+
     async def _page(self, screen: Screen) -> None:
         lines = self._pages()
         if not lines:
-            self._say("no tool has printed anything yet")
+            self._say("no tool has printed anything yet, and nothing was thought")
             return
         async with screen.handed_over():
             await page(lines, self._env)

@@ -37,6 +37,8 @@ class Inbox:
         self._is_closed = False
         self._waiting: deque[Sent] = deque()
         self._has_changed = anyio.Event()
+        self._at_hand: Sent | None = None
+        """What is being handled, and stays so where all is ended meanwhile."""
         self._scope: anyio.CancelScope | None = None
 
     @property
@@ -48,6 +50,11 @@ class Inbox:
     def waiting(self) -> tuple[str, ...]:
         """What was not handled yet."""
         return tuple(sent.text for sent in self._waiting)
+
+    @property
+    def left_over(self) -> tuple[Sent, ...]:
+        """What was not handled, or not to its end."""
+        return (*([] if self._at_hand is None else [self._at_hand]), *self._waiting)
 
     def close(self) -> None:
         """Handle nothing more; what waits stays."""
@@ -67,8 +74,14 @@ class Inbox:
         return self._waiting.pop().text if self._waiting else None
 
     def interrupt(self) -> bool:
-        """End what is being handled; return whether there was something that had not been told to end before."""
-        if self._scope is None or self._scope.cancel_called:
+        """End what is being handled, or is about to be.
+
+        Returns:
+            Whether there was something that had not been told to end before.
+        """
+        if self._scope is None:
+            return self._give_back_next()
+        if self._scope.cancel_called:
             return False
         self._scope.cancel("the user interrupted it")
         return True
@@ -79,12 +92,22 @@ class Inbox:
             await self._has_changed.wait()
             self._has_changed = anyio.Event()
             while (sent := self._next()) is not None:
+                self._at_hand = sent
                 with anyio.CancelScope() as scope:
                     self._scope = scope
                     await self._handle(sent)
-                self._scope = None
+                self._scope = self._at_hand = None
                 if scope.cancelled_caught:
                     self._give_back(sent.text)
+
+    def _give_back_next(self) -> bool:
+        """Give back what would be handled now, and return whether there was anything."""
+        given_back: list[str] = []
+        while (sent := self._next()) is not None:
+            given_back.append(sent.text)
+        if given_back:
+            self._give_back("\n".join(given_back))
+        return bool(given_back)
 
     def _next(self) -> Sent | None:
         """Take out the first that can be handled now."""

@@ -30,6 +30,8 @@ class InputBox:
     def __init__(self, mark: Callable[[], str]) -> None:
         self._mark = mark
         self._hint: Callable[[], str] = _nothing
+        self.has_one_row: Callable[[], bool] = lambda: False
+        """Asked at each drawing, whether it has to leave the room to something else."""
         self.buffer = Buffer(multiline=True, complete_while_typing=True, enable_history_search=False)
         search = SearchToolbar()
         control = BufferControl(
@@ -43,7 +45,7 @@ class InputBox:
             get_line_prefix=self._prefix,
             wrap_lines=True,
             dont_extend_height=True,
-            height=Dimension(min=1, max=_MAX_ROWS),
+            height=lambda: Dimension(min=1, max=1 if self.has_one_row() else _MAX_ROWS),
         )
         self.container: AnyContainer = HSplit([self.window, search])
 

@@ -3,18 +3,18 @@
 from collections.abc import Callable, Sequence
 from time import monotonic
 
+from panpan.errors import PanpanError
 from panpan.services.sessions.session import Session
 from panpan.types.permission import PermissionMode
 from panpan.ui.repl.commands.command import Leave, Next
 from panpan.ui.repl.draft import Draft
+from panpan.ui.repl.draft_keys import DraftKeys
 from panpan.ui.repl.hand_over import HandOver
 from panpan.ui.repl.inbox import Sent
 from panpan.ui.repl.input.paste import PasteTooLargeError
+from panpan.ui.repl.second_press import SecondPress
 from panpan.ui.repl.turn_view import TurnView
 from panpan.ui.repl.work import Work
-
-AGAIN_S = 3.0
-"""How soon a second Ctrl+C or ESC has to follow the first to count as twice."""
 
 MODES: Sequence[PermissionMode] = ("default", "acceptEdits", "plan")
 """What Shift+Tab goes through; the others have to be asked for by name."""
@@ -29,6 +29,7 @@ class KeyActions:
         work: Does what is sent.
         view: Shows the turns.
         other_programs: The editor and the pager.
+        paste_picture: Pastes the picture in the clipboard.
         say: Shows a hint below the input for a moment.
         leave: Closes the session.
     """
@@ -41,6 +42,7 @@ class KeyActions:
         view: TurnView,
         other_programs: HandOver,
         *,
+        paste_picture: Callable[[], None],
         say: Callable[[str], None],
         leave: Callable[[Next], None],
     ) -> None:
@@ -49,10 +51,15 @@ class KeyActions:
         self._work = work
         self._view = view
         self._other_programs = other_programs
+        self._paste_picture = paste_picture
         self._say = say
         self._leave = leave
-        self._last_s: dict[str, float] = {}
-        """When a key was pressed that means more the second time."""
+        self._second = SecondPress(monotonic)
+        self._draft_keys = DraftKeys(draft, self._second, say)
+
+    def key_pressed(self) -> None:
+        """A key was pressed, whichever it is; called before it is handled."""
+        self._second.key_pressed()
 
     @property
     def is_busy(self) -> bool:
@@ -77,19 +84,19 @@ class KeyActions:
             self._draft.put(text)
 
     def escape(self) -> None:
-        if self._draft.cancel_completion() or self._interrupt() or not self._draft.text:
+        if self._draft.cancel_completion() or self._interrupt():
             return
-        if self._is_second("escape"):
-            self._draft.clear()
-        else:
-            self._say("Esc again clears the input")
+        if self._draft.text:
+            self._draft_keys.escape()
+        elif self._second.is_second("escape"):
+            self._say("panpan cannot rewind yet; /clear begins anew")
 
     def control_c(self) -> None:
         if self._draft.text:
-            self._draft.clear()
+            self._draft_keys.clear()
         elif self._interrupt():
             pass
-        elif self._is_second("c-c"):
+        elif self._second.is_second("c-c"):
             self._leave(Leave())
         else:
             self._say("Ctrl+C again, or Ctrl+D, leaves")
@@ -109,6 +116,32 @@ class KeyActions:
     def edit_elsewhere(self) -> None:
         self._other_programs.open_editor()
 
+    def suspend(self) -> None:
+        self._other_programs.suspend()
+
+    def stash(self) -> None:
+        self._draft_keys.stash()
+
+    def choose_model(self) -> None:
+        self._work.send(Sent("/model"))
+
+    def switch_thinking(self) -> None:
+        try:
+            self._session.use_thinking(is_on=not self._session.thinks)
+        except PanpanError as error:
+            self._say(str(error))
+        else:
+            self._say(f"thinking is {'on' if self._session.thinks else 'off'} from the next message on")
+
+    def show_tasks(self) -> None:
+        self._say("panpan has no background tasks yet")
+
+    def show_todos(self) -> None:
+        self._say("panpan keeps no list of todos yet")
+
+    def paste_picture(self) -> None:
+        self._paste_picture()
+
     def paste(self, text: str) -> None:
         try:
             self._draft.paste(text)
@@ -127,9 +160,3 @@ class KeyActions:
     def _interrupt(self) -> bool:
         """End what runs; return whether the key was for that, as it also is for what is about to end."""
         return self._work.interrupt() or self._work.is_busy
-
-    def _is_second(self, key: str) -> bool:
-        now_s = monotonic()
-        is_second = now_s - self._last_s.get(key, float("-inf")) < AGAIN_S
-        self._last_s = {key: now_s}
-        return is_second

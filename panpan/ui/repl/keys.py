@@ -11,8 +11,10 @@ from prompt_toolkit.filters import (
     has_selection,
     is_searching,
     vi_insert_mode,
+    vi_navigation_mode,
 )
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.key_binding.bindings.search import accept_search
 from prompt_toolkit.keys import Keys
 
 _ALWAYS = Always()
@@ -31,7 +33,7 @@ class Actions(Protocol):
         """Put what was sent last, and not delivered, back into the input."""
 
     def escape(self) -> None:
-        """Interrupt what runs."""
+        """Interrupt what runs, else clear the input."""
 
     def control_c(self) -> None:
         """Clear the input, else interrupt, else leave."""
@@ -47,6 +49,27 @@ class Actions(Protocol):
 
     def edit_elsewhere(self) -> None:
         """Open the input in the user's editor."""
+
+    def suspend(self) -> None:
+        """Stop panpan, until the shell lets it go on."""
+
+    def stash(self) -> None:
+        """Put aside what is typed; where nothing is, bring back what was put aside."""
+
+    def choose_model(self) -> None:
+        """Let the user choose the model."""
+
+    def switch_thinking(self) -> None:
+        """Let the model think first, or no more."""
+
+    def show_tasks(self) -> None:
+        """Tell what runs in the background."""
+
+    def show_todos(self) -> None:
+        """Tell what the model wants to do."""
+
+    def paste_picture(self) -> None:
+        """Put a mention of the picture in the clipboard into the input."""
 
     def paste(self, text: str) -> None:
         """Put pasted text into the input."""
@@ -107,20 +130,45 @@ def key_bindings(actions: Actions, buffer: Buffer, dialogs: KeysOfDialogs | None
     keys.add("c-j", filter=typing)(lambda event: event.current_buffer.newline())
     bind("escape", "enter", to="enter_later")
     bind("escape", "up", to="take_back")
-    bind("escape", when=~vi_insert_mode | busy & empty, to="escape")
+    is_escape_ours = ~vi_insert_mode | busy & empty
+    bind("escape", when=is_escape_ours, to="escape")
+    keys.add("escape", Keys.Any, filter=typing & is_escape_ours)(_nothing)
+    for letter in "pP":
+        bind("escape", letter, to="choose_model")
+    for letter in "tT":
+        bind("escape", letter, to="switch_thinking")
+    bind("escape", "c-c", to="control_c")
     bind("c-c", to="control_c")
     bind("<sigint>", to="control_c")
     bind("c-d", when=empty, to="control_d")
     bind("c-o", to="expand", is_eager=True)
     bind("s-tab", to="next_mode")
     bind("c-g", to="edit_elsewhere")
+    bind("c-z", to="suspend")
+    bind("c-s", to="stash")
+    bind("c-v", when=~vi_navigation_mode, to="paste_picture")
+    bind("c-b", when=(empty | busy) & ~vi_navigation_mode, to="show_tasks")
+    bind("c-t", when=(empty | busy) & ~vi_navigation_mode, to="show_todos")
     bind("c-h", when=~has_selection, to="backspace")
     bind("?", when=empty & ~busy, to="help")
     for letter in "rR":
         bind(letter, when=empty & Condition(lambda: actions.is_in_retry_pause), to="retry_now")
     keys.add(Keys.BracketedPaste, filter=typing)(lambda event: actions.paste(event.data))
     keys.add("c-c", filter=is_searching)(lambda event: event.app.layout.focus_last())
+    keys.add("escape", filter=is_searching, eager=True)(_end_search)
     return keys
+
+
+def _nothing(event: KeyPressEvent) -> None:
+    """Alt with a key that means nothing is nothing: not Escape, and not the key."""
+
+
+def _end_search(event: KeyPressEvent) -> None:
+    """Take what was found, as prompt_toolkit does at once; but with Alt, the key belongs to the Escape."""
+    if event.data:
+        accept_search.call(event)
+    elif event.key_processor.input_queue:
+        event.key_processor.input_queue.popleft()
 
 
 def _accept_completion(event: KeyPressEvent) -> None:

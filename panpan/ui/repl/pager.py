@@ -1,6 +1,10 @@
-"""Shows long text in the user's pager, which has the terminal meanwhile."""
+"""Shows long text in the user's pager, which has the terminal meanwhile.
+
+The rule: a pager passes on what it is given, so nothing gets to it that could drive the terminal, but for colours.
+"""
 
 import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from shutil import which
@@ -10,7 +14,11 @@ from typing import IO
 from anyio import to_thread
 
 from panpan.errors import ConfigError
+from panpan.system.terminal_text import clean_for_terminal
 from panpan.ui.repl.foreground import run_in_foreground
+
+_COLOURS = re.compile(r"(\x1b\[[0-9;:]{0,40}m)")
+"""What `Theme.paint` writes, and nothing that does more than look different."""
 
 
 def pager_command(env: Mapping[str, str]) -> Sequence[str]:
@@ -47,6 +55,12 @@ async def page(lines: Sequence[str], env: Mapping[str, str]) -> None:
             raise ConfigError(f"the pager {command[0]} could not be started: {error.strerror}") from error
 
 
+def cleaned(text: str) -> str:
+    """Return `text` without anything that drives a terminal except colours."""
+    parts = _COLOURS.split(text)  # those at odd places are colours
+    return "".join(part if number % 2 else clean_for_terminal(part) for number, part in enumerate(parts))
+
+
 def _write(file: IO[str], lines: Sequence[str]) -> None:
-    file.write("\n".join(lines) + "\n")
+    file.writelines(f"{cleaned(line)}\n" for line in lines)
     file.flush()

@@ -9,6 +9,7 @@ from panpan.services.sessions.session import Session
 from panpan.system.terminal_text import clean_for_terminal
 from panpan.ui.repl.asking import Asking, AskingScreen
 from panpan.ui.repl.caller import Caller
+from panpan.ui.repl.clipboard_paste import ClipboardPaste
 from panpan.ui.repl.commands.command import Command, Leave, Next, Option
 from panpan.ui.repl.desk import Desk
 from panpan.ui.repl.dialog_keys import DialogKeys
@@ -25,7 +26,8 @@ from panpan.ui.repl.keys import key_bindings
 from panpan.ui.repl.passing_hint import PassingHint
 from panpan.ui.repl.queue_rows import queue_rows
 from panpan.ui.repl.rendering.cells import cut
-from panpan.ui.repl.screen import ROWS_FOR_INPUT, Contents
+from panpan.ui.repl.rendering.fitting import fitted
+from panpan.ui.repl.screen import Contents
 from panpan.ui.repl.status_view import StatusView
 from panpan.ui.repl.theme import Theme, ThemeName
 from panpan.ui.repl.turn_view import TurnView
@@ -53,7 +55,7 @@ class Repl:
         self._next: Next = Leave()
         self._is_left = anyio.Event()
         self._hint = PassingHint(monotonic)
-        self._dialogs = DialogQueue(self.refresh, monotonic)
+        self._dialogs = DialogQueue(self.refresh, monotonic, lambda: bool(desk.draft.text))
         self._status = StatusView(session, desk.env, self.refresh, self._hint.show)
 
         self._view = TurnView(self, self._turn_has_begun, self._turn_is_over)
@@ -64,15 +66,24 @@ class Repl:
         self._completer = InputCompleter(commands, self._files, paths)
         self._other_programs = HandOver(desk.draft, self._view.pages, desk.env, self._hint.show)
 
+        self._clipboard = ClipboardPaste(desk.draft, desk.env, session.add_folder, self._hint.show)
+
         self._actions = KeyActions(
-            session, desk.draft, self._work, self._view, self._other_programs, say=self._hint.show, leave=self.leave
+            session,
+            desk.draft,
+            self._work,
+            self._view,
+            self._other_programs,
+            paste_picture=self._clipboard.want,
+            say=self._hint.show,
+            leave=self.leave,
         )
         dialog_keys = DialogKeys(self._dialogs, self._work.interrupt_turn)
         self._contents = Contents(
             key_bindings(self._actions, desk.box.buffer, dialog_keys),
             self._live_lines,
             self._dialog_lines,
-            self._caret,
+            lambda: self._dialogs.caret,
             self._queue_lines,
             self._status_lines,
             is_moving=self._is_moving,
@@ -84,7 +95,7 @@ class Repl:
     async def run(self, first_prompt: str | None = None) -> Next:
         """Show the session until the user leaves it, and return what comes then."""
         questions = AskingScreen(
-            self._dialogs, self._room, lambda: (self.width - 2, self.theme), self._caller.question_waits
+            self._dialogs, self._room_for_dialog, lambda: (self.width, self.theme), self._caller.question_waits
         )
         self._caller.idle()
         self._desk.box.serve(self._completer, self._mark, self._example)
@@ -93,16 +104,26 @@ class Repl:
         if first_prompt is not None:
             self._work.send(Sent(first_prompt))
         self._desk.waiting.hand_over(self._actions, self._work.send)
-        with self._asking.shown_by(questions):
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._work.run)
-                tasks.start_soon(self._status.run)
-                tasks.start_soon(self._prepare)
-                tasks.start_soon(self._other_programs.run, self._screen)
-                await self._is_left.wait()
-                tasks.cancel_scope.cancel("the user left")
-        self._desk.draft.put("\n".join(self._work.left_over))
+        try:
+            with self._asking.shown_by(questions):
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(self._work.run)
+                    tasks.start_soon(self._status.run)
+                    tasks.start_soon(self._prepare)
+                    tasks.start_soon(self._other_programs.run, self._screen)
+                    tasks.start_soon(self._clipboard.run)
+                    await self._is_left.wait()
+                    tasks.cancel_scope.cancel("the user left")
+        finally:
+            self._keep_left_over()
         return self._next
+
+    def _keep_left_over(self) -> None:
+        """Let the next session have what nobody got; where there is none, it is told at the end."""
+        if isinstance(self._next, Leave):
+            self._desk.not_sent += [sent.text for sent in self._work.left_over]
+        else:
+            self._desk.waiting.take(self._work.left_over)
 
     async def _prepare(self) -> None:
         """Do what makes later things quick, once the first keys have been taken."""
@@ -136,9 +157,13 @@ class Repl:
         """Draw what is live again with the next frame."""
         self._screen.refresh()
 
+    async def caught_up(self) -> None:
+        """Let keys be taken, and wait while more is shown than the terminal takes."""
+        await self._screen.caught_up()
+
     async def choose(self, title: str, options: Sequence[Option]) -> int | None:
         """Let the user pick one."""
-        dialog: Dialog[int | NothingPicked] = PickDialog(title, options)
+        dialog: Dialog[int | NothingPicked] = PickDialog(title, options, room=self._room_for_dialog)
         picked = await self._dialogs.ask(dialog)
         return None if isinstance(picked, NothingPicked) else picked
 
@@ -173,17 +198,14 @@ class Repl:
 
     def _live_lines(self, width: int) -> Sequence[str]:
         rows = [*self._view.live_lines(width), *self._work.shell_lines(width)]
-        taken = len(self._dialog_lines(width)) + len(self._queue_lines(width))
-        room = max(self._room() - taken, 0)  # a question stands whole
+        if dialog := self._dialog_lines(width):
+            room = self._room_for_dialog() - len(dialog)  # a question stands whole
+        else:
+            room = max(self._screen.room - len(self._queue_lines(width)), 0)
         return rows[len(rows) - min(len(rows), room) :]
 
     def _dialog_lines(self, width: int) -> Sequence[str]:
-        dialog = self._dialogs.current
-        return () if dialog is None else dialog.lines(width, self.theme)
-
-    def _caret(self) -> tuple[int, int] | None:
-        dialog = self._dialogs.current
-        return dialog.cursor if dialog is not None and self._dialogs.takes_keys else None
+        return self._dialogs.lines(width, self._room_for_dialog(), self.theme)
 
     def _queue_lines(self, width: int) -> Sequence[str]:
         if self._dialogs.current is not None:  # a question needs the room
@@ -197,7 +219,7 @@ class Repl:
 
     def _mark(self) -> str:
         if self._desk.draft.text.startswith("!"):
-            return self.theme.paint("warn", "! ")
+            return self.theme.paint("warn", "❯ ")  # the text has the exclamation mark
         if self.session.permission_mode == "plan":
             return self.theme.paint("plan", "⏸ ")
         return self.theme.paint("accent", "❯ ")
@@ -205,10 +227,11 @@ class Repl:
     def _example(self) -> str:
         if self.session.conversation.messages or self._work.is_busy:
             return ""
-        return self.theme.paint("dim", "what shall be done?  / commands  @ files  ! shell  ? keys")
+        keys = [("what shall be done?", 1), ("/ commands", 2), ("@ files", 3), ("! shell", 4), ("? keys", 0)]
+        return self.theme.paint("dim", fitted(keys, self.width - 3, "  "))
 
-    def _room(self) -> int:
-        return max(self._screen.rows - ROWS_FOR_INPUT, 1)
+    def _room_for_dialog(self) -> int:
+        return self._screen.room_for_dialog
 
     def _is_moving(self) -> bool:
         return self._work.is_busy or self._hint.is_moving()
@@ -227,5 +250,6 @@ class Repl:
         self.refresh()
 
     def _key_pressed(self) -> None:
+        self._actions.key_pressed()
         if not self._dialogs.takes_keys:
             self._dialogs.typed_elsewhere()

@@ -7,6 +7,7 @@ from panpan.types.events import BlockFinished, BlockStarted, Event, RetrySchedul
 from panpan.types.messages import AssistantMessage
 from panpan.ui.fresh_text import FreshText
 from panpan.ui.repl.canvas import Canvas
+from panpan.ui.repl.pages import Pages
 from panpan.ui.repl.rendering.thinking import Thinking
 
 if TYPE_CHECKING:
@@ -18,10 +19,12 @@ class ReplyView:
 
     Args:
         canvas: Where they are shown.
+        pages: Keep what was thought, for the pager.
     """
 
-    def __init__(self, canvas: Canvas) -> None:
+    def __init__(self, canvas: Canvas, pages: Pages) -> None:
         self._canvas = canvas
+        self._pages = pages
         self._fresh = FreshText()
         self._text: MarkdownStream | None = None
         self._thinking: Thinking | None = None
@@ -93,4 +96,6 @@ class ReplyView:
         if self._thinking is not None:
             theme, width = self._canvas.theme, self._canvas.width
             self._canvas.show(*self._thinking.final_lines(width, theme, is_expanded=self.is_expanded))
+            if text := self._thinking.text:
+                self._pages.add(self._thinking.heading, text, is_thought=True)
             self._thinking = None

@@ -5,6 +5,7 @@ while the user already types.
 """
 
 import asyncio
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,11 +22,10 @@ from prompt_toolkit.key_binding import KeyPress
 
 from panpan.config.ui_look import UiLook
 from panpan.core.single_exception import unwrap_single_exception
-from panpan.errors import PanpanError
 from panpan.ui.repl.desk import Desk
 from panpan.ui.repl.draft import Draft
 from panpan.ui.repl.input.history import PromptHistory
-from panpan.ui.repl.input.multiline import use_shift_enter
+from panpan.ui.repl.input.key_parser import use_key_parser
 from panpan.ui.repl.input.paste import Pastes
 from panpan.ui.repl.input_box import InputBox
 from panpan.ui.repl.notify import keep_title, restore_title
@@ -93,6 +93,7 @@ async def run_repl(setup: ReplSetup) -> int:
             tasks.start_soon(
                 partial(watch_signals, received, interrupt=run.interrupt, stop=stop, is_busy=lambda: run.is_busy)
             )
+            tasks.start_soon(run.watch_stops)
             await checkpoint()  # from here on a signal leaves the terminal as it was
             with _crashes_noted(crashes, stop):
                 await run.run()
@@ -124,6 +125,12 @@ class _Run:
         """Whether a turn or a command runs."""
         return self._sessions is not None and self._sessions.is_busy
 
+    async def watch_stops(self) -> None:
+        """Draw anew whenever the process was stopped and goes on, until cancelled."""
+        with anyio.open_signal_receiver(signal.SIGCONT) as signals:
+            async for _ in signals:
+                self._desk.screen.continued()
+
     async def run(self) -> None:
         """Show sessions until the user leaves, or the terminal is gone.
 
@@ -131,13 +138,12 @@ class _Run:
             PanpanError: The first one could not be opened.
         """
         async with self._desk.screen.shown():
-            await self._desk.screen.has_been_drawn.wait()
-            self._sessions = await to_thread.run_sync(self._setup.load, self._desk)
             try:
+                await self._desk.screen.has_been_drawn.wait()
+                self._sessions = await to_thread.run_sync(self._setup.load, self._desk)
                 await self._sessions.run(self._setup.first_prompt)
-            except PanpanError:
+            finally:
                 self._desk.keep_typed()
-                raise
         if self._sessions is not None and self._sessions.way_back:
             self._desk.output.write_raw(f"{self._sessions.way_back}\r\n")
             self._desk.output.flush()
@@ -151,7 +157,7 @@ def _desk(setup: ReplSetup, stop: Callable[[], object]) -> Desk:
     output = SteadyOutput(sys.stdout, setup.env.get("TERM"))
     output.write_raw(_NEW_ROW)
     keyboard = Vt100Input(sys.stdin)
-    use_shift_enter(keyboard)
+    use_key_parser(keyboard)
     store_typeahead(keyboard, _keys_of(keyboard, answer.typed))
     box = InputBox(lambda: theme.paint("accent", "❯ "))
     draft = Draft(box, Pastes())

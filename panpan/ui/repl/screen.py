@@ -4,15 +4,20 @@ The rule: what is printed is whole lines, printed once. What may still change (t
 queue, the input) is drawn below and drawn again, at most ten times a second unless the user types.
 """
 
+import os
+import signal
+import termios
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 import anyio
+from anyio.lowlevel import checkpoint
 from prompt_toolkit.application import Application
 from prompt_toolkit.application.run_in_terminal import in_terminal
+from prompt_toolkit.data_structures import Size
 from prompt_toolkit.enums import EditingMode
-from prompt_toolkit.filters import has_completions, is_done
+from prompt_toolkit.filters import Condition, has_completions, is_done
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import DynamicKeyBindings, KeyBindings
 from prompt_toolkit.layout import (
@@ -34,13 +39,22 @@ from panpan.ui.repl.view_window import ViewWindow
 FRAME_S = 0.1
 """Between two drawings of what changes by itself."""
 
-ESCAPE_S = 0.025
-"""How long a lone ESC waits for the rest of a key. It is waited for twice, once for a key that the terminal sends as
-several bytes and once for Alt with a key, and an interrupt should act within 0.06 s."""
+ESCAPE_S = 0.04
+"""How long an ESC waits for the rest of a key that the terminal sends as several bytes; an interrupt should act within
+0.06 s. Afterwards the parser says that nothing belongs to it, so no key binding waits once more."""
+
+_ROWS_AT_ONCE = 100
+"""Most rows in one write, which blocks: keys are taken before the next, also where the terminal is slow."""
+_ROWS_AHEAD = 300
+"""How many rows may wait before whoever follows a turn waits, too."""
 
 ROWS_FOR_INPUT = 2
 """A row to type in, and the status line."""
+_ROWS_FOR_STATUS = 12
+"""In a terminal of fewer rows, a dialog takes the place of the status line."""
 _MENU_ROWS = 8
+_GO_ON_S = 0.2
+"""Within which a program that was stopped and goes on is told so."""
 _CLOSE_S = 1.0
 """Far longer than it takes; a terminal that takes nothing must not keep panpan."""
 
@@ -66,8 +80,8 @@ class Contents:
     status: Callable[[int], Sequence[str]] = _nothing
     is_moving: Callable[[], bool] = lambda: False
     """Whether something changes by itself, as a spinner does."""
-    was_drawn: Callable[[], None] = lambda: None
-    """Called after each drawing that shows the whole dialog."""
+    was_drawn: Callable[[bool], None] = lambda is_whole: None
+    """Called after each drawing, with whether the whole dialog is on the screen."""
     key_pressed: Callable[[], None] = lambda: None
     """Called before a key is handled."""
 
@@ -105,11 +119,16 @@ class Screen:
         self.has_been_drawn = anyio.Event()
         """Set once the user sees where to type."""
         self._has_ended = anyio.Event()
+        self._goes_on = anyio.Event()
+        """Set when panpan was stopped and goes on."""
         self._scope = anyio.CancelScope(shield=True)
         """Ended by `_close` alone: what has the terminal last leaves it as it was, and that is no other program."""
         self._box = box
-        self._dialog = self._window(lambda contents: contents.dialog, self._caret)
+        self._dialog = self._window(lambda contents: contents.dialog, lambda: self.room_for_dialog, self._caret)
+        box.has_one_row = lambda: self._dialog.has_rows
         self._drawn = Drawn(0)
+        self._drawn_size: Size | None = None
+        """The window's when the last drawing began; it may change meanwhile."""
         self._color_depth = _color_depth(theme)
         self._app: Application[None] = Application(
             layout=Layout(self._container(), focused_element=box.window),
@@ -121,10 +140,10 @@ class Screen:
             editing_mode=EditingMode.EMACS,
             erase_when_done=True,
         )
-        self._app.ttimeoutlen = self._app.timeoutlen = ESCAPE_S
-        self._app.before_render += lambda _: self._focus()
+        self._app.ttimeoutlen = ESCAPE_S
+        self._app.before_render += lambda _: self._begin_drawing()
         self._app.after_render += lambda _: self._note_drawn()
-        self._app.key_processor.before_key_press += lambda _: self._contents.key_pressed()
+        self._app.key_processor.before_key_press += lambda _: self._note_key()
         if does_reflow:
             output.rows_more = self._rows_more
 
@@ -137,6 +156,17 @@ class Screen:
     def rows(self) -> int:
         """Rows of the terminal."""
         return self._output.size.rows
+
+    @property
+    def room(self) -> int:
+        """Rows there are above the input."""
+        return max(self.rows - ROWS_FOR_INPUT, 1)
+
+    @property
+    def room_for_dialog(self) -> int:
+        """The same where a dialog is open."""
+        others = (ROWS_FOR_INPUT if self.rows >= _ROWS_FOR_STATUS else 1) + self._app.layout.is_searching
+        return max(self.rows - others, 1)
 
     def use_vi_keys(self, *, is_on: bool) -> None:
         """Switch the keys of vi on or off."""
@@ -160,6 +190,12 @@ class Screen:
         """Send the terminal something that shows nothing in it: a bell, a title."""
         self._output.write_raw(sequence.decode())
         self._output.flush()
+
+    async def caught_up(self) -> None:
+        """Let keys be taken, and wait while more is shown than the terminal takes."""
+        await checkpoint()
+        while len(self._pending) > _ROWS_AHEAD and self._app.is_running and not self.is_handed_over:  # noqa: ASYNC110
+            await anyio.sleep(FRAME_S)
 
     def refresh(self) -> None:
         """Draw the windows again, with the next frame."""
@@ -201,17 +237,27 @@ class Screen:
         while True:
             await anyio.sleep(FRAME_S)
             if self._pending and not self.is_handed_over:
-                self.print_pending()
+                await self._print_in_parts()
             elif (self._is_dirty or self._contents.is_moving()) and not self.is_handed_over:
                 self._is_dirty = False
                 self._app.invalidate()
 
+    async def _print_in_parts(self) -> None:
+        """Print what waits by now, and take keys in between."""
+        for at in range(0, count := len(self._pending), _ROWS_AT_ONCE):
+            if not self.is_handed_over:
+                self._print(min(_ROWS_AT_ONCE, count - at))
+                await checkpoint()
+
     def print_pending(self) -> None:
         """Print the lines that wait, above the windows; without windows, when the screen is closed, at once."""
-        if not self._pending:
-            return
-        text = "".join(f"{line}\r\n" for line in self._pending)
-        self._pending.clear()
+        if self._pending:
+            self._print(len(self._pending))
+
+    def _print(self, count: int) -> None:
+        """Print the first `count` lines that wait."""
+        text = "".join(f"{line}\r\n" for line in self._pending[:count])
+        del self._pending[:count]
         if not self._app.is_running or self._app.is_done:
             self._output.write_raw(text)
             self._output.flush()
@@ -237,27 +283,57 @@ class Screen:
             self.is_handed_over = False
             self.refresh()
 
+    async def suspend(self) -> bool:
+        """Stop panpan with all of its process group, as Ctrl+Z stops other programs, until the shell lets it go on.
+
+        Returns:
+            Whether it was stopped; the system stops nothing that no shell could let go on.
+        """
+        async with self.handed_over():
+            self._goes_on = anyio.Event()
+            os.kill(0, signal.SIGTSTP)
+            with anyio.move_on_after(_GO_ON_S):  # counted from when it goes on
+                await self._goes_on.wait()
+        return self._goes_on.is_set()
+
+    def continued(self) -> None:
+        """Take the terminal again and draw anew, since panpan was stopped and the shell had it; called at SIGCONT."""
+        self._goes_on.set()
+        if self.is_handed_over or not self._app.is_running:
+            return
+        with suppress(termios.error):  # the terminal is gone
+            self._app.input.raw_mode().__enter__()  # `__exit__` would give back what the shell has set
+        self._output.write_raw("\r")
+        self._app.renderer.reset()  # which forgets where the windows were
+        self._app._redraw()
+
     def _container(self) -> AnyContainer:
-        status = self._window(lambda contents: contents.status)
+        status = self._window(lambda contents: contents.status, self._room)
+        has_dialog = Condition(lambda: self._dialog.has_rows)
+        has_room = Condition(lambda: self.rows >= _ROWS_FOR_STATUS)
         rows = [
-            self._window(lambda contents: contents.live).container,
+            self._window(lambda contents: contents.live, self._room).container,
             self._dialog.container,
-            self._window(lambda contents: contents.queue).container,
+            self._window(lambda contents: contents.queue, self._room).container,
             self._box.container,
-            CompletionsMenu(max_height=_MENU_ROWS, scroll_offset=1),
-            ConditionalContainer(status.container, filter=~has_completions),
+            ConditionalContainer(CompletionsMenu(max_height=_MENU_ROWS, scroll_offset=1), filter=~has_dialog),
+            ConditionalContainer(status.container, filter=~has_completions & ~has_dialog | has_dialog & has_room),
         ]
         return ConditionalContainer(HSplit(rows), filter=~is_done)
 
     def _window(
         self,
         view: Callable[[Contents], Callable[[int], Sequence[str]]],
+        room: Callable[[], int],
         caret: Callable[[], tuple[int, int] | None] = lambda: None,
     ) -> ViewWindow:
         def rows(width: int) -> Sequence[str]:
             return view(self._contents)(width)
 
-        return ViewWindow(rows, self._room, caret)
+        return ViewWindow(rows, lambda: (self.width, room()), caret)
+
+    def _room(self) -> int:
+        return self.room
 
     def _caret(self) -> tuple[int, int] | None:
         return self._contents.caret()
@@ -265,8 +341,7 @@ class Screen:
     def _note_drawn(self) -> None:
         """Remember how long the rows are that stand on the screen, and tell that they were seen."""
         self.has_been_drawn.set()
-        if self._has_whole_dialog():
-            self._contents.was_drawn()
+        self._contents.was_drawn(self._has_whole_dialog())
         screen = self._app.renderer.last_rendered_screen
         if screen is None:
             return
@@ -275,13 +350,16 @@ class Screen:
         cells = [max((cell for cell, char in row if char.char.strip()), default=-1) + 1 for row in rows]
         self._drawn = Drawn(self.width, cells, caret.x)
 
+    def _note_key(self) -> None:
+        """Tell that a key came; what was seen in a window of another size may not be there any more."""
+        if self._output.size != self._drawn_size:
+            self._contents.was_drawn(False)
+        self._contents.key_pressed()
+
     def _rows_more(self) -> int:
         """Return how many rows came between since the last drawing; once for each change of the width."""
         drawn, self._drawn = self._drawn, Drawn(0)
         return drawn.rows_more(self.width)
-
-    def _room(self) -> tuple[int, int]:
-        return self.width, max(self.rows - ROWS_FOR_INPUT, 1)
 
     def _has_whole_dialog(self) -> bool:
         """Return whether every row of the dialog is on the screen; what is not there must not be answered."""
@@ -289,6 +367,10 @@ class Screen:
         if info is None or self._dialog.window not in self._app.layout.visible_windows:
             return False
         return self._dialog.is_whole and info.window_height >= info.content_height
+
+    def _begin_drawing(self) -> None:
+        self._drawn_size = self._output.size
+        self._focus()
 
     def _focus(self) -> None:
         """Let the caret be where somebody types: in the dialog, or in the input and its search."""

@@ -2,19 +2,18 @@
 
 from collections.abc import Sequence
 
+from anyio.lowlevel import checkpoint_if_cancelled
+
 from panpan.errors import PanpanError
 from panpan.services.keys_in_results import provider_keys
 from panpan.services.mentions import with_mentions
 from panpan.system.terminal_text import clean_for_terminal
 from panpan.ui.repl.canvas import say
 from panpan.ui.repl.commands.command import Command, Terminal
-from panpan.ui.repl.commands.registry import find, unknown
+from panpan.ui.repl.commands.registry import command_in, find, unknown
 from panpan.ui.repl.inbox import Sent
 from panpan.ui.repl.shell_line import ShellLine
 from panpan.ui.repl.turn_runner import TurnRunner
-
-_MEANT_COMMANDS = {"exit": "/exit", "quit": "/exit", "q": "/exit", "help": "/help", "?": "/help"}
-"""What a line means that is one of these words and nothing else."""
 
 
 class Sending:
@@ -37,7 +36,7 @@ class Sending:
         """Whether it has to wait for the shell command that runs, as all but what a command does at any time."""
         if not self._shell.is_running:
             return False
-        line = _command_in(sent.text)
+        line = command_in(sent.text)
         if line is None:
             return True
         found = find(self._commands, line)
@@ -47,7 +46,7 @@ class Sending:
         """Do what a text asks for; what goes wrong is said in one line."""
         line = sent.text.strip()
         try:
-            if (command := _command_in(line)) is not None:
+            if (command := command_in(line)) is not None:
                 await self._command(command)
             elif line.startswith("!") and len(line) > 1:
                 self._shell.begin(line[1:].strip())
@@ -74,6 +73,7 @@ class Sending:
         message, notes = await with_mentions(sent.text, parts.tool_context, keys=keys, gate=parts.gate)
         for note in notes:
             self._warn(note)
+        await checkpoint_if_cancelled()  # from here on it is the turn that an interrupt ends
         if sent.is_for_later:
             self._turns.submit(message)
         else:
@@ -81,16 +81,3 @@ class Sending:
 
     def _warn(self, text: str) -> None:
         say(self._terminal, text, "warn")
-
-
-def _command_in(text: str) -> str | None:
-    """Return the command that a text is, with its slash; None where it is none."""
-    line = text.strip()
-    if meant := _MEANT_COMMANDS.get(line.lower()):
-        return meant
-    return line if line.startswith("/") and not _is_path(line) else None
-
-
-def _is_path(line: str) -> bool:
-    """Return whether a line begins with a path, as a pasted one does, and not with a command."""
-    return "/" in line[1:].split(maxsplit=1)[0] if len(line) > 1 else True

@@ -1,18 +1,14 @@
 """One session after the other on one terminal, until the user leaves."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
-from typing import Self
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 
-from panpan.errors import PanpanError
 from panpan.services.sessions.session import Session
-from panpan.types.llm import Effort
-from panpan.types.permission import PermissionMode
 from panpan.ui.repl.asking import Asking
-from panpan.ui.repl.commands.command import Command, Leave, OpenSession
+from panpan.ui.repl.commands.command import Command, Leave
 from panpan.ui.repl.desk import Desk
 from panpan.ui.repl.repl import Repl
+from panpan.ui.session_change import SessionChange
 
 
 class Sessions:
@@ -38,7 +34,7 @@ class Sessions:
         self._asking = asking
         self._commands = commands
         self._open_first = open_first
-        self._open_other = open_other
+        self._change = SessionChange(open_other, self._not_as_wanted)
         self._repl: Repl | None = None
         self.way_back = ""
         """How to go on with what was shown last; empty where there was nothing."""
@@ -71,48 +67,9 @@ class Sessions:
                     self.way_back = f"to go on from here: panpan -c, or panpan -r {session.info.id}"
             if isinstance(then, Leave):
                 return
-            prompt, opening = None, self._other(then, _Kept.of(session))
+            prompt, opening = None, self._change.to(then, session)
 
-    @asynccontextmanager
-    async def _other(self, wanted: OpenSession, kept: "_Kept") -> AsyncGenerator[Session, None]:
-        """Open another session; the present one again, where that cannot be opened."""
-        async with AsyncExitStack() as stack:
-            try:
-                session = await stack.enter_async_context(self._open_other(wanted.resume))
-            except PanpanError as error:
-                self._desk.warn(f"{error}; going on with the session as it was")
-                session = await stack.enter_async_context(self._open_other(kept.id))
-            if not session.conversation.messages:
-                await self._keep(kept, session)
-            yield session
-
-    async def _keep(self, kept: "_Kept", session: Session) -> None:
-        """Let a new session go on as the last one was: nobody who cleared the conversation has left plan mode."""
-        session.set_permission_mode(kept.mode)
-        try:
-            if kept.model is not None:
-                await session.use_model(kept.model)
-            if kept.effort != session.effort:
-                await session.use_effort(kept.effort)
-        except PanpanError as error:
-            self._desk.warn(f"{error}; going on with {session.model}")
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """What a new session takes over from the one before."""
-
-    id: str | None
-    """None: there is nothing to go back to."""
-    mode: PermissionMode
-    model: str | None
-    """What the user chose in it; None: the one it was opened with."""
-    effort: Effort | None
-
-    @classmethod
-    def of(cls, session: Session) -> Self:
-        """Return what there is to take over."""
-        has_messages = bool(session.conversation.messages)
-        return cls(
-            session.info.id if has_messages else None, session.permission_mode, session.chosen_model, session.effort
-        )
+    def _not_as_wanted(self, text: str) -> None:
+        """Say what did not go as it was wanted; what was sent for it is the user's again."""
+        self._desk.warn(text)
+        self._desk.waiting.give_back()

@@ -6,7 +6,7 @@ from time import monotonic
 import anyio
 
 from panpan.errors import PanpanError
-from panpan.services.user_commands import run_user_command
+from panpan.services.user_commands import USER_COMMAND_TIMEOUT_S, run_user_command
 from panpan.system.terminal_text import clean_for_terminal
 from panpan.types.messages import UserMessage
 from panpan.ui.repl.canvas import say
@@ -98,6 +98,8 @@ class ShellLine:
             return ()
         theme, now_s = self._terminal.theme, monotonic()
         return [
-            running_line("!", running.command, now_s, now_s - running.began_s, width, theme),
+            running_line(
+                "!", running.command, now_s, now_s - running.began_s, width, theme, timeout_s=USER_COMMAND_TIMEOUT_S
+            ),
             *running.output.preview(_LIVE_LINES, width, theme),
         ]

@@ -1,7 +1,7 @@
 """The line below the input: mode, model, how full the context window is, cost, branch, tasks, and a hint.
 
 The rule: it is never wider than the terminal. Where there is little room, whole parts are left out, the least important
-first; none is cut but the last one that is left.
+first. None is cut but the name of the model, which goes before nothing but the mode, and the last one that is left.
 """
 
 from collections.abc import Mapping
@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from panpan.system.terminal_text import clean_line
 from panpan.types.permission import PermissionMode
 from panpan.ui.repl.rendering.cells import cell_width, cut
+from panpan.ui.repl.rendering.fitting import fitting
 from panpan.ui.repl.theme import Role, Theme
 
 _SEPARATOR = " · "
+_LEAST_MODEL = 12
+"""Cells in which the name of a model can still be told."""
 _NEARLY_FULL_PERCENT = 80
 _FULL_PERCENT = 95
 
@@ -49,36 +52,27 @@ class _Part:
     rank: int
     """The lowest is left out last."""
 
-    @property
-    def cells(self) -> int:
-        return cell_width(self.text)
-
 
 def status_line(state: StatusState, width: int, theme: Theme) -> str:
     """Return the line, with SGR sequences, at most `width` cells wide."""
-    parts = _parts(state)
-    room = width
-    kept: set[int] = set()
-    for part in sorted(parts, key=lambda part: part.rank):
-        needed = part.cells + (len(_SEPARATOR) if kept else 0)
-        if needed <= room:
-            kept.add(part.rank)
-            room -= needed
-    shown = [part for part in parts if part.rank in kept]
-    if not shown:
+    parts = _parts(state, width)
+    kept = fitting([(part.text, part.rank) for part in parts], width, _SEPARATOR)
+    if not kept:
         first = min(parts, key=lambda part: part.rank)
         return theme.paint(first.role, cut(first.text, width))
-    return theme.paint("dim", _SEPARATOR).join(theme.paint(part.role, part.text) for part in shown)
+    return theme.paint("dim", _SEPARATOR).join(theme.paint(parts[at].role, parts[at].text) for at in kept)
 
 
-def _parts(state: StatusState) -> list[_Part]:
+def _parts(state: StatusState, width: int) -> list[_Part]:
     """Return the parts in the order in which they stand."""
     mode, role = _MODES[state.mode]
+    percent = state.context_used_percent
+    context = "" if percent is None else f"{percent:.0f}% context"
     parts = [_Part(mode, role, 0)]
     if state.model:
-        parts.append(_Part(clean_line(state.model), "dim", 2))
-    if (percent := state.context_used_percent) is not None:
-        parts.append(_Part(f"{percent:.0f}% context", _fullness(percent), 1))
+        parts.append(_Part(_short_model(clean_line(state.model), mode, context, width), "dim", 1))
+    if percent is not None:
+        parts.append(_Part(context, _fullness(percent), 2))
     if state.cost_usd is not None:
         parts.append(_Part(f"${state.cost_usd:.2f}", "dim", 4))
     if state.branch:
@@ -88,6 +82,13 @@ def _parts(state: StatusState) -> list[_Part]:
     if state.hint:
         parts.append(_Part(clean_line(state.hint), "dim", 6))
     return parts
+
+
+def _short_model(model: str, mode: str, context: str, width: int) -> str:
+    """Return the name of the model, cut to what the mode leaves; the context goes where less than enough is left."""
+    room = width - cell_width(mode) - len(_SEPARATOR)
+    beside_context = room - cell_width(context) - len(_SEPARATOR) if context else room
+    return cut(model, beside_context if beside_context >= min(cell_width(model), _LEAST_MODEL) else max(room, 1))
 
 
 def _fullness(percent: float) -> Role:

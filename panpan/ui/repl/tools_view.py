@@ -8,13 +8,13 @@ from panpan.types.content import ToolUseBlock
 from panpan.types.events import Event, ToolFinished, ToolProgress, ToolStarted
 from panpan.types.messages import AssistantMessage, ToolResultMessage
 from panpan.ui.repl.canvas import Canvas
+from panpan.ui.repl.pages import Pages
+from panpan.ui.repl.rendering.cells import cut
 from panpan.ui.repl.rendering.live_output import LiveOutput
 from panpan.ui.repl.rendering.tool import result_lines, running_line, title_line
 
 _FOLDED_LINES = 3
 _EXPANDED_LINES = 20
-_MAX_PAGED = 50
-"""Results that the pager shows; older ones are in the log."""
 
 
 @dataclass(slots=True)
@@ -22,6 +22,7 @@ class _Running:
     name: str
     title: str
     began_s: float
+    timeout_s: float | None
     output: LiveOutput = field(default_factory=LiveOutput)
     ended_s: float | None = None
 
@@ -32,15 +33,15 @@ class ToolsView:
     Args:
         canvas: Where they are shown.
         clock: Returns seconds that only ever grow.
+        pages: Keep what they print, for the pager.
     """
 
-    def __init__(self, canvas: Canvas, clock: Callable[[], float]) -> None:
+    def __init__(self, canvas: Canvas, clock: Callable[[], float], pages: Pages) -> None:
         self._canvas = canvas
         self._clock = clock
         self._asked: dict[str, ToolUseBlock] = {}
         self._running: dict[str, _Running] = {}
-        self._results: list[tuple[str, str]] = []
-        """Heading and whole text, for the pager."""
+        self._pages = pages
         self.is_expanded = False
 
     @property
@@ -53,8 +54,8 @@ class ToolsView:
         match event:
             case AssistantMessage():
                 self._asked = {use.id: use for use in event.tool_uses}
-            case ToolStarted(tool_use_id=use_id, name=name, title=title):
-                self._running[use_id] = _Running(name, title, self._clock())
+            case ToolStarted(tool_use_id=use_id, name=name, title=title, timeout_s=timeout_s):
+                self._running[use_id] = _Running(name, title, self._clock(), timeout_s)
             case ToolProgress(tool_use_id=use_id, text=text) if use_id in self._running:
                 self._running[use_id].output.feed(text)
             case ToolFinished(tool_use_id=use_id) if use_id in self._running:
@@ -72,16 +73,11 @@ class ToolsView:
         count = _EXPANDED_LINES if self.is_expanded else _FOLDED_LINES
         for tool in self._running.values():
             elapsed_s = (tool.ended_s or now_s) - tool.began_s
-            rows.append(running_line(tool.name, tool.title, now_s, elapsed_s, width, theme))
+            rows.append(running_line(tool.name, tool.title, now_s, elapsed_s, width, theme, timeout_s=tool.timeout_s))
+            if self.is_expanded and (above := tool.output.count_above(count)):
+                rows.append(theme.paint("dim", cut(f"    … {above:,} line{'s' * (above != 1)} above", width)))
             rows += tool.output.preview(count, width, theme)
         return rows
-
-    def pages(self) -> Sequence[str]:
-        """Return the newest results whole, for a pager."""
-        theme = self._canvas.theme
-        return [
-            row for heading, text in self._results for row in (theme.paint("strong", heading), *text.split("\n"), "")
-        ]
 
     def end(self) -> None:
         """The turn is over: no result follows; what was still running is shown as far as it got."""
@@ -92,7 +88,7 @@ class ToolsView:
                 title_line(tool.name, tool.title, elapsed_s, True, width, theme),
                 *tool.output.preview(_FOLDED_LINES, width, theme),
             )
-            self._results.append((f"{tool.name} {tool.title}", "\n".join(tool.output.lines())))
+            self._keep(tool.name, tool.title, "\n".join(tool.output.lines()))
         self._running.clear()
         self._asked.clear()
 
@@ -105,10 +101,14 @@ class ToolsView:
         theme, width = self._canvas.theme, self._canvas.width
         self._canvas.show(
             title_line(name, title, elapsed_s, message.is_error, width, theme),
-            *result_lines(message, use, width, theme, is_expanded=self.is_expanded),
+            *result_lines(message, use, width, theme, title=title, is_expanded=self.is_expanded),
         )
-        heading, text = clean_for_terminal(f"{name} {title}").replace("\n", " "), clean_for_terminal(message.text)
-        self._results = [*self._results[1 - _MAX_PAGED :], (heading, text)]
+        self._keep(name, title, message.text)
+
+    def _keep(self, name: str, title: str, text: str) -> None:
+        """Keep a result for the pager."""
+        heading = clean_for_terminal(f"{name} {title}").replace("\n", " ")
+        self._pages.add(heading, clean_for_terminal(text))
 
 
 def _first_text(use: ToolUseBlock | None) -> str:

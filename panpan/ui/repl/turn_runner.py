@@ -4,7 +4,7 @@ The rule: what was sent is shown as waiting until the model has it, and goes bac
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 
 import anyio
@@ -14,6 +14,7 @@ from panpan.errors import PanpanError
 from panpan.services.reply_limits import note_on_end
 from panpan.services.sessions.session import Session
 from panpan.types.messages import AssistantMessage, UserMessage
+from panpan.ui.repl.paced_shower import PacedShower
 from panpan.ui.repl.turn_view import TurnView
 from panpan.ui.repl.typed_text import typed_text
 
@@ -54,6 +55,11 @@ class TurnRunner:
         """What comes after the turn."""
         return tuple(self._queue) if self._is_running else ()
 
+    @property
+    def left_over(self) -> tuple[UserMessage, ...]:
+        """All that was not delivered."""
+        return (*self.steering, *self._queue)
+
     def submit(self, message: UserMessage) -> None:
         """Begin a turn, or queue it behind the one that runs."""
         self._queue.append(message)
@@ -80,7 +86,9 @@ class TurnRunner:
         return self._session.steering.take_last()
 
     def interrupt(self) -> bool:
-        """End the turn that runs; return whether there was one that had not been told to end before."""
+        """End the turn that runs, or is about to; return whether there was one that had not been told to end before."""
+        if not self._is_running:
+            return self._give_back_waiting()
         is_told = self._session.interrupt()
         self._is_stopped = is_told or self._is_stopped
         return is_told
@@ -91,18 +99,22 @@ class TurnRunner:
             await self._has_work.wait()
             self._has_work = anyio.Event()
             while self._queue:
-                await self._run_turn(self._queue.popleft())
+                try:
+                    await self._run_turn(self._queue.popleft())
+                finally:
+                    self._add_notes()  # also where the user leaves, who has seen what they say
                 self._after_turn()
 
     async def _run_turn(self, prompt: UserMessage) -> None:
         self._is_running, self._is_stopped = True, False
         self._view.begin(prompt)
         last_reply: AssistantMessage | None = None
+        shower = PacedShower(self._view, lambda: self._is_stopped)
         try:
             with unwrap_single_exception():
                 async with aclosing(self._session.submit(prompt)) as events:
                     async for event in events:
-                        self._view.show(event)
+                        await shower.show(event)
                         if isinstance(event, AssistantMessage):
                             last_reply = event
         except PanpanError as error:
@@ -111,23 +123,33 @@ class TurnRunner:
         else:
             if last_reply is not None and (note := note_on_end(last_reply)):
                 self._view.note(note)
+            if shower.left_out:
+                self._view.note(f"{shower.left_out:,} more characters had come and are not shown; /export writes them")
         finally:
             self._is_running = False
             self._view.end()
 
     def _after_turn(self) -> None:
         """Let what was not delivered be the next turn; after an interrupt or error the user shall look at it first."""
-        self._add_notes()
-        waiting: list[UserMessage] = []
-        while (message := self._session.steering.take_last()) is not None:
-            waiting.insert(0, message)
         if self._is_stopped:
-            waiting += self._queue
-            self._queue.clear()
-            if waiting:
-                self._give_back("\n".join(typed_text(message) for message in waiting))
+            self._give_back_waiting()
         else:
-            self._queue.extendleft(reversed(waiting))
+            self._queue.extend(self._take_waiting())
+
+    def _give_back_waiting(self) -> bool:
+        """Give back all that waits, and return whether there was anything."""
+        waiting = self._take_waiting()
+        if waiting:
+            self._give_back("\n".join(typed_text(message) for message in waiting))
+        return bool(waiting)
+
+    def _take_waiting(self) -> Sequence[UserMessage]:
+        """Take out all that waits, what comes first first."""
+        waiting = self.left_over
+        while self._session.steering.take_last() is not None:
+            pass
+        self._queue.clear()
+        return waiting
 
     def _add_notes(self) -> None:
         notes, self._notes = self._notes, []

@@ -7,7 +7,9 @@ from panpan.system.terminal_text import clean_for_terminal
 from panpan.types.events import Event, ReplyStarted, RetryScheduled, TurnEnded, Waiting
 from panpan.types.messages import UserMessage
 from panpan.ui.repl.canvas import Canvas, say
+from panpan.ui.repl.pages import Pages
 from panpan.ui.repl.rendering.cells import cut
+from panpan.ui.repl.rendering.fitting import fitted
 from panpan.ui.repl.rendering.spinner import spinner
 from panpan.ui.repl.rendering.user_message import user_message_lines
 from panpan.ui.repl.reply_view import ReplyView
@@ -27,8 +29,9 @@ class TurnView:
         self._canvas = canvas
         self._has_begun = has_begun
         self._is_over = is_over
-        self._reply = ReplyView(canvas)
-        self._tools = ToolsView(canvas, monotonic)
+        self._pages = Pages()
+        self._reply = ReplyView(canvas, self._pages)
+        self._tools = ToolsView(canvas, monotonic, self._pages)
         self._began_s: float | None = None
         """When the turn began; None: none runs."""
         self._waits_for = ""
@@ -69,6 +72,10 @@ class TurnView:
             case _:
                 pass
 
+    async def caught_up(self) -> None:
+        """Let keys be taken, and wait while more is shown than the terminal takes."""
+        await self._canvas.caught_up()
+
     def fail(self, message: str) -> None:
         """The turn ended with an error."""
         self._finish()
@@ -94,8 +101,8 @@ class TurnView:
         return True
 
     def pages(self) -> Sequence[str]:
-        """Return what tools have printed, for a pager."""
-        return self._tools.pages()
+        """Return what tools have printed and what the model has thought, for a pager."""
+        return self._pages.rows(self._canvas.theme)
 
     def live_lines(self, width: int) -> Sequence[str]:
         """Return the rows that change."""
@@ -109,14 +116,16 @@ class TurnView:
         if self._retry is not None and now_s < self._retry_at_s:
             left_s = self._retry_at_s - now_s
             reason = clean_for_terminal(self._retry.reason).split("\n")[0]
-            text = f"try {self._retry.attempt} in {left_s:.0f} s · R retries now · esc interrupts · {reason}"
-            return theme.paint("warn", cut(f"! {text}", width))
+            parts = [(f"! try {self._retry.attempt} in {left_s:.0f} s", 0), ("R retries now", 1), ("esc interrupts", 2)]
+            hints = fitted(parts, width, " · ") or parts[0][0]
+            return theme.paint("warn", cut(f"{hints} · {reason}", width))
         what = clean_for_terminal(self._waits_for).split("\n")[0] or (
             "running" if self._tools.are_running else "working"
         )
-        more = " · ctrl+o expands" if self._tools.are_running else ""
-        text = f"{spinner(now_s, theme)} {what} {self.duration_s:.0f} s · esc interrupts{more}"
-        return theme.paint("dim", cut(text, width))
+        parts = [(f"{spinner(now_s, theme)} {what} {self.duration_s:.0f} s", 0), ("esc interrupts", 1)]
+        if self._tools.are_running:
+            parts.append((f"ctrl+o {'folds' if self._tools.is_expanded else 'expands'}", 2))
+        return theme.paint("dim", cut(fitted(parts, width, " · ") or parts[0][0], width))
 
     def _show_prompt(self, message: UserMessage) -> None:
         self._canvas.show("", *user_message_lines(message, self._canvas.width, self._canvas.theme))

@@ -37,13 +37,18 @@ class ViewWindow:
         control = FormattedTextControl(self._text, focusable=True, get_cursor_position=self._cursor)
         # it may shrink: rows that ask for more than there are would leave nothing but "Window too small"
         self.window = Window(control, dont_extend_height=True, wrap_lines=False, height=self._height)
-        self.container = ConditionalContainer(self.window, filter=Condition(self._has_rows))
+        self.container = ConditionalContainer(self.window, filter=Condition(self._take_rows))
 
-    def _has_rows(self) -> bool:  # asked first, once for each drawing
+    def _take_rows(self) -> bool:  # asked first, once for each drawing
         width, room = self._size()
         rows = self._all_rows(width)
         self._hidden = max(len(rows) - room, 0)
         self._rows = rows[self._hidden :]
+        return bool(self._rows)
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether there was anything to show when it was drawn last."""
         return bool(self._rows)
 
     @property

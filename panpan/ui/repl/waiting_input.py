@@ -4,16 +4,19 @@ A session takes most of a second to import and open; the user need not wait for 
 """
 
 from collections.abc import Callable, Sequence
+from time import monotonic
 
 from prompt_toolkit.buffer import Buffer
 
 from panpan.system.terminal_text import clean_line
 from panpan.ui.repl.draft import Draft
+from panpan.ui.repl.draft_keys import DraftKeys
 from panpan.ui.repl.inbox import Sent
 from panpan.ui.repl.input.paste import PasteTooLargeError
 from panpan.ui.repl.keys import Actions, key_bindings
 from panpan.ui.repl.rendering.cells import cut
 from panpan.ui.repl.screen import Contents
+from panpan.ui.repl.second_press import SecondPress
 from panpan.ui.repl.theme import Theme
 
 _MAX_READ_CHARS = 2_000
@@ -36,12 +39,23 @@ class WaitingInput(Actions):
         self._sent: list[Sent] = []
         self._wanted: list[Callable[[Actions], None]] = []
         self._hint = ""
-        self.contents = Contents(key_bindings(self, buffer), queue=self._queue_rows, status=self._status_rows)
+        second = SecondPress(monotonic)
+        self._draft_keys = DraftKeys(draft, second, self._say)
+        self.contents = Contents(
+            key_bindings(self, buffer),
+            queue=self._queue_rows,
+            status=self._status_rows,
+            key_pressed=second.key_pressed,
+        )
 
     @property
     def sent(self) -> Sequence[str]:
         """What was sent and waits."""
         return [each.text for each in self._sent]
+
+    def take(self, sent: Sequence[Sent]) -> None:
+        """Let what one session left over wait for the next."""
+        self._sent[:0] = sent
 
     def hand_over(self, actions: Actions, send: Callable[[Sent], None]) -> None:
         """Let a session have what was sent, and do what keys asked for."""
@@ -76,8 +90,8 @@ class WaitingInput(Actions):
 
     def control_c(self) -> None:
         if self._draft.text:
-            self._draft.clear()
-        else:
+            self._draft_keys.clear()
+        elif not self.give_back():
             self._leave()
 
     def control_d(self) -> None:
@@ -93,7 +107,14 @@ class WaitingInput(Actions):
         self._draft.backspace()
 
     def escape(self) -> None:
-        """Nothing runs."""
+        if not self.give_back() and self._draft.text:
+            self._draft_keys.escape()
+
+    def give_back(self) -> bool:
+        """Put what was sent back into the input, and return whether there was anything."""
+        sent, self._sent = self._sent, []
+        self._draft.put("\n".join(each.text for each in sent))
+        return bool(sent)
 
     def expand(self) -> None:
         """Nothing was printed."""
@@ -104,11 +125,35 @@ class WaitingInput(Actions):
     def edit_elsewhere(self) -> None:
         self._wanted.append(lambda actions: actions.edit_elsewhere())
 
+    def suspend(self) -> None:
+        self._wanted.append(lambda actions: actions.suspend())
+
+    def stash(self) -> None:
+        self._draft_keys.stash()
+
+    def choose_model(self) -> None:
+        self._wanted.append(lambda actions: actions.choose_model())
+
+    def switch_thinking(self) -> None:
+        self._wanted.append(lambda actions: actions.switch_thinking())
+
+    def show_tasks(self) -> None:
+        self._wanted.append(lambda actions: actions.show_tasks())
+
+    def show_todos(self) -> None:
+        self._wanted.append(lambda actions: actions.show_todos())
+
+    def paste_picture(self) -> None:
+        self._wanted.append(lambda actions: actions.paste_picture())
+
     def help(self) -> None:
         self._wanted.append(lambda actions: actions.help())
 
     def retry_now(self) -> None:
         """Nothing was tried."""
+
+    def _say(self, hint: str) -> None:
+        self._hint = hint
 
     def _queue_rows(self, width: int) -> Sequence[str]:
         texts = (clean_line(sent.text[:_MAX_READ_CHARS]).strip() for sent in self._sent)

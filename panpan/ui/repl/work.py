@@ -67,9 +67,9 @@ class Work:
         ]
 
     @property
-    def left_over(self) -> Sequence[str]:
-        """What was sent and is not handled after `close`."""
-        return self._inbox.waiting
+    def left_over(self) -> Sequence[Sent]:
+        """What was sent and nobody got, once this is closed and does not run any more; what came first is first."""
+        return [*(Sent(typed_text(message)) for message in self._turns.left_over), *self._inbox.left_over]
 
     def send(self, sent: Sent) -> None:
         """Do what a line asks for, behind what was sent before."""
@@ -90,7 +90,7 @@ class Work:
         return None if message is None else typed_text(message)
 
     def interrupt(self) -> bool:
-        """End what runs: the shell command, else the rest.
+        """End what runs, or is about to: the shell command, else the rest.
 
         Returns:
             Whether there was something that had not been told to end before.

@@ -12,6 +12,8 @@ from tests.terminal_emulator.keys import ENTER
 MARK = "❯"
 """Stands before the input."""
 INTERRUPTED = "[Interrupted]"
+WAITS = "pause typing to answer"
+"""What a question says that takes no keys yet, since something is half typed."""
 LOOK_S = 0.6
 """How long a person looks at a question before he answers it. A question takes no keys before it was on the screen for
 0.4 s in which nothing was typed, so this is the shortest pause that a test may make there."""
@@ -52,6 +54,7 @@ class Repl(Terminal):
         """Wait for a question, read it, and press a key."""
         self.wait_for(question)
         time.sleep(LOOK_S)  # not to wait for something: what is tested is that a key after a look counts
+        self.wait_for(lambda screen: WAITS not in "\n".join(screen.visible))  # longer where something is half typed
         self.send(key)
 
     def turn(self, prompt: str, answer: str) -> None:

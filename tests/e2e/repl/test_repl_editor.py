@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.conftest import Panpan
 from tests.e2e.repl.conftest import Start
 from tests.e2e.repl.driver import INTERRUPTED, ends_input, texts_of
-from tests.model_server import Hold, say, serving
+from tests.model_server import Hold, call, say, serving
 from tests.terminal_emulator import keys
 
 SEEN = say("Seen.")
@@ -121,6 +121,26 @@ def test_a_window_that_is_closed_ends_the_editor_too(panpan: Panpan, start: Star
         repl = start()
         repl.send(keys.ctrl("g"))
         repl.wait_for("EDITOR IS OPEN")
+        repl.send("ab")
+        repl.wait_for("EDITOR IS OPENab")
         repl.hang_up()
 
         assert repl.wait() == 129
+        again = start()
+        again.send(keys.UP)
+        again.wait_for(ends_input("ab"))
+        again.send(keys.ctrl("c"))
+        again.wait_for_prompt()
+
+
+def test_a_signal_ends_the_pager_too(panpan: Panpan, start: Start, editor: Path) -> None:
+    panpan.env["PAGER"] = panpan.env["EDITOR"]
+    with serving([call("Bash", {"command": "echo printed"}), SEEN]) as server:
+        panpan.use(server)
+        repl = start("--permission-mode", "bypassPermissions")
+        repl.turn("go", "Seen.")
+        repl.send(keys.ctrl("o"))
+        repl.wait_for("EDITOR IS OPEN")
+        repl.signal(signal.SIGTERM)
+
+        assert repl.wait() == 143

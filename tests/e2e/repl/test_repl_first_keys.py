@@ -92,3 +92,36 @@ def test_a_long_paste_is_folded_and_sent_whole(panpan: Panpan, start: Start) -> 
         repl.wait_for("Read.")
 
     assert texts_of(server.requests[0].messages[-1]) == lines
+
+
+def test_what_was_sent_comes_back_before_ctrl_c_leaves(panpan: Panpan, opening: Repl) -> None:
+    opening.send(f"one{keys.ENTER}two{keys.ENTER}{keys.ctrl('c')}")
+    opening.wait_for(lambda screen: screen.before_cursor.endswith("two"))
+    opening.wait_for("? keys")
+
+    assert "❯ one\n  two" in opening.visible
+
+
+def test_what_was_sent_and_no_session_got_is_told(panpan: Panpan, opening: Repl) -> None:
+    opening.send(f"for nobody{keys.ENTER}{keys.ctrl('d')}")
+
+    assert opening.wait() == 0
+    assert "1 message was not sent" in opening.text
+
+
+def test_between_two_sessions_the_terminal_stays_raw_and_what_is_sent_is_asked_in_the_next(
+    panpan: Panpan, start: Start
+) -> None:
+    with serving([say("First."), say("Second.")]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.turn("one", "First.")
+        repl.wait_for("1 round")
+        repl.send(f"/clear{keys.ENTER}two{keys.ENTER}half a thi")  # as one write, which outruns the new session
+        repl.wait_for("Second.")
+        repl.wait_for(lambda screen: screen.before_cursor.endswith("half a thi"))
+
+        assert "\ntwo\n" not in repl.text  # a terminal that is not raw would have echoed it
+        assert repl.text.count("half a thi") == 1
+    assert [texts_of(message) for message in server.requests[1].messages] == ["two"]
+    assert len(panpan.session_files()) == 2

@@ -33,6 +33,7 @@ def test_enter_takes_what_was_found_and_a_second_one_sends_it(panpan: Panpan, st
         repl.wait_for("Beginning")
         search(repl, "blue", "look for the blue fox")  # while a turn runs
         repl.send(keys.ESCAPE)
+        repl.wait_for(lambda screen: not any("I-search" in row for row in screen.visible))
         repl.send(keys.END)
         repl.type("!")
         gate.set()

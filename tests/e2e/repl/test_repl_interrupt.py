@@ -13,6 +13,7 @@ from tests.model_server import (
     Hold,
     HttpError,
     ModelServer,
+    RecordedRequest,
     Reply,
     Stall,
     Step,
@@ -24,7 +25,7 @@ from tests.model_server import (
     say,
     serving,
 )
-from tests.terminal_emulator import keys
+from tests.terminal_emulator import Screen, keys
 
 AGAIN = say("Here again.")
 HALF = "half of a senten"
@@ -65,6 +66,15 @@ def test_while_text_streams(panpan: Panpan, start: Start) -> None:
 
     text = "Once upon a time there was a very long answer."
     escape_at(panpan, start, Reply((Text(text),), faults=(Stall(8),)), streams)
+
+
+@pytest.mark.parametrize("text", ["[" * 300_000, "漢字" * 150_000, "word " * 200_000, "> " * 150_000, "\n" * 300_000])
+def test_in_the_middle_of_very_much_that_came_at_once(panpan: Panpan, start: Start, text: str) -> None:
+    def streams(repl: Repl, server: ModelServer) -> None:
+        repl.wait_for("Here it comes")
+
+    reply = Reply((Text(f"Here it comes.\n\n{text}"),), chunk_chars=0, faults=(Stall(-3),))
+    escape_at(panpan, start, reply, streams)
 
 
 def test_while_it_thinks(panpan: Panpan, start: Start) -> None:
@@ -204,3 +214,24 @@ def test_escape_without_a_turn_does_no_harm(panpan: Panpan, start: Start) -> Non
         repl.turn("hello", "Fine.")
 
     assert INTERRUPTED not in repl.text
+
+
+@pytest.mark.parametrize("key", [keys.ctrl("c"), keys.ESCAPE], ids=["ctrl-c", "escape"])
+def test_no_interrupt_right_behind_enter_is_lost(panpan: Panpan, start: Start, key: str) -> None:
+    def is_undone(screen: Screen) -> bool:
+        was_given_back = screen.before_cursor == "❯ go"
+        return was_given_back or INTERRUPTED in screen.text
+
+    def step(request: RecordedRequest) -> Step:
+        is_first = texts_of(request.messages[-1]) == "go"
+        return Reply((Text("Never to its end."),), faults=(Stall(-1),)) if is_first else AGAIN
+
+    with serving(step) as server:
+        panpan.use(server)
+        repl = start()
+        repl.send(f"go{keys.ENTER}{key}")  # as one write: it is read as one
+        repl.wait_for(is_undone)
+        repl.send(keys.ctrl("u"))
+        repl.turn("again", "Here again.")
+
+    assert texts_of(server.requests[-1].messages[-1]).endswith("again")

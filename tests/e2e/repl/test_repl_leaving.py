@@ -11,7 +11,7 @@ from tests.e2e.repl.conftest import Start
 from tests.e2e.repl.driver import INTERRUPTED, takes_keys
 from tests.model_server import Reply, Stall, Text, call, say, serving
 from tests.terminal_emulator import Terminal
-from tests.terminal_emulator.keys import ENTER, ctrl
+from tests.terminal_emulator.keys import ALT_ENTER, ENTER, UP, ctrl
 from tests.terminal_emulator.processes import pids_with
 
 STALLED = Reply((Text("Thinking about it"),), faults=(Stall(-1),))
@@ -162,3 +162,36 @@ def test_enter_on_an_empty_input_asks_nobody(panpan: Panpan, start: Start) -> No
         repl.turn("hello", "Fine.")
 
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("way", ["ctrl-d", "term"])
+def test_what_was_shown_is_recorded_and_what_was_not_sent_is_said_and_recalled(
+    panpan: Panpan, start: Start, way: str
+) -> None:
+    with serving([STALLED]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.submit("go")
+        repl.wait_for("Thinking about it")
+        repl.submit("!echo $((40 + 2)) printed")
+        repl.wait_for("  42 printed")
+        repl.submit("for the next round")
+        repl.wait_for("↳ next round: for the next round")
+        repl.type("for later")
+        repl.send(ALT_ENTER)
+        repl.wait_for("↳ after the turn: for later")
+        if way == "ctrl-d":
+            repl.send(ctrl("d"))
+            said = "2 messages were not sent"
+        else:
+            repl.signal(signal.SIGTERM)
+            said = "what you typed is kept"  # an interrupt had given it back
+        repl.wait_for(said)
+        repl.wait()
+
+        assert "42 printed" in panpan.session_files()[0].read_text()
+        again = start("-c")
+        again.send(UP)
+        again.wait_for(lambda screen: screen.before_cursor.endswith("for later"))
+        again.send(ctrl("c"))
+        again.wait_for(takes_keys)

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.e2e.conftest import Panpan
 from tests.e2e.repl.conftest import Start
-from tests.e2e.repl.driver import INTERRUPTED, LOOK_S, Repl
+from tests.e2e.repl.driver import INTERRUPTED, LOOK_S, WAITS, Repl
 from tests.model_server import Hold, ModelServer, Reply, Text, ToolCall, calls, say, serving
 from tests.terminal_emulator import keys
 
@@ -43,6 +43,7 @@ def look(repl: Repl, text: str) -> None:
     """Wait for a question and read it."""
     repl.wait_for(lambda screen: text in "\n".join(screen.visible))
     time.sleep(LOOK_S)  # not to wait for something: a key counts after a look
+    repl.wait_for(lambda screen: WAITS not in "\n".join(screen.visible))
 
 
 ANSWERS = {

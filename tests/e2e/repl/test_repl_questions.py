@@ -1,17 +1,25 @@
 """Permission questions: what answers them, and what never does."""
 
 import time
+from threading import Event
 
 import pytest
 
 from tests.e2e.conftest import Panpan
 from tests.e2e.repl.conftest import Start
-from tests.e2e.repl.driver import INTERRUPTED, LOOK_S, texts_of
-from tests.model_server import Reply, Text, ToolCall, call, calls, say, serving
+from tests.e2e.repl.driver import INTERRUPTED, LOOK_S, WAITS, texts_of
+from tests.model_server import Hold, Reply, Text, ToolCall, call, calls, say, serving
 from tests.terminal_emulator import keys
 
 TOUCH = call("Bash", {"command": "touch made"})
 FINE = say("Fine.")
+LONG = call("Bash", {"command": "touch made\n" + "\n".join(f"echo line {number}" for number in range(300))})
+
+
+def touch_later(gate: Event) -> Reply:
+    """Return a reply that says something, and asks for a command when the gate opens."""
+    touch = ToolCall("Bash", {"command": "touch made"})
+    return Reply((Text("Thinking."), touch), chunk_chars=0, faults=(Hold(-3, gate),))
 
 
 @pytest.mark.parametrize(("key", "exists"), [("y", True), ("Y", True), ("n", False), ("N", False)])
@@ -199,6 +207,144 @@ def test_a_long_command_can_be_answered_in_a_small_window(panpan: Panpan, start:
 
     assert "Bash" in shown
     assert not (panpan.workspace / "made").exists()
+
+
+def test_a_yes_twice_at_once_does_not_allow_what_was_not_all_on_the_screen(panpan: Panpan, start: Start) -> None:
+    with serving([LONG, FINE]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.submit("go")
+        repl.answer("more lines", "yyyy")
+        repl.wait_for("Not all of it")
+        repl.answer("Not all of it", "n")
+        repl.wait_for("Fine.")
+        repl.wait_for_prompt()
+
+    assert not (panpan.workspace / "made").exists()
+
+
+def test_a_yes_after_the_warning_was_read_allows(panpan: Panpan, start: Start) -> None:
+    with serving([LONG, FINE]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.submit("go")
+        repl.answer("more lines", "y")
+        repl.answer("Not all of it", "y")
+        repl.wait_for("Fine.")
+
+    assert (panpan.workspace / "made").exists()
+
+
+def test_a_long_draft_leaves_a_question_the_room_and_stays(panpan: Panpan, start: Start) -> None:
+    gate = Event()
+    with serving([touch_later(gate), FINE]) as server:
+        panpan.use(server)
+        repl = start(rows=14)
+        repl.submit("go")
+        repl.wait_for("Thinking.")
+        for number in range(12):
+            repl.send(f"draft {number}{keys.ctrl('j')}")
+        repl.type("the end")
+        gate.set()
+        repl.answer("touch made", "y")
+        repl.wait_for("Fine.")
+        repl.wait_for("draft 11\n  the end")
+
+    assert (panpan.workspace / "made").exists()
+
+
+def test_a_pause_in_typing_does_not_let_the_next_letter_answer(panpan: Panpan, start: Start) -> None:
+    gate = Event()
+    with serving([touch_later(gate), FINE]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.submit("go")
+        repl.wait_for("Thinking.")
+        repl.type("please also tr")
+        gate.set()
+        repl.wait_for("Yes, once")
+        time.sleep(LOOK_S)  # not to wait for something: this is the pause
+        repl.type("y the tests")
+        was_said = WAITS in repl.visible
+        repl.answer("touch made", "n")
+        repl.wait_for("Fine.")
+
+    assert was_said
+    assert not (panpan.workspace / "made").exists()
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(80, 11), (80, 8), (80, 5), (40, 8)])
+def test_a_short_command_can_be_answered_in_a_very_small_window(
+    panpan: Panpan, start: Start, columns: int, rows: int
+) -> None:
+    with serving([TOUCH, FINE]) as server:
+        panpan.use(server)
+        repl = start(columns=columns, rows=rows)
+        repl.submit("go")
+        repl.wait_for(lambda screen: "touch made" in "\n".join(screen.visible) and "(n)" in "\n".join(screen.visible))
+        repl.answer("touch made", "y")
+        repl.wait_for("Fine.")
+
+    assert (panpan.workspace / "made").exists()
+
+
+def test_a_rule_of_wide_characters_leaves_the_question_its_room(panpan: Panpan, start: Start) -> None:
+    with serving([call("Bash", {"command": "touch made " + "漢" * 70}), FINE]) as server:
+        panpan.use(server)
+        repl = start(columns=40, rows=24)
+        repl.submit("go")
+        repl.wait_for("? Bash")
+        repl.answer("? Bash", "y")
+        repl.wait_for("Fine.")
+
+    assert (panpan.workspace / "made").exists()
+
+
+def test_a_window_that_shrinks_takes_the_keys_from_a_question_that_is_not_seen_any_more(
+    panpan: Panpan, start: Start
+) -> None:
+    with serving([TOUCH, FINE]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.submit("go")
+        repl.wait_for("touch made")
+        time.sleep(LOOK_S)  # not to wait for something: it would take keys now
+        for columns, rows in [(80, 2), (5, 24), (1, 24), (3, 8), (2, 1)]:
+            repl.resize(columns, rows)
+            repl.send("yya")
+        repl.resize(80, 2)
+        repl.answer("too small", keys.ESCAPE)
+        repl.wait_for(INTERRUPTED)
+        repl.resize(80, 24)
+        repl.wait_for(lambda screen: "❯" in screen.before_cursor)
+
+    assert not (panpan.workspace / "made").exists()
+    assert not repl.crash_reports()
+
+
+def test_escape_twice_at_once_refuses(panpan: Panpan, start: Start) -> None:
+    with serving([TOUCH, FINE]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.submit("go")
+        repl.answer("touch made", keys.ESCAPE * 2)
+        repl.wait_for(INTERRUPTED)
+        repl.wait_for_prompt()
+
+    assert not (panpan.workspace / "made").exists()
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_a_patch_names_every_file_in_full(panpan: Panpan, start: Start, columns: int) -> None:
+    names = [f"{'deep/' * 8}{name}" for name in ("a.txt", "b.txt", "c.txt", "run_me.py", "evil.sh")]
+    patch = "".join(f"*** Add File: {name}\n+hello\n" for name in names)
+    with serving([call("Patch", {"patch": f"*** Begin Patch\n{patch}*** End Patch\n"}), FINE]) as server:
+        panpan.use(server)
+        repl = start(columns=columns)
+        repl.submit("go")
+        repl.wait_for(lambda screen: f"5 files: {', '.join(names)}" in "".join(row[2:] for row in screen.visible))
+        repl.answer("? Patch", "n")
+        repl.wait_for("Fine.")
 
 
 def test_the_question_is_withdrawn_when_the_turn_is_interrupted_with_ctrl_c(panpan: Panpan, start: Start) -> None:

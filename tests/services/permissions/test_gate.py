@@ -260,6 +260,29 @@ async def test_a_search_in_the_shell_asks_where_it_would_show_a_denied_file(call
     assert isinstance(await closed.before_tool(calls.bash("ls", is_read_only=True)), Allow)
 
 
+@pytest.mark.parametrize("command", ["grep KEY -r", "rg KEY -i", 'rg "\\$KEY"', "rg -- KEY -A", "grep KEY -- -r"])
+async def test_a_search_in_the_shell_is_seen_however_it_is_written(calls: Calls, command: str) -> None:
+    (calls.root / "id_rsa").write_text("KEY=1")
+
+    assert isinstance(await gate().before_tool(calls.bash(command, is_read_only=True)), Ask)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "npm test && grep -r KEY",
+        "npm test; rg KEY",
+        "npm test; grep KEY -r",
+        "npm test && echo *",
+        "npm test && grep *",
+    ],
+)
+async def test_what_reads_files_that_it_does_not_name_does_not_stand_beside_an_allowed_command(
+    calls: Calls, command: str
+) -> None:
+    assert isinstance(await gate(allow=("Bash(npm test)",)).before_tool(calls.bash(command)), Ask)
+
+
 async def test_what_only_looks_may_stand_beside_an_allowed_command(calls: Calls) -> None:
     opened = gate(allow=("Bash(npm test)",))
 

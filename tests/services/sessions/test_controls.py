@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from panpan.errors import ConfigError
+from panpan.errors import ConfigError, SessionLogError
 from panpan.llm.model_profile import ModelProfile
 from panpan.services.permissions.askers import AskerOfMode
 from panpan.services.permissions.gate import PermissionGate
@@ -166,6 +166,21 @@ async def test_a_message_may_be_the_first_of_a_session(tmp_path: Path) -> None:
     assert [message.text for message in recorded(tmp_path)] == ["I ran ls"]
 
 
+async def test_the_first_message_is_kept_also_where_the_log_has_no_space_yet(tmp_path: Path) -> None:
+    import os
+
+    async with session_in(tmp_path, ScriptedLLM()) as session:
+        log = session.parts.log
+        fd, log._fd = log._fd, os.open(log.path, os.O_RDONLY)  # every write fails
+        with pytest.raises(SessionLogError):
+            session.add_message(UserMessage.of("I ran ls"))
+        os.close(log._fd)
+        log._fd = fd
+        assert [message.text for message in session.conversation.messages] == ["I ran ls"]
+
+    assert [message.text for message in recorded(tmp_path)] == ["I ran ls"]
+
+
 async def test_while_a_turn_runs_neither_message_nor_model_gets_in(tmp_path: Path) -> None:
     source = Models()
     async with session_in(tmp_path, ScriptedLLM(say("hello")), models=source) as session:
@@ -235,6 +250,10 @@ class Models:
         assert self.current is not None
         return replace(self.current, effort=effort)
 
+    def with_thinking(self, *, is_on: bool) -> ModelParts:
+        assert self.current is not None
+        return replace(self.current, thinks=is_on, warnings=["it never thinks"] if is_on else [])
+
     def add(self, name: str, llm: ScriptedLLM, **parts: Any) -> None:
         self.models[name] = ModelParts(name, llm, choice=f"{name}, you chose it", aclose=self.closer(name), **parts)
 
@@ -278,6 +297,23 @@ async def test_a_name_that_leads_nowhere_leaves_everything_as_it_is(tmp_path: Pa
         await collect(session)
 
     assert subtypes(tmp_path) == ["user", "assistant"]
+
+
+async def test_thinking_is_switched_over_the_same_connection(tmp_path: Path) -> None:
+    source, warnings = Models(), list[str]()
+    source.add("new", ScriptedLLM())
+
+    async with session_in(
+        tmp_path, ScriptedLLM(), models=source, warn=warnings.append, aclose=source.closer("scripted")
+    ) as session:
+        await session.use_model("new")
+        assert not session.thinks
+        session.use_thinking(is_on=True)
+        assert session.thinks
+        assert warnings == ["it never thinks"]
+        session.use_thinking(is_on=False)
+        assert not session.thinks
+        assert source.closed == ["scripted"]
 
 
 async def test_effort_is_changed_over_the_same_connection(tmp_path: Path) -> None:

@@ -20,10 +20,10 @@ WHICH = UserQuestion("Which", "Which one?", (Choice("this"), Choice("that")))
 class Screen:
     """Shows questions at a width, and notes that they wait."""
 
-    def __init__(self, width: int = 80) -> None:
+    def __init__(self, width: int = 80, room: int = 20) -> None:
         self.dialogs = DialogQueue(lambda: None, lambda: 0.0)
         self.waited = 0
-        self.for_asking = AskingScreen(self.dialogs, lambda: 20, lambda: (width - 2, Theme("dark")), self._note)
+        self.for_asking = AskingScreen(self.dialogs, lambda: room, lambda: (width, Theme("dark")), self._note)
 
     def _note(self) -> None:
         self.waited += 1
@@ -105,6 +105,39 @@ async def test_a_long_path_is_shown_to_its_end() -> None:
 
     with asking.shown_by(screen.for_asking):
         await answered(asking, screen, question, look)
+
+
+@pytest.mark.parametrize("width", [40, 80])
+@pytest.mark.parametrize("tool_name", ["Patch", "Rename"])
+async def test_every_file_that_is_written_is_named_in_full_before_the_diffs(tool_name: str, width: int) -> None:
+    paths = ["deep/" * 30 + name for name in ("a.txt", "b.txt", "c.txt", "run_me.py", "evil.sh")]
+    files = tuple(FileDiff(path=path, diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1) for path in paths)
+    title = f"{', '.join(paths[:3])} and 2 more{' (a to b)' if tool_name == 'Rename' else ''}"
+    question = PermissionQuestion("1", tool_name, {}, title, "it writes", preview=DiffDisplay(files=files))
+    asking, screen = Asking("settings.toml"), Screen(width, room=200)
+
+    def look() -> None:
+        assert screen.dialogs.current is not None
+        screen.rows(width)
+        screen.dialogs.press("c-o")
+        text = "".join(row.removeprefix("  ") for row in screen.rows(width))
+        assert f"5 files: {', '.join(paths)}" in text
+        assert all(f"{path} +1 -1" in text for path in paths)
+        assert ("(a to b)" in text) is (tool_name == "Rename")
+        assert (" and 2 more" in text) is (tool_name == "Rename")
+
+    with asking.shown_by(screen.for_asking):
+        await answered(asking, screen, question, look)
+
+
+@pytest.mark.parametrize("width", [0, 1, 2, 3, 5])
+async def test_a_diff_can_be_asked_about_in_a_terminal_that_is_too_narrow_for_it(width: int) -> None:
+    file = FileDiff(path="a.py", diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1)
+    asking, screen = Asking("settings.toml"), Screen(width)
+    question = PermissionQuestion("1", "Edit", {}, "a.py", "it writes", preview=DiffDisplay(files=(file,)))
+
+    with asking.shown_by(screen.for_asking):
+        await answered(asking, screen, question, lambda: None)
 
 
 def _has(screen: Screen, row: str) -> None:

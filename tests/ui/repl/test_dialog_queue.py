@@ -1,9 +1,22 @@
 """Dialogs that wait: one at a time, and answered only by keys that were meant for them."""
 
+from contextlib import asynccontextmanager
+
 import anyio
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from panpan.ui.repl.dialog_queue import QUIET_S, DialogQueue
+from panpan.types.permission import PermissionAnswer, PermissionQuestion
+from panpan.types.user_questions import Choice, UserQuestion
+from panpan.ui.repl.commands.command import Option
+from panpan.ui.repl.dialog_queue import DRAFT_QUIET_S, DialogQueue
+from panpan.ui.repl.dialogs.permission import PermissionDialog
+from panpan.ui.repl.dialogs.pick import PickDialog
+from panpan.ui.repl.dialogs.questions import QuestionsDialog
+from panpan.ui.repl.dialogs.quiet import QUIET_S
+from panpan.ui.repl.theme import Theme
+from tests.ui.repl.dialogs.drawn import Clock, assert_fit, keys, plain, texts
 
 
 class OneKey:
@@ -13,9 +26,13 @@ class OneKey:
         self.answer = None
         self.cursor = None
         self.pasted = []
+        self.was_seen = False
 
     def lines(self, width, theme):
-        return ["?"]
+        return ["? Which", "this"]
+
+    def was_drawn(self):
+        self.was_seen = True
 
     def press(self, key):
         self.answer = key
@@ -24,22 +41,19 @@ class OneKey:
         self.pasted.append(text)
 
 
-class Clock:
-    def __init__(self):
-        self.now_s = 0.0
-
-    def __call__(self):
-        return self.now_s
-
-
 @pytest.fixture
 def clock():
     return Clock()
 
 
 @pytest.fixture
-def queue(clock):
-    return DialogQueue(lambda: None, clock)
+def draft():
+    return []
+
+
+@pytest.fixture
+def queue(clock, draft):
+    return DialogQueue(lambda: None, clock, lambda: bool(draft))
 
 
 async def settle():
@@ -48,7 +62,7 @@ async def settle():
 
 def look(queue, clock):
     """Draw it, and let the time pass in which nothing is typed."""
-    queue.was_drawn()
+    queue.was_drawn(True)
     clock.now_s += QUIET_S
 
 
@@ -58,7 +72,7 @@ async def test_it_takes_keys_only_after_it_was_drawn_and_nothing_was_typed_for_a
         await settle()
         clock.now_s += 100
         assert not queue.takes_keys, "it is not on the screen yet"
-        queue.was_drawn()
+        queue.was_drawn(True)
         assert not queue.takes_keys
         clock.now_s += QUIET_S / 2
         queue.typed_elsewhere()
@@ -127,3 +141,142 @@ async def test_a_paste_is_typed_and_never_a_key(queue, clock):
         assert dialog.answer is None
         assert dialog.pasted == ["y"]
         queue.press("n")
+
+
+@asynccontextmanager
+async def asked(queue, dialog):
+    """Ask, and take the question away at the end."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(queue.ask, dialog)
+        await settle()
+        yield
+        tasks.cancel_scope.cancel()
+
+
+async def test_what_is_not_whole_on_the_screen_any_more_takes_no_keys_until_it_was_seen_again(queue, clock):
+    async with asked(queue, OneKey()):
+        look(queue, clock)
+        assert queue.takes_keys
+        queue.was_drawn(False)
+        clock.now_s += 100
+        assert not queue.takes_keys
+        queue.was_drawn(True)
+        assert not queue.takes_keys
+        clock.now_s += QUIET_S
+        assert queue.takes_keys
+
+
+async def test_while_something_is_half_typed_it_waits_longer_and_says_so(queue, clock, draft):
+    async with asked(queue, OneKey()):
+        draft.append("half")
+        look(queue, clock)
+        assert not queue.takes_keys
+        assert rows(queue) == ["? Which  pause typing to answer", "this"]
+        clock.now_s += DRAFT_QUIET_S - QUIET_S
+        assert queue.takes_keys
+        assert rows(queue) == ["? Which", "this"]
+
+
+@pytest.mark.parametrize(("width", "room"), [(80, 1), (15, 10), (0, 10)])
+async def test_where_there_is_no_room_it_says_so_and_takes_escape_alone(queue, clock, width, room):
+    dialog = OneKey()
+    async with asked(queue, dialog):
+        assert len(rows(queue, width, room)) == 1
+        look(queue, clock)
+        queue.press("y")
+        queue.paste("y")
+        assert not dialog.was_seen
+        assert dialog.answer is None
+        assert dialog.pasted == []
+        queue.press("escape")
+    assert dialog.answer == "escape"
+
+
+async def test_a_question_that_has_room_again_has_to_be_seen_first(queue, clock):
+    dialog = OneKey()
+    async with asked(queue, dialog):
+        rows(queue, room=1)
+        look(queue, clock)
+        assert rows(queue) == ["? Which", "this"]
+        assert not queue.takes_keys
+        look(queue, clock)
+        assert queue.takes_keys
+        assert dialog.was_seen
+
+
+async def test_a_caret_is_where_keys_are_typed(queue, clock):
+    dialog = OneKey()
+    dialog.cursor = (1, 2)
+    async with asked(queue, dialog):
+        assert queue.caret is None
+        rows(queue)
+        look(queue, clock)
+        assert queue.caret == (1, 2)
+        rows(queue, room=1)
+        look(queue, clock)
+        assert queue.caret is None
+
+
+def permission(command, rule, room):
+    question = PermissionQuestion("1", "Bash", {"command": command}, "the title", "it may change things", rule)
+    return PermissionDialog(question, [], "settings.toml", room=room)
+
+
+def preview(command, rule, room):
+    question = PermissionQuestion("1", "Edit", {}, "the title", command, rule)
+    return PermissionDialog(question, command.split("\n"), "settings.toml", room=room)
+
+
+def question(command, rule, room):
+    return QuestionsDialog([UserQuestion(rule, command, (Choice(rule, command), Choice("b")))] * 2, room=room)
+
+
+def pick(command, rule, room):
+    return PickDialog(rule, [Option(command, rule), Option("b")], room=room)
+
+
+@given(
+    st.sampled_from([permission, preview, question, pick]),
+    texts,
+    texts,
+    st.lists(st.tuples(keys, st.integers(0, 30), st.integers(1, 12)), max_size=6),
+    st.booleans(),
+)
+def test_no_terminal_is_too_small_for_any_dialog(dialog_of, command, rule, pressed, has_draft):
+    rooms = [24]
+    dialog = dialog_of(command, rule, lambda: rooms[-1])
+
+    async def main():
+        clock = Clock()
+        queue = DialogQueue(lambda: None, clock, lambda: has_draft)
+        async with asked(queue, dialog):
+            for key, width, room in [("x", 80, 24), *pressed]:
+                rooms.append(room)
+                shown = queue.lines(width, room, Theme("dark"))
+                assert 1 <= len(shown) <= room
+                assert_fit(shown, width)
+                queue.was_drawn(True)
+                clock.now_s += DRAFT_QUIET_S
+                if queue.takes_keys:
+                    queue.press(key)
+
+    anyio.run(main)
+
+
+async def test_no_key_allows_what_is_not_on_the_screen(queue, clock):
+    room = [20]
+    dialog = permission("touch x", None, lambda: room[-1])
+    async with asked(queue, dialog):
+        rows(queue)
+        room.append(2)
+        rows(queue, room=2)
+        look(queue, clock)
+        queue.press("y")
+        assert dialog.answer is None
+        queue.press("escape")
+    assert dialog.answer == PermissionAnswer(is_allowed=False)
+
+
+def rows(queue, width=80, room=24):
+    """Draw what is asked."""
+    return [plain(row) for row in queue.lines(width, room, Theme("dark"))]

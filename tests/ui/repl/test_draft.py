@@ -52,3 +52,37 @@ def test_a_backslash_before_the_caret_becomes_a_line_break(box):
     assert draft.break_line()
     assert draft.text == "one\n"
     assert not draft.break_line()
+
+
+def test_what_is_cleared_can_be_brought_back_the_newest_first(box):
+    draft = Draft(box, Pastes())
+    for text in ("first", "second\nline"):
+        draft.put(text)
+        assert draft.clear()
+        assert draft.text == ""
+
+    assert draft.bring_back()
+    assert draft.text == "second\nline"
+    draft.replace("")
+    assert draft.bring_back()
+    assert draft.text == "first"
+    assert not draft.bring_back()
+    assert draft.text == "first"
+
+
+def test_what_is_brought_back_has_its_pastes_whole(box):
+    draft = Draft(box, Pastes())
+    draft.paste(LONG)
+    draft.clear()
+    draft.bring_back()
+
+    assert draft.take() == LONG
+
+
+def test_blanks_are_not_worth_keeping(box):
+    draft = Draft(box, Pastes())
+    draft.put("  ")
+
+    assert not draft.clear()
+    assert draft.text == ""
+    assert not draft.bring_back()

@@ -20,9 +20,14 @@ class FakeScreen:
         self.is_handed_over = False
         self.hand_overs = 0
         self.shown = []
+        self.can_stop = True
 
     def show(self, *lines):
         self.shown += lines
+
+    async def suspend(self):
+        self.hand_overs += 1
+        return self.can_stop
 
     @asynccontextmanager
     async def handed_over(self):
@@ -157,6 +162,19 @@ async def test_without_output_or_a_pager_the_terminal_is_kept_or_comes_back(tmp_
     assert not terminal.screen.is_handed_over
 
 
+@pytest.mark.parametrize(("can_stop", "said"), [(True, []), (False, ["there is no shell to go back to"])])
+async def test_the_shell_gets_the_terminal_or_it_is_said_that_there_is_none(tmp_path, can_stop, said):
+    terminal = Terminal(tmp_path)
+    terminal.screen.can_stop = can_stop
+
+    async with terminal.running():
+        terminal.other.suspend()
+        await until(lambda: terminal.screen.hand_overs)
+        await anyio.wait_all_tasks_blocked()
+
+    assert terminal.said == said
+
+
 async def test_what_the_editor_had_saved_is_named_when_panpan_ends(tmp_path, monkeypatch):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
@@ -171,4 +189,5 @@ async def test_what_the_editor_had_saved_is_named_when_panpan_ends(tmp_path, mon
     (file,) = temporary.glob("*/prompt.md")
     assert line.endswith(f" {file}")
     assert file.read_text() == "edited"
+    assert terminal.draft.text == "edited"
     assert not terminal.screen.is_handed_over

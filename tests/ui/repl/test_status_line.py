@@ -78,3 +78,13 @@ def test_no_name_can_drive_the_terminal() -> None:
 )
 def test_it_is_never_wider_than_the_terminal(state: StatusState, width: int) -> None:
     assert cell_width(plain(status_line(state, width, DARK))) <= width
+
+
+def test_mode_and_model_stay_before_everything_else_where_there_is_little_room() -> None:
+    state = replace(FULL, mode="default", model="claude-sonnet-4-5-20250929", hint="")
+
+    assert plain(status_line(state, 40, DARK)) == "default · claude-sonnet-4… · 43% context"
+    assert plain(status_line(replace(state, mode="bypassPermissions"), 40, DARK)) == (
+        "bypass permissions · claude-sonnet-4-5-…"
+    )
+    assert plain(status_line(replace(state, model="gpt-5"), 40, DARK)) == "default · gpt-5 · 43% context · $1.50"

@@ -103,6 +103,20 @@ async def test_an_interrupt_ends_the_turn_and_gives_back_what_was_not_delivered(
     assert len(it.llm.requests) == 1
 
 
+async def test_a_turn_that_is_about_to_begin_is_given_back(tmp_path):
+    async with running(tmp_path) as it:
+        it.turns.submit(UserMessage.of("go"))
+        it.turns.submit(UserMessage.of("and this"))
+        assert it.turns.interrupt()
+        assert not it.turns.interrupt()
+        await anyio.wait_all_tasks_blocked()
+        assert not it.turns.is_busy
+        await begin(it, "again")
+
+    assert it.given_back == ["go\nand this"]
+    assert it.llm.asked == [["again"]]
+
+
 async def test_after_an_interrupt_the_next_prompt_is_a_turn_like_any(tmp_path):
     async with running(tmp_path) as it:
         await begin(it, "go")

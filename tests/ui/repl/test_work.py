@@ -3,7 +3,7 @@
 import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import anyio
 import pytest
@@ -158,9 +158,9 @@ async def test_an_interrupt_ends_the_shell_command_and_not_the_turn(tmp_path):
         it.send("and this")
         await anyio.wait_all_tasks_blocked()
         assert it.work.interrupt()
-        await until(lambda: not it.work.shell_lines(80))
+        await until(lambda: it.waiting == [("next round", "and this")])
+        assert not it.work.shell_lines(80)
         assert it.work.is_busy
-        assert it.waiting == [("next round", "and this")]
 
         assert it.work.interrupt()
         await until(lambda: not it.work.is_busy)
@@ -196,6 +196,55 @@ async def test_a_command_that_is_interrupted_is_given_back(tmp_path):
     assert it.given_back == ["/wait"]
 
 
+@pytest.mark.parametrize("steps", range(25))
+async def test_an_interrupt_is_lost_at_no_moment_after_enter(tmp_path, steps):
+    async with working(tmp_path) as it:
+        it.send("go")
+        for _ in range(steps):
+            await anyio.lowlevel.checkpoint()
+        assert it.work.interrupt()
+        await until(lambda: it.given_back or "[Interrupted]" in it.screen.text)
+        await until(lambda: not it.work.is_busy)
+        await anyio.wait_all_tasks_blocked()
+
+        assert not it.work.is_busy
+        assert (it.given_back == ["go"]) != ("[Interrupted]" in it.screen.text)
+        assert it.llm.asked in ([], [["go"]])
+
+
+async def test_all_that_is_about_to_be_done_is_given_back_in_its_order(tmp_path):
+    async with working(tmp_path) as it:
+        it.send("one", "!echo two", "/status")
+        assert it.work.interrupt()
+        await anyio.wait_all_tasks_blocked()
+        assert it.given_back == ["one\n!echo two\n/status"]
+        assert not it.work.is_busy
+    assert it.llm.requests == []
+
+
+async def test_what_nobody_got_is_left_over_when_the_user_leaves_in_a_turn(tmp_path):
+    llm = HeldLLM()
+    screen = screen_in(tmp_path / "workspace", llm)
+    async with screen.session as session:
+        work = Work(screen, view_on(screen), [replace(wait_command(), is_immediate=True)], lambda text: None)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(work.run)
+            work.send(Sent("go"))
+            await until(lambda: llm.requests)
+            work.send(Sent("!echo $((40 + 2)) shown"))
+            await until(lambda: "42 shown" in screen.text)
+            work.send(Sent("next round"))
+            work.send(Sent("later", is_for_later=True))
+            await until(lambda: len(work.waiting) == 2)
+            work.send(Sent("/wait"))
+            work.send(Sent("behind it"))
+            await until(lambda: len(work.waiting) == 3)
+            tasks.cancel_scope.cancel()
+
+        assert [sent.text for sent in work.left_over] == ["next round", "later", "/wait", "behind it"]
+        assert "42 shown" in session.conversation.messages[-1].text  # it was seen, so the model shall know of it
+
+
 async def test_everything_that_waits_is_told_in_the_order_in_which_it_comes(tmp_path):
     async with working(tmp_path) as it:
         await begin_turn(it)
@@ -229,5 +278,5 @@ async def test_what_was_not_handled_when_it_was_closed_is_left_over(tmp_path):
         it.work.close()
         it.write_into_pipe()
         await until(lambda: not it.work.is_busy)
-        assert tuple(it.work.left_over) == ("one", "!two")
+        assert it.work.left_over == [Sent("one"), Sent("!two")]
     assert it.llm.requests == []

@@ -48,6 +48,9 @@ class FakeScreen(FakeTerminal):
     def refresh(self) -> None:
         pass
 
+    async def caught_up(self) -> None:
+        await anyio.lowlevel.checkpoint()
+
 
 def screen_in(cwd: Path, llm: Any) -> FakeScreen:
     """Return a terminal whose session asks `llm`; the session has to be entered."""

@@ -94,3 +94,5 @@ class Command:
     aliases: Sequence[str] = ()
     is_immediate: bool = False
     """Whether it may run while a turn does."""
+    offers_choice: bool = False
+    """Whether it lets the user choose from a list, where nothing stands behind its name."""

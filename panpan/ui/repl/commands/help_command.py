@@ -12,13 +12,19 @@ KEYS: Sequence[tuple[str, str]] = (
     ("Alt+Up", "take the last queued message back"),
     ("Ctrl+J, Shift+Enter, \\ Enter", "a new line"),
     ("Esc", "interrupt what runs"),
-    ("Esc Esc", "clear the input"),
+    ("Esc Esc", "clear the input; Ctrl+S brings it back"),
     ("Ctrl+C", "clear the input, then interrupt; twice: leave"),
+    ("Ctrl+S", "put what is typed aside; in an empty input, bring it back"),
     ("Ctrl+D", "leave, where the input is empty"),
-    ("Ctrl+O", "show output whole, and fold it again"),
+    ("Ctrl+O", "show output and thoughts whole, and fold them again; later, in a pager"),
     ("Ctrl+R", "search what was typed before"),
+    ("Ctrl+Z", "back to the shell; fg goes on"),
     ("Ctrl+G", "write in $EDITOR"),
+    ("Ctrl+V", "mention the picture in the clipboard"),
+    ("Ctrl+L", "empty the screen"),
     ("Shift+Tab", "the next permission mode"),
+    ("Alt+P", "choose the model"),
+    ("Alt+T", "let the model think first, or no more"),
     ("Tab", "complete a command or path"),
     ("R", "while a retry waits and the input is empty: try now"),
     ("!", "at the beginning: run a shell command"),
@@ -28,16 +34,16 @@ KEYS: Sequence[tuple[str, str]] = (
 )
 
 
-def help_command(others: Iterable[Command]) -> Command:
-    """Return the command that lists `others` and itself."""
+def help_command(others: Iterable[Command], keys: Sequence[tuple[str, str]]) -> Command:
+    """Return the command that lists `others` and itself, and says what the keys do."""
 
     async def show(terminal: Terminal, rest: str) -> None:
         say(terminal, "Commands", "strong")
         say_pairs(terminal, [(_usage(command), _line(command)) for command in commands])
         say(terminal, "\nKeys", "strong")
-        say_pairs(terminal, KEYS)
+        say_pairs(terminal, keys)
 
-    command = Command("help", "Show the commands and the keys", show, is_immediate=True)
+    command = Command("help", "Show the commands and the keys", show, aliases=("h",), is_immediate=True)
     commands = sorted([*others, command], key=lambda command: command.name)
     return command
 

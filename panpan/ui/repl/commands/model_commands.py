@@ -59,6 +59,6 @@ async def _effort(terminal: Terminal, value: str) -> None:
 
 
 MODEL_COMMANDS: Sequence[Command] = (
-    Command("model", "Choose the model", _model, arguments="[name]"),
-    Command("effort", "Choose how hard the model works", _effort, arguments="[level]"),
+    Command("model", "Choose the model", _model, arguments="[name]", offers_choice=True),
+    Command("effort", "Choose how hard the model works", _effort, arguments="[level]", offers_choice=True),
 )

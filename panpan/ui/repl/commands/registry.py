@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from panpan.system.terminal_text import clean_line
 from panpan.ui.repl.commands.command import Command
 from panpan.ui.repl.commands.export_command import EXPORT_COMMANDS
-from panpan.ui.repl.commands.help_command import help_command
+from panpan.ui.repl.commands.help_command import KEYS, help_command
 from panpan.ui.repl.commands.missing_commands import MISSING_COMMANDS
 from panpan.ui.repl.commands.model_commands import MODEL_COMMANDS
 from panpan.ui.repl.commands.permission_commands import PERMISSION_COMMANDS
@@ -17,6 +17,8 @@ from panpan.ui.repl.commands.show_commands import SHOW_COMMANDS
 _LIKE_ENOUGH = 60
 """Of 100, as rapidfuzz has it; what is less alike would be no help."""
 _MOST_NAMES = 3
+_MEANT_COMMANDS = {"exit": "/exit", "quit": "/exit", "q": "/exit", "help": "/help", "?": "/help"}
+"""What a line means that is one of these words and nothing else."""
 
 
 def all_commands() -> list[Command]:
@@ -31,8 +33,16 @@ def all_commands() -> list[Command]:
         *SCREEN_COMMANDS,
         *MISSING_COMMANDS,
     ]
-    commands.append(help_command(commands))
+    commands.append(help_command(commands, KEYS))
     return sorted(commands, key=lambda command: command.name)
+
+
+def command_in(text: str) -> str | None:
+    """Return the command that a text is, with its slash; None where it is none."""
+    line = text.strip()
+    if meant := _MEANT_COMMANDS.get(line.lower()):
+        return meant
+    return line if line.startswith("/") and not _is_path(line) else None
 
 
 def find(commands: Sequence[Command], line: str) -> tuple[Command, str] | None:
@@ -62,3 +72,8 @@ def unknown(commands: Sequence[Command], line: str) -> str:
 def _name_and_rest(line: str) -> tuple[str, str]:
     name, *rest = line.strip().removeprefix("/").split(maxsplit=1) or [""]
     return name.lower(), rest[0] if rest else ""
+
+
+def _is_path(line: str) -> bool:
+    """Return whether a line begins with a path, as a pasted one does, and not with a command."""
+    return "/" in line[1:].split(maxsplit=1)[0] if len(line) > 1 else True

@@ -9,6 +9,9 @@ from typing import Generic, Protocol, TypeVar
 
 from panpan.ui.repl.theme import Theme
 
+NARROWEST = 16
+"""Cells; in a narrower row no dialog is shown."""
+
 Answer_co = TypeVar("Answer_co", covariant=True)
 
 
@@ -26,8 +29,16 @@ class Dialog(Protocol, Generic[Answer_co]):
         ...
 
     def lines(self, width: int, theme: Theme) -> Sequence[str]:
-        """Return what is shown, one string with SGR sequences for each row, none wider than `width` cells."""
+        """Return what is shown, one string with SGR sequences for each row, none wider than `width` cells.
+
+        Args:
+            width: `NARROWEST` or more.
+            theme: How it looks.
+        """
         ...
+
+    def was_drawn(self) -> None:
+        """What `lines` returned last is on the screen, all of it."""
 
     def press(self, key: str) -> None:
         """Take one key: a character as itself, or a name as prompt_toolkit has it.

@@ -8,7 +8,7 @@ class Page:
 
     def __init__(self) -> None:
         self.was_all_seen = False
-        """Whether every row has been shown."""
+        """Whether every row has been on the screen."""
         self._seen = 0
         self._first = 0
         self._size = 1
@@ -20,10 +20,13 @@ class Page:
             self._seen = 0  # they are other rows now, of another width
         self._size, self._count = size, len(rows)
         self._first = max(min(self._first, len(rows) - size), 0)
-        if self._first <= self._seen:  # else some were skipped
-            self._seen = max(self._seen, self._first + size)
-        self.was_all_seen = self.was_all_seen or self._seen >= len(rows)
         return rows[self._first : self._first + size]
+
+    def was_drawn(self) -> None:
+        """What `of` returned last is on the screen."""
+        if self._first <= self._seen:  # else some were skipped
+            self._seen = max(self._seen, self._first + self._size)
+        self.was_all_seen = self.was_all_seen or self._seen >= self._count
 
     def reveal(self, rows: range, size: int) -> None:
         """Let some rows be among those that are shown, the first of them where there is no room for all."""

@@ -1,8 +1,9 @@
 """The question whether a call may run."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from time import monotonic
 
 from panpan.system.terminal_text import spelled_out
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
@@ -10,37 +11,47 @@ from panpan.ui.repl.dialogs.exact_text import argument_rows, exact_line
 from panpan.ui.repl.dialogs.harmless import coloured_lines, prose
 from panpan.ui.repl.dialogs.line_editor import LineEditor
 from panpan.ui.repl.dialogs.paged import Page
+from panpan.ui.repl.dialogs.permission_choices import Choice, Meaning, choice_rows, choices_for, choices_side_by_side
+from panpan.ui.repl.dialogs.permission_forms import FORMS, Form, editor_rows, row_of_words
+from panpan.ui.repl.dialogs.quiet import QUIET_S, Quiet
 from panpan.ui.repl.rendering.cells import broken, cut, wrapped
+from panpan.ui.repl.rendering.fitting import fitted
 from panpan.ui.repl.theme import Theme
 
 SMALLEST_ROOM = 20
 """Rows of a terminal of 24, less those of the input."""
-MAX_RULE_CHARS = 200
-"""A longer rule is not offered to be kept: nobody would read it, and the question has to fit the screen."""
 _FOLDED_ROWS = 12
-_FEWEST_ROWS = 2
-
-_Meaning: TypeAlias = Literal["once", "always", "no", "tell"]
+_MORE_FILES = re.compile(r" and \d+ more$")
 
 
 @dataclass(frozen=True, slots=True)
-class _Choice:
-    meaning: _Meaning
-    key: str
-    text: str
+class _Layout:
+    """The question in one form."""
+
+    form: Form
+    offered: Sequence[Choice]
+    rows: Sequence[str]
+    """What would run, with the reason where there is room."""
+    room: int
+    """For these rows; negative where not even the rest has room."""
+    is_whole: bool
+    foot: Sequence[str]
 
 
 class PermissionDialog:
     """Asks whether a call may run, and shows exactly what would.
 
     Only a deliberate key allows: nothing is selected at first, so Enter alone answers nothing; a paste never answers;
-    and where a part of what would run has not been on the screen, the first "yes" says so and only the next one counts.
+    and where a part of what would run has not been on the screen, the first "yes" says so and only the next one counts,
+    once that could be read.
 
     Args:
         question: What is asked.
         preview: Rows with colours, such as a diff, that are shown in place of the arguments; none: the arguments.
         rule_place: Where the rule of "always" is kept, as people know it.
-        room: Returns how many rows there are for the dialog; asked at each drawing.
+        room: Returns how many rows there are for the dialog; asked at each drawing. Where there are too few even for
+            the least that can be shown, there are more rows than that.
+        clock: Returns seconds that only ever grow.
     """
 
     def __init__(
@@ -50,39 +61,55 @@ class PermissionDialog:
         rule_place: str,
         *,
         room: Callable[[], int] = lambda: SMALLEST_ROOM,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self.answer: PermissionAnswer | None = None
         self.cursor: tuple[int, int] | None = None
         """Row and cell of the caret in what was drawn last; None where nothing is typed."""
         self._question = question
         self._preview = [part for line in preview for part in coloured_lines(line)]
-        self._choices = _choices(question.rule, rule_place)
+        self._choices = choices_for(question.rule, rule_place)
+        self._offered = self._choices
+        """Those that were drawn last; no key means another one."""
         self._room = room
         self._page = Page()
         self._drawn: tuple[int, Theme] | None = None
-        self._rows: Sequence[str] = ()
+        self._why: Sequence[str] = ()
+        self._what: Sequence[str] = ()
         self._is_folded = True
-        self._selected: int | None = None
-        self._warned_for: _Meaning | None = None
+        self._selected: Meaning | None = None
+        self._warned_for: Meaning | None = None
+        self._warning_quiet = Quiet(clock)
         self._words = LineEditor()
         self.is_telling = False
         """Whether words for the model are being typed."""
 
+    def lay_out(self, width: int, theme: Theme) -> None:
+        """Make the rows of what would run, which may take a second where that is long; `lines` does what is left."""
+        if self._drawn != (width, theme):  # it is drawn ten times a second
+            self._drawn = width, theme
+            self._why, self._what = self._reason_rows(width - 2, theme), self._change_rows(width - 2, theme)
+
     def lines(self, width: int, theme: Theme) -> Sequence[str]:
-        """Return what is asked, what would run, and the answers."""
-        if self._drawn != (width, theme):  # what runs may be long, and it is drawn ten times a second
-            self._drawn, self._rows = (width, theme), self._body(width - 2, theme)
+        """Return what is asked, what would run, and the answers; where there is little room, only what matters most."""
+        self.lay_out(width, theme)
         head = [theme.paint("question", row) for row in broken(f"? {exact_line(self._question.tool_name)}", width)]
-        foot = _editor_rows(self._words, width, theme) if self.is_telling else self._choice_rows(width, theme)
-        room = max(self._room() - len(head) - len(foot) - 2, _FEWEST_ROWS)
-        shown = self._page.of(self._rows, min(room, _FOLDED_ROWS) if self._is_folded else room)
-        body = [f"  {row}" for row in shown]
-        if self._page.is_cut:
-            body.append(theme.paint("warn", cut(f"  {self._page.note(is_folded=self._is_folded)}", width)))
+        layouts = [self._layout(form, self._room() - len(head), width, theme) for form in FORMS]
+        whole = (layout for layout in layouts if layout.is_whole)
+        part = (layout for layout in layouts if layout.room > layout.form.fewest_rows)
+        layout = next(whole, None) or next(part, layouts[-1])
+        self._offered, form, foot = layout.offered, layout.form, layout.foot
+        body = self._body(layout.rows, max(layout.room, 1), width, theme)
         self.cursor = None
         if self.is_telling:
-            self.cursor = (len(head) + len(body) + 2, 2 + self._words.row(width - 2)[1])
-        return [*head, *body, "", *foot]
+            self.cursor = (len(head) + len(body) + row_of_words(form), 2 + self._words.row(width - 2)[1])
+        return [*head, *body, *foot]
+
+    def was_drawn(self) -> None:
+        """What `lines` returned last is on the screen."""
+        self._page.was_drawn()
+        if self._warned_for is not None:
+            self._warning_quiet.begin()
 
     def press(self, key: str) -> None:
         """Take one key."""
@@ -92,22 +119,20 @@ class PermissionDialog:
             self._press_in_words(key)
             return
         match key:
-            case "enter" if self._selected is not None:
-                self._choose(self._choices[self._selected].meaning)
+            case "enter" if self._selected in [choice.meaning for choice in self._offered]:
+                self._choose(self._selected)
                 return
             case "escape" | "c-c":
                 self._choose("no")
-            case "up" | "s-tab":
-                self._selected = ((self._selected or 0) - 1) % len(self._choices)
-            case "down" | "tab":
-                self._selected = 0 if self._selected is None else (self._selected + 1) % len(self._choices)
+            case "up" | "s-tab" | "down" | "tab":
+                self._select_next(-1 if key in ("up", "s-tab") else 1)
             case "c-o" | "c-e":
                 self._is_folded = not self._is_folded
             case "pagedown" | "pageup":
                 self._page.turn(key)
             case _:
-                for number, choice in enumerate(self._choices, 1):
-                    if key.lower() == choice.key or key == str(number):
+                for choice in self._offered:
+                    if choice.is_meant_by(key):
                         self._choose(choice.meaning)
                         return
         self._warned_for = None
@@ -117,16 +142,31 @@ class PermissionDialog:
         if self.is_telling:
             self._words.insert(text)
 
-    def _choose(self, meaning: _Meaning) -> None:
+    def _select_next(self, step: int) -> None:
+        offered = [choice.meaning for choice in self._offered]
+        if self._selected in offered:
+            self._selected = offered[(offered.index(self._selected) + step) % len(offered)]
+        else:
+            self._selected = offered[0 if step > 0 else -1]
+
+    def _choose(self, meaning: Meaning) -> None:
         match meaning:
             case "no":
                 self.answer = PermissionAnswer(is_allowed=False)
             case "tell":
                 self.is_telling, self._warned_for = True, None
-            case _ if not self._page.was_all_seen and self._warned_for != meaning:
+            case _ if self._page.was_all_seen:
+                self._allow(meaning)
+            case _ if self._warned_for != meaning:
                 self._warned_for = meaning
-            case _:
-                self.answer = PermissionAnswer(is_allowed=True, is_remembered=meaning == "always")
+                self._warning_quiet.end()
+            case _ if self._warning_quiet.has_lasted(QUIET_S):
+                self._allow(meaning)
+            case _:  # nobody can have read the warning yet
+                self._warning_quiet.restart()
+
+    def _allow(self, meaning: Meaning) -> None:
+        self.answer = PermissionAnswer(is_allowed=True, is_remembered=meaning == "always")
 
     def _press_in_words(self, key: str) -> None:
         match key:
@@ -141,49 +181,57 @@ class PermissionDialog:
             case _:
                 self._words.press(key)
 
-    def _body(self, width: int, theme: Theme) -> Sequence[str]:
-        """Return why it is asked and all that would run, in rows."""
-        question = self._question
-        rows = [theme.paint("dim", row) for row in wrapped(prose(spelled_out(question.reason)), width)]
-        if question.is_protected:
+    def _layout(self, form: Form, room: int, width: int, theme: Theme) -> _Layout:
+        offered = [each for each in self._choices if form.offers_rule or each.meaning != "always"]
+        foot = self._foot(form, offered, width, theme)
+        rows = [*self._why, *self._what] if form.says_why or not self._is_folded else self._what
+        most = min(room - len(foot), _FOLDED_ROWS) if self._is_folded else room - len(foot)
+        return _Layout(form, offered, rows, room - len(foot), len(rows) <= most, foot)
+
+    def _body(self, rows: Sequence[str], room: int, width: int, theme: Theme) -> list[str]:
+        """Return the part of some rows that has room, and a note where that is not all."""
+        size = len(rows) if len(rows) <= room else max(room - 1, 1)
+        shown = self._page.of(rows, min(size, _FOLDED_ROWS) if self._is_folded else size)
+        body = [f"  {row}" for row in shown]
+        if self._page.is_cut:
+            body.append(theme.paint("warn", cut(f"  {self._page.note(is_folded=self._is_folded)}", width)))
+        return body
+
+    def _reason_rows(self, width: int, theme: Theme) -> Sequence[str]:
+        rows = [theme.paint("dim", row) for row in wrapped(prose(spelled_out(self._question.reason)), width)]
+        if self._question.is_protected:
             rows += [theme.paint("warn", row) for row in wrapped("No setting opens this; only you can.", width)]
+        return rows
+
+    def _change_rows(self, width: int, theme: Theme) -> Sequence[str]:
+        """Return all that would run or change; where that is several files, their names come first."""
+        question = self._question
         if not self._preview:
-            return [*rows, *argument_rows(question.input, width, theme)]
-        if not _is_in_preview(question):
-            rows += [theme.paint("strong", row) for row in broken(exact_line(question.title), width)]
+            return argument_rows(question.input, width, theme)
+        paths = [file.path for file in question.preview.files] if question.preview is not None else []
+        heads = [] if _names_only(question.title, paths) else [exact_line(question.title)]
+        if len(paths) > 1:
+            heads.append(exact_line(f"{len(paths)} files: {', '.join(paths)}"))
+        rows = [theme.paint("strong", row) for head in heads for row in broken(head, width)]
         return rows + [row for line in self._preview for row in broken(line, width)]
 
-    def _choice_rows(self, width: int, theme: Theme) -> list[str]:
-        rows = []
-        for at, choice in enumerate(self._choices):
-            fill = broken if choice.meaning == "always" else wrapped  # a rule is shown as it is, blanks and all
-            first, *more = fill(f"{at + 1}. {choice.text}", width - 5)
-            text = [f"{'❯' if at == self._selected else ' '} {first}", *(f"     {row}" for row in more)]
-            rows += [theme.paint("accent", row) if at == self._selected else row for row in text]
+    def _foot(self, form: Form, offered: Sequence[Choice], width: int, theme: Theme) -> list[str]:
+        gap = [""] if form.has_gaps else []
+        if self.is_telling:
+            return gap + editor_rows(self._words, form, width, theme)
+        layout = choices_side_by_side if form.is_terse else choice_rows
+        rows = gap + layout(offered, self._selected, width, theme)
         if self._warned_for is not None:
             unread = "Not all of it has been on the screen. The same key again allows it all the same."
             return rows + [theme.paint("warn", row) for row in wrapped(unread, width)]
-        return [*rows, theme.paint("dim", cut("  a letter or number answers, or arrows and enter", width))]
+        keys = fitted([("a letter or number answers", 0), ("or arrows and enter", 1)], width - 2, ", ")
+        hint = theme.paint("dim", cut(f"  {keys}", width))
+        return [*rows, hint] if form.has_gaps else rows
 
 
-def _is_in_preview(question: PermissionQuestion) -> bool:
-    """Return whether the title is nothing but the paths that stand above the diffs."""
-    paths = [file.path for file in question.preview.files] if question.preview is not None else []
-    return question.title == ", ".join(paths) or (len(paths) == 1 and question.title.endswith(f"/{paths[0]}"))
-
-
-def _editor_rows(words: LineEditor, width: int, theme: Theme) -> list[str]:
-    return [
-        cut("  Not this. What should be done instead?", width),
-        f"{theme.paint('accent', '❯')} {words.row(width - 2)[0]}",
-        theme.paint("dim", cut("  enter sends it with the no, esc goes back", width)),
-    ]
-
-
-def _choices(rule: str | None, place: str) -> Sequence[_Choice]:
-    choices = [_Choice("once", "y", "Yes, once (y)")]
-    if rule is not None and len(rule) <= MAX_RULE_CHARS:
-        choices.append(_Choice("always", "a", f"Yes, always (a): saves {exact_line(rule)} in {exact_line(place)}"))
-    choices.append(_Choice("no", "n", "No (n); esc ends the turn, too"))
-    choices.append(_Choice("tell", "t", "No, and tell the model what to do instead (t)"))
-    return choices
+def _names_only(title: str, paths: Sequence[str]) -> bool:
+    """Return whether a title says nothing but the paths of a change, or the first of them."""
+    names = ", ".join(paths)
+    if match := _MORE_FILES.search(title):
+        return names.startswith(f"{title[: match.start()]}, ")
+    return title == names or (len(paths) == 1 and title.endswith(f"/{names}"))

@@ -1,16 +1,20 @@
 """Picking one line of a list."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from panpan.ui.repl.commands.command import Option
 from panpan.ui.repl.dialogs.harmless import on_one_line
 from panpan.ui.repl.dialogs.line_editor import LineEditor
 from panpan.ui.repl.rendering.cells import cell_width, cut
+from panpan.ui.repl.rendering.fitting import fitted
 from panpan.ui.repl.theme import Theme
 
 MOST_ROWS = 12
 """Of a long list, on the screen at once."""
+_FRAME_ROWS = 3
+"""The title, what is typed, and the hint, which goes first where there is no room."""
 _MARKS = "❯ ✓ "
 _GAP = "  "
 
@@ -38,9 +42,10 @@ class PickDialog:
     Args:
         title: What is picked, on one line.
         options: What there is; the current one is selected at first.
+        room: Returns how many rows there are for the dialog; asked at each drawing.
     """
 
-    def __init__(self, title: str, options: Sequence[Option]) -> None:
+    def __init__(self, title: str, options: Sequence[Option], *, room: Callable[[], int] = lambda: sys.maxsize) -> None:
         self.answer: int | NothingPicked | None = None
         """Index of the option that was picked."""
         self.cursor: tuple[int, int] | None = None
@@ -56,23 +61,33 @@ class PickDialog:
         self._selected = next((entry.index for entry in self._entries if entry.is_current), 0)
         self._top = 0
         self._filter = LineEditor()
+        self._room = room
 
     def lines(self, width: int, theme: Theme) -> Sequence[str]:
         """Return the title, what was typed, and the part of the list around what is selected."""
         typed, caret = self._filter.row(width - 2)
         self.cursor = (1, 2 + caret)
-        self._top = min(max(self._top, self._selected - MOST_ROWS + 1), self._selected)
-        shown = self._matches[self._top : self._top + MOST_ROWS]
+        room = self._room()
+        has_hint = room > _FRAME_ROWS
+        most = min(max(room - (_FRAME_ROWS if has_hint else _FRAME_ROWS - 1), 1), MOST_ROWS)
+        self._top = min(max(self._top, self._selected - most + 1), self._selected)
+        shown = self._matches[self._top : self._top + most]
         rows = [
             self._row(entry, is_selected=at == self._selected, width=width, theme=theme)
             for at, entry in enumerate(shown, self._top)
         ]
+        note = self._note(len(shown))
+        keys = fitted([("enter picks", 1), ("esc leaves", 0), ("typing narrows", 2)], width - 2 - len(note), ", ")
+        hint = theme.paint("dim", cut(f"  {note}{keys}", width))
         return [
             theme.paint("question", cut(f"? {self._title}", width)),
             f"{theme.paint('accent', '/')} {typed}",
             *(rows or [theme.paint("dim", cut("  nothing fits", width))]),
-            theme.paint("dim", cut(f"  {self._note(len(shown))}enter picks, esc leaves, typing narrows", width)),
+            *([hint] if has_hint else []),
         ]
+
+    def was_drawn(self) -> None:
+        """Nothing depends on what has been seen."""
 
     def press(self, key: str) -> None:
         """Take one key."""

@@ -10,6 +10,7 @@ from panpan.ui.repl.dialogs.harmless import on_one_line, prose
 from panpan.ui.repl.dialogs.line_editor import LineEditor
 from panpan.ui.repl.dialogs.paged import Page
 from panpan.ui.repl.rendering.cells import broken, cell_width, cut, wrapped
+from panpan.ui.repl.rendering.fitting import fitted
 from panpan.ui.repl.theme import Theme
 
 _QUESTION_ROWS = 6
@@ -104,7 +105,13 @@ class QuestionsDialog:
         if sheet.is_in_words and (row := self._page.row_of(len(rows) - 1)) is not None:
             mark = cell_width(_mark(sheet, sheet.selected))
             self.cursor = (1 + row, mark + sheet.words.row(width - mark)[1])
-        return [*head, theme.paint("warn" if self._misses_answer else "dim", cut(f"  {self._hint(sheet)}", width))]
+        return [
+            *head,
+            theme.paint("warn" if self._misses_answer else "dim", cut(f"  {self._hint(sheet, width - 2)}", width)),
+        ]
+
+    def was_drawn(self) -> None:
+        """Nothing depends on what has been seen."""
 
     def press(self, key: str) -> None:
         """Take one key."""
@@ -224,13 +231,13 @@ class QuestionsDialog:
             return rows
         return [*rows[: most - 1], broken(rows[most - 1], width - len(ending))[0] + ending]
 
-    def _hint(self, sheet: _Sheet) -> str:
+    def _hint(self, sheet: _Sheet, width: int) -> str:
         several = sheet.question.allows_several
         if self._misses_answer:
             return "choose one with space, or write" if several and not sheet.is_in_words else "nothing is written yet"
-        how = "space chooses, enter goes on" if several else "enter answers"
-        back = ", tab and shift+tab turn" if len(self._sheets) > 1 else ""
-        return f"{how}, esc declines{back}"
+        keys = [("space chooses", 1), ("enter goes on", 2)] if several else [("enter answers", 1)]
+        back = [("tab and shift+tab turn", 3)] if len(self._sheets) > 1 else []
+        return fitted([*keys, ("esc declines", 0), *back], width, ", ")
 
 
 def _mark(sheet: _Sheet, at: int) -> str:

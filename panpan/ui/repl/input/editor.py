@@ -54,7 +54,7 @@ async def edit_in_editor(
     keeps_file = False
     try:
         problem = await _run([*command, str(file)], env)
-        answer = EditorFailed(problem) if problem else await to_thread.run_sync(_saved, file)
+        answer = EditorFailed(problem) if problem else await to_thread.run_sync(saved_text, file)
         keeps_file = isinstance(answer, _Unreadable)
     except anyio.get_cancelled_exc_class():
         if keeps_file := _has_other(text, file):
@@ -123,7 +123,8 @@ def _has_other(text: str, file: Path) -> bool:
         return False
 
 
-def _saved(file: Path) -> str | EditorFailed:
+def saved_text(file: Path) -> str | EditorFailed:
+    """Return what stands in a file that an editor saved, as it can be typed."""
     try:
         text = read_regular_file(file, max_bytes=MAX_BYTES).decode("utf-8-sig")
     except ToolError as exc:

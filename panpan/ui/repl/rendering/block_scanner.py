@@ -46,6 +46,8 @@ class BlockScanner:
         self._containers: list[Container] = []
         self._pending: list[str] = []
         """Lines of the leaf block that is open, without what belongs to the containers."""
+        self._pending_chars = 0
+        """In them, ends of lines included."""
         self._code: OpenCode | None = None
         self._fence = ""
         """What ends the code."""
@@ -74,15 +76,14 @@ class BlockScanner:
         if kept == len(self._containers):
             return self._content(content)
         if self._is_lazy(content):
-            self._pending.append(content)
-            return []
+            return self._add(content)
         return [*self._leave(kept), *self._content(content)]
 
     def flush(self) -> list[str]:
         """Return the rows of what is open, which goes on in the next line, if it does, as a block of its own."""
         if self._code is not None:
             return self._print_part("code", self._broken(self._code.ended()))
-        lines, self._pending = self._pending, []
+        lines, self._pending, self._pending_chars = self._pending, [], 0
         if not lines:
             return []
         found, self._table = self._leaves.render(lines, self._room, self._table)
@@ -96,7 +97,7 @@ class BlockScanner:
         """Return one that goes on by itself."""
         twin = BlockScanner(self.width, self._theme, self._leaves)
         twin._containers = [container.twin() for container in self._containers]
-        twin._pending = list(self._pending)
+        twin._pending, twin._pending_chars = list(self._pending), self._pending_chars
         twin._code = self._code and self._code.twin()
         twin._fence, twin._table = self._fence, self._table
         twin._item_before = self._item_before
@@ -115,7 +116,7 @@ class BlockScanner:
 
     def _is_lazy(self, line: str) -> bool:
         """Return whether a line goes on in a paragraph although it lacks the marks of the containers around it."""
-        is_in_text = bool(self._pending) and self._code is None and self._table is None
+        is_in_text = (bool(self._pending) or self._goes_on) and self._code is None and self._table is None
         return is_in_text and bool(line.strip()) and not _BEGINS_BLOCK.match(line) and not _RULE.match(line)
 
     def _content(self, line: str) -> list[str]:
@@ -137,8 +138,13 @@ class BlockScanner:
             self._containers.append(opened[0])
             self._item_before = None
             return [*rows, *(self._content(opened[1]) if opened[1].strip() else [])]
+        return self._add(line)
+
+    def _add(self, line: str) -> list[str]:
+        """Add a line to the leaf block that is open; return its rows where it has become too long."""
         self._pending.append(line)
-        return self.flush() if sum(map(len, self._pending)) > MAX_CHARS else []
+        self._pending_chars += len(line) + 1
+        return self.flush() if self._pending_chars > MAX_CHARS else []
 
     def _opened(self, line: str) -> tuple[Container, str] | None:
         if len(self._containers) >= _MAX_DEPTH or self._room <= _NARROWEST:

@@ -26,6 +26,8 @@ def cell_width(text: str) -> int:
         text = _SGR.sub("", text)
     if text.isascii():
         return len(text)
+    if len(text) == 1:  # most are, and a sum takes twice as long
+        return get_cwidth(text) + _may_widen(text)
     return get_cwidth(text) + sum(_may_widen(char) for char in text)
 
 

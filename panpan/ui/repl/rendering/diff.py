@@ -34,9 +34,15 @@ class _Line:
 
 
 def diff_lines(
-    file: FileDiff, width: int, theme: Theme, max_lines: int | None = None, *, shows_controls: bool = False
+    file: FileDiff,
+    width: int,
+    theme: Theme,
+    max_lines: int | None = None,
+    *,
+    shows_controls: bool = False,
+    names_file: bool = True,
 ) -> list[str]:
-    """Return the rows of a diff, a heading with the path first; long lines go on in the next row.
+    """Return the rows of a diff, a heading first; long lines go on in the next row.
 
     Args:
         file: The change.
@@ -44,8 +50,9 @@ def diff_lines(
         theme: How it looks.
         max_lines: Most rows, 2 or more, heading and note included; None: all.
         shows_controls: Whether control and invisible characters are written out, for a person who has to judge them.
+        names_file: Whether the heading has the path; else it stands above already.
     """
-    heading = _heading(file, theme, shows_controls=shows_controls)
+    heading = _heading(file, theme, shows_controls=shows_controls, names_file=names_file)
     rows = broken(heading, width) if shows_controls else [cut(heading, width)]
     lines = _with_counterparts(list(_parsed(file.diff, shows_controls=shows_controls)))
     layout = _Layout(lines, width, theme)
@@ -61,11 +68,11 @@ def diff_lines(
     return rows
 
 
-def _heading(file: FileDiff, theme: Theme, *, shows_controls: bool) -> str:
-    path = _harmless(file.path, shows_controls=shows_controls)
-    mark = " (new)" if file.is_new else " (deleted)" if file.is_deleted else ""
-    counts = f" {theme.paint('added', f'+{file.added}')} {theme.paint('removed', f'-{file.removed}')}"
-    return theme.paint("strong", path) + theme.paint("dim", mark) + counts
+def _heading(file: FileDiff, theme: Theme, *, shows_controls: bool, names_file: bool) -> str:
+    path = theme.paint("strong", _harmless(file.path, shows_controls=shows_controls)) if names_file else ""
+    mark = theme.paint("dim", "(new)" if file.is_new else "(deleted)" if file.is_deleted else "")
+    counts = f"{theme.paint('added', f'+{file.added}')} {theme.paint('removed', f'-{file.removed}')}"
+    return " ".join(filter(None, (path, mark, counts)))
 
 
 def _harmless(text: str, *, shows_controls: bool) -> str:
@@ -82,7 +89,8 @@ def _parsed(diff: str, *, shows_controls: bool) -> Iterator[_Line]:
     for index, text in enumerate(source):
         if match := _HUNK.match(text):
             old, new, is_in_hunk = int(match[1]), int(match[2]), True
-            yield _Line("@", _harmless(match[3].strip(), shows_controls=shows_controls))
+            if old > 1:  # else nothing was left out before it
+                yield _Line("@", _harmless(match[3].strip(), shows_controls=shows_controls))
             continue
         if not is_in_hunk or (not text and index == len(source) - 1):
             continue  # the names of the files, which the heading has

@@ -19,6 +19,9 @@ _TAKEN_APART_BEFORE = ["list", "blockquote", "fence"]
 _NEVER_KNOWN = ["reference"]
 """The address of a link may come long after the link was printed; so definitions are shown as they are."""
 
+_MAX_BRACKETS = 300
+"""Of one block. Where there are more, none is taken for a link: each may be the begin of one that holds the others."""
+
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
@@ -46,8 +49,7 @@ class LeafBlocks:
 
     def __init__(self, theme: Theme) -> None:
         self._theme = theme
-        self._markdown = MarkdownIt("commonmark").enable(["table", "strikethrough"])
-        self._markdown.disable([*_TAKEN_APART_BEFORE, *_NEVER_KNOWN])
+        self._with_links, self._without_links = _parser(), _parser().disable(["link", "image"])
 
     def render(self, lines: Sequence[str], width: int, table: OpenTable | None) -> tuple[list[Leaf], OpenTable | None]:
         """Return the blocks in `lines`, and the table that they end with, if they do.
@@ -58,7 +60,9 @@ class LeafBlocks:
             table: The one that goes on with these lines.
         """
         source = [*table.head, *lines] if table else lines
-        tokens = self._markdown.parse("\n".join(source))
+        text = "\n".join(source)
+        markdown = self._without_links if text.count("[") > _MAX_BRACKETS else self._with_links
+        tokens = markdown.parse(text)
         leaves: list[Leaf] = []
         last: OpenTable | None = None
         for index, token in enumerate(tokens):
@@ -100,6 +104,11 @@ class LeafBlocks:
         for cells in rows:
             lines += body_rows(cells, columns, width)
         return Leaf("table", lines), columns
+
+
+def _parser() -> MarkdownIt:
+    markdown = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    return markdown.disable([*_TAKEN_APART_BEFORE, *_NEVER_KNOWN])
 
 
 def _cells(tokens: Sequence[Token], theme: Theme) -> Iterator[Sequence[str]]:

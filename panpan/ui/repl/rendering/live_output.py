@@ -49,13 +49,23 @@ class LiveOutput:
 
     def preview(self, count: int, width: int, theme: Theme) -> list[str]:
         """Return the last lines that show something, at most `count` of them, as dim rows of `width` cells."""
+        return [theme.paint("dim", cut(_INDENT + line.rstrip(" "), width)) for line in self._last(count)[0]]
+
+    def count_above(self, count: int) -> int:
+        """Return how many lines came before those that `preview` shows of `count`."""
+        return max(self.count - self._last(count)[1], 0)
+
+    def _last(self, count: int) -> tuple[list[str], int]:
+        """Return the last lines that show something, and how many there are from the first of them on."""
         shown: list[str] = []
-        for line in (self._open, *reversed(self._lines)):
+        passed = 0
+        for line in (*([self._open] if self._open else ()), *reversed(self._lines)):
             if len(shown) == count:
                 break
+            passed += 1
             if (clean := _harmless(line)).strip():
                 shown.append(clean)
-        return [theme.paint("dim", cut(_INDENT + line.rstrip(" "), width)) for line in reversed(shown)]
+        return shown[::-1], passed
 
 
 def _last_written(line: str) -> str:

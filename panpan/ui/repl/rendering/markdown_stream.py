@@ -29,19 +29,25 @@ class MarkdownStream:
         self._clean = CleanStream()
         self._scanner = BlockScanner(max(width, NARROWEST), theme, LeafBlocks(theme))
         self._open_line = ""
+        self._tail: list[str] | None = None
+        """What `tail` returned last, until something changes: it is asked for with every frame."""
 
     def feed(self, text: str) -> list[str]:
         """Take what came, and return the rows that are finished with it."""
+        self._tail = None
         return self._take(self._clean.feed(text))
 
     def tail(self) -> list[str]:
         """Return the rows of what is not finished, the last `TAIL_ROWS` at most."""
-        scanner = self._scanner.twin()
-        rows = scanner.take(_without_tabs(self._open_line)) if self._open_line else []
-        return [*rows, *scanner.finish()][-TAIL_ROWS:]
+        if self._tail is None:
+            scanner = self._scanner.twin()
+            rows = scanner.take(_without_tabs(self._open_line)) if self._open_line else []
+            self._tail = [*rows, *scanner.finish()][-TAIL_ROWS:]
+        return self._tail
 
     def finish(self) -> list[str]:
         """Return the rows that are left; the text is over."""
+        self._tail = None
         rows = self._take(self._clean.finish())
         if self._open_line:
             rows += self._scanner.take(_without_tabs(self._open_line))
@@ -50,7 +56,8 @@ class MarkdownStream:
 
     def resize(self, width: int) -> None:
         """Use another width for what is not returned yet."""
-        self._scanner.width = max(width, NARROWEST)
+        if self._scanner.width != max(width, NARROWEST):
+            self._scanner.width, self._tail = max(width, NARROWEST), None
 
     def _take(self, text: str) -> list[str]:
         rows: list[str] = []

@@ -30,6 +30,13 @@ class Thinking:
         self._clean = CleanStream()
         self._parts: list[str] = []
         self._last = ""
+        self.heading = "∴ thinking"
+        """What stands above it; once it is over, it says how long it took."""
+
+    @property
+    def text(self) -> str:
+        """All that came."""
+        return "".join(self._parts).strip()
 
     def feed(self, text: str) -> None:
         """Take what came."""
@@ -37,7 +44,7 @@ class Thinking:
 
     def live_lines(self, width: int, theme: Theme, *, is_expanded: bool) -> list[str]:
         """Return one row with the last words; expanded, the last rows of the text below it."""
-        begin = "∴ thinking"
+        begin = self.heading
         if is_expanded:
             return [_row(begin, width, theme), *_text_rows(self._last, width, theme)[-MAX_LIVE_ROWS:]]
         words = _last_words(self._last, width - cell_width(begin) - 3)
@@ -47,9 +54,9 @@ class Thinking:
         """It is over: return one row that says how long it took; expanded, the whole text below it."""
         self._add(self._clean.finish())
         took_s = self._clock() - self._began_s
-        said = "∴ thought" if took_s < _LEAST_S else f"∴ thought for {spoken_s(took_s)}"
-        row = _row(said, width, theme)
-        return [row, *(_text_rows("".join(self._parts), width, theme) if is_expanded else ())]
+        self.heading = "∴ thought" if took_s < _LEAST_S else f"∴ thought for {spoken_s(took_s)}"
+        row = _row(self.heading, width, theme)
+        return [row, *(_text_rows(self.text, width, theme) if is_expanded else ())]
 
     def _add(self, text: str) -> None:
         self._parts.append(text)

@@ -1,13 +1,14 @@
 """One call of a tool: the line that says what it is, and what came of it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from math import ceil
 
 from panpan.system.terminal_text import clean_for_terminal, clean_line
 from panpan.types.content import DocumentBlock, ImageBlock, ToolUseBlock
 from panpan.types.display import DiffDisplay, SummaryDisplay
 from panpan.types.messages import ToolResultMessage
 from panpan.ui.repl.rendering.attachments import attachment_mark
-from panpan.ui.repl.rendering.cells import broken, cell_width, cut, wrapped
+from panpan.ui.repl.rendering.cells import broken, cell_width, cut, wrapped, wrapped_under_indent
 from panpan.ui.repl.rendering.diff import diff_lines
 from panpan.ui.repl.rendering.duration import spoken_s
 from panpan.ui.repl.rendering.spinner import spinner
@@ -25,7 +26,9 @@ _SHOWS_TIME_FROM_S = 1.0
 _TAB = 8
 
 
-def running_line(name: str, title: str, now_s: float, elapsed_s: float, width: int, theme: Theme) -> str:
+def running_line(
+    name: str, title: str, now_s: float, elapsed_s: float, width: int, theme: Theme, *, timeout_s: float | None = None
+) -> str:
     """Return the row of a call that runs.
 
     Args:
@@ -35,18 +38,28 @@ def running_line(name: str, title: str, now_s: float, elapsed_s: float, width: i
         elapsed_s: Seconds since it began.
         width: Cells of a row.
         theme: How it looks.
+        timeout_s: How long it may take; None where there is no limit.
     """
-    return _line(theme.paint("accent", spinner(now_s, theme)), name, title, elapsed_s, width, theme)
+    time = _shown_time(elapsed_s)
+    if time and timeout_s is not None:
+        time += f", {_left(timeout_s - elapsed_s)} left"
+    return _line(theme.paint("accent", spinner(now_s, theme)), name, title, time, width, theme)
 
 
 def title_line(name: str, title: str, elapsed_s: float | None, is_error: bool, width: int, theme: Theme) -> str:
     """Return the row of a call that is over; `elapsed_s` is None where it never ran."""
     mark = theme.paint("bad", "✗") if is_error else theme.paint("good", "●")
-    return _line(mark, name, title, elapsed_s or 0.0, width, theme)
+    return _line(mark, name, title, _shown_time(elapsed_s or 0.0), width, theme)
 
 
 def result_lines(
-    message: ToolResultMessage, use: ToolUseBlock | None, width: int, theme: Theme, *, is_expanded: bool = False
+    message: ToolResultMessage,
+    use: ToolUseBlock | None,
+    width: int,
+    theme: Theme,
+    *,
+    title: str = "",
+    is_expanded: bool = False,
 ) -> list[str]:
     """Return what a call brought, to stand below its row.
 
@@ -55,11 +68,12 @@ def result_lines(
         use: The call, where it is known.
         width: Cells of a row, 8 or more.
         theme: How it looks.
+        title: What stands in its row; a path in it is not told again.
         is_expanded: Whether all of it is shown, and not only its beginning and end.
     """
     room = width - len(_NEXT)
     if message.is_error:
-        texts = _text_rows(message, room)
+        texts = _text_rows(message, room, fill=wrapped_under_indent)  # errors are sentences mostly
         rows = texts if is_expanded else _folded(texts, _ERROR_HEAD, _ERROR_TAIL)
         return _hanging(rows or ["error"], room, theme, "bad")
     if todos := _todos(use):
@@ -67,7 +81,9 @@ def result_lines(
     match message.display:
         case DiffDisplay(files=files):
             most = None if is_expanded else MAX_DIFF_ROWS
-            return _hanging([row for file in files for row in diff_lines(file, room, theme, most)], room, theme)
+            names_files = [file.path for file in files] != [title]
+            diffs = (diff_lines(file, room, theme, most, names_file=names_files) for file in files)
+            return _hanging([row for diff in diffs for row in diff], room, theme)
         case SummaryDisplay(text=text):
             summary = wrapped(clean_line(text), room)
             return _hanging([*summary, *(_text_rows(message, room) if is_expanded else ())], room, theme, "dim")
@@ -77,8 +93,18 @@ def result_lines(
             return _hanging(rows or ["(no output)"], room, theme, "dim")
 
 
-def _line(mark: str, name: str, title: str, seconds: float, width: int, theme: Theme) -> str:
-    time = f" {spoken_s(seconds)}" if seconds >= _SHOWS_TIME_FROM_S else ""
+def _shown_time(seconds: float) -> str:
+    """Return how long a call has taken; empty where it is too short to matter."""
+    return f" {spoken_s(seconds)}" if seconds >= _SHOWS_TIME_FROM_S else ""
+
+
+def _left(seconds: float) -> str:
+    """Return what remains of the time of a call, in whole seconds: it is a bound, and no measurement."""
+    whole = max(ceil(seconds), 0)
+    return spoken_s(whole) if whole >= 10 else f"{whole} s"
+
+
+def _line(mark: str, name: str, title: str, time: str, width: int, theme: Theme) -> str:
     said = f"{mark} {theme.paint('strong', clean_line(name))} {clean_line(title)}".rstrip(" ")
     return cut(cut(said, max(width - cell_width(time), 1)) + theme.paint("dim", time), width)
 
@@ -89,14 +115,14 @@ def _todos(use: ToolUseBlock | None) -> Sequence[Mapping[str, object]]:
     return [todo for todo in todos if isinstance(todo, Mapping)] if isinstance(todos, list) else []
 
 
-def _text_rows(message: ToolResultMessage, room: int) -> list[str]:
-    """Return what the model reads of a result; pictures as marks."""
+def _text_rows(message: ToolResultMessage, room: int, *, fill: Callable[[str, int], list[str]] = broken) -> list[str]:
+    """Return what the model reads of a result, in rows that `fill` makes of a line; pictures as marks."""
     marks = [
         attachment_mark(block) for block in message.result.content if isinstance(block, ImageBlock | DocumentBlock)
     ]
     text = clean_for_terminal(message.text).strip("\n")
     lines = [line.expandtabs(_TAB).rstrip(" ") for line in text.split("\n")] if text.strip() else []
-    return [row for line in (*lines, *marks) for row in broken(line, room)]
+    return [row for line in (*lines, *marks) for row in fill(line, room)]
 
 
 def _folded(rows: Sequence[str], head: int, tail: int) -> list[str]:

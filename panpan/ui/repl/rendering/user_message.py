@@ -7,7 +7,7 @@ from panpan.system.terminal_text import clean_for_terminal
 from panpan.types.content import TextBlock
 from panpan.types.messages import UserMessage
 from panpan.ui.repl.rendering.attachments import attachment_mark
-from panpan.ui.repl.rendering.cells import wrapped
+from panpan.ui.repl.rendering.cells import cut, wrapped
 from panpan.ui.repl.theme import Theme
 from panpan.ui.repl.typed_text import typed_text
 
@@ -36,7 +36,8 @@ def prompt_lines(text: str, width: int, theme: Theme, marks: Sequence[str] = ())
     rows = [*_rows(text, width - len(_MARK)), *(row for mark in marks for row in wrapped(mark, width - len(_MARK)))]
     if len(rows) > MAX_ROWS:
         head = MAX_ROWS - _TAIL_ROWS - 1
-        rows = [*rows[:head], f"… +{len(rows) - head - _TAIL_ROWS} lines", *rows[-_TAIL_ROWS:]]
+        note = cut(f"… +{len(rows) - head - _TAIL_ROWS} lines", width - len(_MARK))
+        rows = [*rows[:head], note, *rows[-_TAIL_ROWS:]]
     return [theme.paint("user", f"{_INDENT if index else _MARK}{row}".rstrip(" ")) for index, row in enumerate(rows)]
 
 

@@ -8,10 +8,22 @@ from hypothesis import strategies as st
 from prompt_toolkit.utils import get_cwidth
 from wcwidth import wcswidth
 
-from panpan.ui.repl.dialogs.dialog import Dialog
+from panpan.ui.repl.dialogs.dialog import NARROWEST, Dialog
 from panpan.ui.repl.theme import Theme
 
 THEMES = [Theme("dark"), Theme("light"), Theme("high-contrast"), Theme("plain")]
+
+
+class Clock:
+    """Stands still until a test moves it."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
@@ -29,7 +41,7 @@ _NASTY = [
 
 texts = st.lists(st.sampled_from(_NASTY) | st.text(max_size=8), max_size=12).map("".join)
 """What a model or a file may say."""
-widths = st.integers(20, 100)
+widths = st.integers(NARROWEST, 100)
 themes = st.sampled_from(THEMES)
 keys = st.sampled_from(KEY_NAMES) | st.sampled_from("yant12345 xé世\u0301") | st.characters(exclude_categories=["Cs"])
 """What a keyboard sends."""
@@ -63,6 +75,7 @@ def press_all(dialog: Dialog[Any], *pressed: str) -> None:
     """Draw the dialog and press keys, as a terminal does in turn."""
     for key in pressed:
         dialog.lines(80, THEMES[0])
+        dialog.was_drawn()
         dialog.press(key)
 
 

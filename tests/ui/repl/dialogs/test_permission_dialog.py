@@ -10,8 +10,20 @@ from hypothesis import strategies as st
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 from panpan.ui.repl.dialogs.exact_text import exact_line
 from panpan.ui.repl.dialogs.permission import PermissionDialog
+from panpan.ui.repl.dialogs.quiet import QUIET_S
 from panpan.ui.repl.theme import Theme
-from tests.ui.repl.dialogs.drawn import keys, pastes, press_all, rows_of, texts, themes, typed, unchanged_by, widths
+from tests.ui.repl.dialogs.drawn import (
+    Clock,
+    keys,
+    pastes,
+    press_all,
+    rows_of,
+    texts,
+    themes,
+    typed,
+    unchanged_by,
+    widths,
+)
 
 RULE = "Bash(npm run *)"
 PLACE = ".panpan/settings.local.toml"
@@ -29,14 +41,16 @@ def dialog_for(
     room: int = 20,
     reason: str = REASON,
     is_protected: bool = False,
+    clock: Clock | None = None,
 ) -> PermissionDialog:
     arguments = {"command": "npm run build"} if arguments is None else arguments
     question = PermissionQuestion("1", "Bash", arguments, "the title", reason, rule, is_protected)
-    return PermissionDialog(question, preview, PLACE, room=lambda: room)
+    return PermissionDialog(question, preview, PLACE, room=lambda: room, clock=clock or Clock())
 
 
 def drawn(dialog: PermissionDialog) -> PermissionDialog:
     rows_of(dialog)
+    dialog.was_drawn()
     return dialog
 
 
@@ -165,7 +179,7 @@ def test_a_call_without_arguments_says_so() -> None:
     assert "  (no arguments)" in rows_of(dialog_for({}))
 
 
-@given(texts, texts, widths)
+@given(texts, texts, st.integers(20, 100))
 def test_what_runs_can_be_read_off_the_rows_character_by_character(first: str, second: str, width: int) -> None:
     command = f"{first}\n{second}"
     dialog = dialog_for({"command": command}, room=10_000)
@@ -232,22 +246,49 @@ def test_paging_shows_every_line() -> None:
 
 @pytest.mark.parametrize("key", ["y", "a", "1"])
 def test_a_yes_to_what_was_not_all_on_the_screen_is_asked_again(key: str) -> None:
-    dialog = dialog_for(LONG)
+    clock = Clock()
+    dialog = dialog_for(LONG, clock=clock)
 
     press_all(dialog, key)
     assert dialog.answer is None
-    assert any("Not all of it" in row for row in rows_of(dialog))
+    assert any("Not all of it" in row for row in rows_of(drawn(dialog)))
+    clock.now_s += QUIET_S
     press_all(dialog, key)
 
     assert dialog.answer is not None
     assert dialog.answer.is_allowed
 
 
+@pytest.mark.parametrize("room", [5, 10, 20])
+def test_the_second_yes_counts_only_when_the_warning_could_be_read(room: int) -> None:
+    clock = Clock()
+    dialog = drawn(dialog_for(LONG, room=room, clock=clock))
+
+    for _ in range(5):
+        dialog.press("y")  # in one read, or a key that is held: the warning is not on the screen yet
+        clock.now_s += QUIET_S
+    assert dialog.answer is None
+    for _ in range(20):
+        drawn(dialog)
+        clock.now_s += QUIET_S / 2
+        dialog.press("y")
+    assert dialog.answer is None
+    drawn(dialog)
+    clock.now_s += QUIET_S
+    dialog.press("y")
+
+    assert dialog.answer == YES
+
+
 @pytest.mark.parametrize("between", ["a", "pagedown", "down", "x"])
 def test_the_second_yes_must_follow_the_first(between: str) -> None:
-    dialog = dialog_for(LONG)
+    clock = Clock()
+    dialog = dialog_for(LONG, clock=clock)
 
-    press_all(dialog, "y", between, "y")
+    for key in ("y", between, "y"):
+        drawn(dialog)
+        clock.now_s += QUIET_S
+        dialog.press(key)
 
     assert dialog.answer is None
 
@@ -285,6 +326,68 @@ def test_before_it_was_drawn_nothing_is_allowed() -> None:
     dialog.press("y")
 
     assert dialog.answer is None
+
+
+def test_what_was_drawn_and_is_not_on_the_screen_was_not_read() -> None:
+    dialog = dialog_for()
+    rows_of(dialog)  # there was no room for it: `was_drawn` does not follow
+
+    dialog.press("y")
+
+    assert dialog.answer is None
+
+
+@pytest.mark.parametrize("room", range(3, 12))
+def test_a_short_command_can_be_answered_in_few_rows(room: int) -> None:
+    dialog = dialog_for({"command": "touch x"}, room=room)
+
+    rows = rows_of(drawn(dialog))
+    assert len(rows) <= room
+    assert rows[:2] == ["? Bash", "  command: touch x"] or f"  {REASON}" == rows[1]
+    assert "  command: touch x" in rows
+    assert any("No (n)" in row for row in rows)
+    dialog.press("y")
+
+    assert dialog.answer == YES
+
+
+@pytest.mark.parametrize(("room", "has_rule"), [(3, False), (5, False), (6, True), (7, True), (20, True)])
+def test_always_is_offered_only_with_its_rule_and_no_number_changes(room: int, has_rule: bool) -> None:
+    dialog = dialog_for({"command": "touch x"}, room=room)
+
+    assert any(f"saves {RULE}" in row for row in rows_of(drawn(dialog))) is has_rule
+    dialog.press("a")
+    assert dialog.answer == (ALWAYS if has_rule else None)
+    dialog.press("3")
+
+    assert dialog.answer == (ALWAYS if has_rule else NO)
+
+
+def test_what_gives_way_first_is_secondary() -> None:
+    def shown(room: int) -> str:
+        return " ".join(rows_of(dialog_for({"command": "touch x"}, room=room)))
+
+    texts = [("arrows and enter", 9), (REASON, 7), ("always", 6), ("tell the model", 5), ("touch x", 3), ("(y)", 3)]
+    for text, fewest in texts:
+        assert text in shown(fewest)
+        assert text not in shown(fewest - 1) or fewest == 3
+
+
+def test_the_reason_can_be_read_in_few_rows_too() -> None:
+    dialog = dialog_for({"command": "touch x"}, room=5)
+    assert REASON not in " ".join(rows_of(dialog))
+
+    press_all(dialog, "c-o")
+
+    assert REASON in " ".join(rows_of(dialog))
+
+
+def test_a_rule_of_wide_characters_is_measured_in_cells() -> None:
+    def shown(rule: str) -> str:
+        return " ".join(rows_of(dialog_for(rule=rule, room=22), 40))
+
+    assert "lways" in shown("Bash(" + "漢" * 90 + ")")
+    assert "lways" not in shown("Bash(" + "漢" * 110 + ")")
 
 
 def test_a_preview_stands_in_place_of_the_arguments() -> None:

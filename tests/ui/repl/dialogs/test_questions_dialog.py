@@ -269,3 +269,13 @@ def test_an_answer_is_whole(pressed: list[str]) -> None:
         assert bool(one.chosen) != bool(one.text)
         assert several.chosen or several.text
         assert list(several.chosen) == [choice.label for choice in SEVERAL.choices if choice.label in several.chosen]
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_at_40_columns_the_hint_ends_whole_and_says_how_to_decline(several: bool) -> None:
+    question = UserQuestion("Which", "Which one?", (Choice("this"), Choice("that")), allows_several=several)
+
+    hint = rows_of(QuestionsDialog([question, question]), 40)[-1]
+
+    assert "esc declines" in hint
+    assert "…" not in hint

@@ -26,7 +26,6 @@ def test_lines_have_their_numbers_and_signs() -> None:
 
     assert diff_lines(file, 60, PLAIN) == [
         "a.py +2 -1",
-        "⋯",
         "1 1   a",
         "2   - b",
         "  2 + B",
@@ -45,16 +44,23 @@ def test_new_and_deleted_files_are_marked(mark: str, field: str) -> None:
 
 def test_hunks_are_set_apart() -> None:
     old = [str(number) for number in range(40)]
-    file = file_diff(old, ["x", *old[1:-1], "y"])
+    file = file_diff(old, [*old[:9], "x", *old[10:-1], "y"])
 
     assert [row for row in diff_lines(file, 60, PLAIN) if row.startswith("⋯")] == ["⋯", "⋯"]
+
+
+@pytest.mark.parametrize("old", [[], ["0", "1", "2"]], ids=["a new file", "a change at the beginning"])
+def test_nothing_is_said_to_be_left_out_before_the_first_line(old: list[str]) -> None:
+    file = file_diff(old, ["x", *old[1:]])
+
+    assert [row for row in diff_lines(file, 60, PLAIN) if row.startswith("⋯")] == []
 
 
 def test_the_words_that_changed_are_marked() -> None:
     rows = diff_lines(file_diff(["x = one(1)"], ["x = two(1)"]), 60, DARK)
 
-    assert "\x1b[31mx = \x1b[0m\x1b[7;31mone\x1b[0m\x1b[31m(1)\x1b[0m" in rows[2]
-    assert "\x1b[32mx = \x1b[0m\x1b[7;32mtwo\x1b[0m\x1b[32m(1)\x1b[0m" in rows[3]
+    assert "\x1b[31mx = \x1b[0m\x1b[7;31mone\x1b[0m\x1b[31m(1)\x1b[0m" in rows[1]
+    assert "\x1b[32mx = \x1b[0m\x1b[7;32mtwo\x1b[0m\x1b[32m(1)\x1b[0m" in rows[2]
 
 
 def test_lines_with_little_in_common_have_no_marked_words() -> None:
@@ -66,7 +72,7 @@ def test_lines_with_little_in_common_have_no_marked_words() -> None:
 def test_a_line_that_begins_with_signs_is_a_line() -> None:
     rows = diff_lines(file_diff(["-- a", "x"], ["++ b", "x"]), 60, PLAIN)
 
-    assert rows[2:4] == ["1   - -- a", "  1 + ++ b"]
+    assert rows[1:3] == ["1   - -- a", "  1 + ++ b"]
 
 
 def test_a_note_at_the_end_is_shown() -> None:
@@ -80,13 +86,13 @@ def test_a_note_at_the_end_is_shown() -> None:
 def test_only_changed_line_ends_can_be_seen() -> None:
     rows = diff_lines(file_diff(["a\r", "b"], ["a", "b"]), 60, PLAIN)
 
-    assert rows[2:] == ["1   - a␍", "  1 + a", "2 2   b"]
+    assert rows[1:] == ["1   - a␍", "  1 + a", "2 2   b"]
 
 
 def test_control_characters_are_written_out_for_a_judge() -> None:
     file = file_diff([], ["a\x1b[8mb\u200b"])
 
-    assert diff_lines(file, 60, PLAIN)[-1] == "  1 + ab\u200b"
+    assert diff_lines(file, 60, PLAIN)[-1] == "  1 + ab<U+200B>"
     assert diff_lines(file, 60, PLAIN, shows_controls=True)[-1] == "  1 + a<U+001B>[8mb<U+200B>"
 
 

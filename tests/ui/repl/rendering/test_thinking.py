@@ -57,3 +57,17 @@ def test_rows_fit_and_drive_nothing(pieces: list[str], width: int, is_expanded: 
         thinking.feed(piece)
         check(thinking.live_lines(width, Theme("dark"), is_expanded=is_expanded), width)
     check(thinking.final_lines(width, Theme("dark"), is_expanded=is_expanded), width)
+
+
+def test_once_it_is_over_its_whole_text_can_still_be_read() -> None:
+    clock = Clock()
+    thinking = Thinking(clock)
+    thinking.feed("\nbe\x1b[2Jfore\n")
+    thinking.feed("after")
+    clock.now_s += 12
+    thinking.final_lines(40, PLAIN, is_expanded=False)
+
+    assert thinking.heading == "∴ thought for 12 s"
+    assert thinking.text.startswith("be")
+    assert thinking.text.endswith("fore\nafter")
+    assert "\x1b" not in thinking.text

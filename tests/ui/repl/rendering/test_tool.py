@@ -33,6 +33,17 @@ def test_a_call_that_runs_has_a_spinner_its_title_and_its_time() -> None:
     assert running_line("Bash", "npm\ntest", 0, 12.3, 60, PLAIN) == "* Bash npm test 12 s"
 
 
+def test_a_call_with_a_time_out_shows_what_remains_of_it() -> None:
+    times = (0.5, 20.0, 117.5, 121)
+
+    assert [running_line("Bash", "npm test", 0, time_s, 60, PLAIN, timeout_s=120.0) for time_s in times] == [
+        "* Bash npm test",
+        "* Bash npm test 20 s, 1 min 40 s left",
+        "* Bash npm test 1 min 58 s, 3 s left",
+        "* Bash npm test 2 min 1 s, 0 s left",
+    ]
+
+
 def test_a_time_too_short_to_matter_is_not_shown() -> None:
     assert title_line("Read", "a.py", 0.2, False, 60, PLAIN) == "● Read a.py"
 
@@ -82,6 +93,22 @@ def test_a_picture_has_a_mark() -> None:
     assert result_lines(ToolResultMessage(result=block), None, 60, PLAIN) == ["  └ [image 120 KB]"]
 
 
+def test_a_path_that_stands_in_the_row_of_the_call_is_not_told_again() -> None:
+    message = result("ok", DiffDisplay(files=(FileDiff(path="a.py", diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1),)))
+
+    assert result_lines(message, None, 60, PLAIN, title="a.py")[0] == "  └ +1 -1"
+    assert result_lines(message, None, 60, PLAIN, title="a.py, b.py")[0] == "  └ a.py +1 -1"
+
+
+def test_an_error_ends_its_rows_between_words() -> None:
+    message = result("Write was not run. The user refused it. Go on without it.", is_error=True)
+
+    assert result_lines(message, None, 40, PLAIN) == [
+        "  └ Write was not run. The user refused",
+        "    it. Go on without it.",
+    ]
+
+
 def test_changes_are_shown_as_diffs() -> None:
     file = FileDiff(path="a.py", diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1)
 
@@ -89,11 +116,9 @@ def test_changes_are_shown_as_diffs() -> None:
 
     assert rows == [
         "  └ a.py +1 -1",
-        "    ⋯",
         "    1   - a",
         "      1 + b",
         "    a.py +1 -1",
-        "    ⋯",
         "    1   - a",
         "      1 + b",
     ]

@@ -1,0 +1,186 @@
+"""Slash commands where there are only lines: what they show is printed, and a list is chosen from by number or name."""
+
+import shutil
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from panpan.errors import ConfigError
+from panpan.services.sessions.session import Session
+from panpan.ui.repl.canvas import say
+from panpan.ui.repl.commands.command import Command, Next, Option, Terminal
+from panpan.ui.repl.commands.help_command import help_command
+from panpan.ui.repl.commands.registry import all_commands, find, unknown
+from panpan.ui.repl.commands.screen_commands import SCREEN_COMMANDS
+from panpan.ui.repl.theme import Theme, ThemeName
+from panpan.ui.stdout import StdoutWriter
+
+KEYS: Sequence[tuple[str, str]] = (
+    ("Enter", "send; lines that are pasted together are one prompt"),
+    ("Ctrl+C", "end what runs; at the prompt: drop the line, and twice: leave"),
+    ("Ctrl+D", "leave, as exit does; panpan -c goes on where you were"),
+    ("y, a, n", "answer a question: yes, always, no; anything else is a no with your words for the model"),
+    ("/", "at the beginning: a command"),
+    ("@", "a file or folder"),
+)
+_MOST_DIGITS = 2
+"""Of a number in a list; what is longer is a name, such as the beginning of an id."""
+
+
+class LineTerminal:
+    """What a command may use of a terminal that only gets lines.
+
+    Args:
+        session: The one that it is about.
+        env: The environment that panpan was started in.
+        theme: How things look.
+        show: Prints a line.
+        command: The command that runs.
+        number: What the user picked of its list, from 1; None: he wants to see the list.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        env: Mapping[str, str],
+        theme: Theme,
+        show: Callable[[str], None],
+        command: Command,
+        number: int | None,
+    ) -> None:
+        self.session = session
+        self.env = env
+        self.theme = theme
+        self.prompts: list[str] = []
+        """What the model is to be asked when the command is over."""
+        self.then: Next | None = None
+        """What comes after this session; None: it goes on."""
+        self._show = show
+        self._command = command
+        self._number = number
+
+    @property
+    def width(self) -> int:
+        """Cells of a row."""
+        return shutil.get_terminal_size().columns
+
+    def show(self, *lines: str) -> None:
+        """Print lines."""
+        for line in lines:
+            self._show(line)
+
+    async def choose(self, title: str, options: Sequence[Option]) -> int | None:
+        """Return what the user picked by its number; else print the list, and how to pick from it."""
+        if self._number is not None and 1 <= self._number <= len(options):
+            return self._number - 1
+        if self._number is not None:
+            say(self, f"there is no number {self._number} in this list:", "bad")
+        say(self, title, "strong")
+        for number, option in enumerate(options, 1):
+            say(self, f"{number:3}. {option.label}{' (now)' if option.is_current else ''}")
+            if option.detail:
+                say(self, f"     {option.detail}", "dim")
+        say(self, f"/{self._command.name} NUMBER picks one", "dim")
+        return None
+
+    def submit(self, prompt: str) -> None:
+        """Ask the model when the command is over."""
+        self.prompts.append(prompt)
+
+    def use_theme(self, name: ThemeName) -> None:
+        """Do nothing: there is no theme where there are only lines, and no command for it."""
+
+    def toggle_vim(self) -> bool:
+        """Do nothing: the keys are those of the terminal, and there is no command for it."""
+        return False
+
+    def leave(self, then: Next) -> None:
+        """End the session when the command is over."""
+        self.then = then
+
+
+class LineCommands:
+    """Runs commands, and prints what they show as it comes.
+
+    Args:
+        out: Standard output.
+        env: The environment that panpan was started in.
+        has_colour: Whether headings are bold and notes dim.
+    """
+
+    def __init__(self, out: StdoutWriter, env: Mapping[str, str], *, has_colour: bool) -> None:
+        self._out = out
+        self._env = env
+        self._theme = Theme("plain", has_sequences=has_colour)
+        self._commands = line_commands()
+
+    async def run(self, line: str, session: Session) -> LineTerminal:
+        """Run the command of a line, and return the terminal that it ran on.
+
+        Args:
+            line: What was typed, with its slash.
+            session: The one that it is about.
+
+        Raises:
+            ConfigError: There is no such command.
+            PanpanError: It could not do what it was asked for.
+        """
+        found = find(self._commands, line)
+        if found is None:
+            raise ConfigError(unknown(self._commands, line))
+        command, rest = found
+        is_number = command.offers_choice and rest.isdecimal() and len(rest) <= _MOST_DIGITS
+        send, receive = anyio.create_memory_object_stream[str](float("inf"))
+        terminal = LineTerminal(
+            session, self._env, self._theme, send.send_nowait, command, int(rest) if is_number else None
+        )
+        await _printed(command.run(terminal, "" if is_number else rest), send, receive, self._out)
+        return terminal
+
+
+async def _printed(
+    work: Awaitable[None],
+    send: MemoryObjectSendStream[str],
+    receive: MemoryObjectReceiveStream[str],
+    out: StdoutWriter,
+) -> None:
+    """Do the work, and print meanwhile what it sends."""
+    failures: list[Exception] = []
+
+    async def do() -> None:
+        with send:
+            try:
+                await work
+            except Exception as error:  # raised again below: what was shown before it comes first
+                failures.append(error)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(do)
+        with receive:
+            async for line in receive:
+                await out.write(f"{line}\n")
+    if failures:
+        raise failures[0]
+
+
+def line_commands() -> list[Command]:
+    """Return the commands, in the order of their names; those about the screen say that there is none."""
+    about_screen = {command.name for command in SCREEN_COMMANDS}
+    commands = [
+        replace(command, help=f"{command.help} (not with lines only)", run=_without_screen(command.name))
+        if command.name in about_screen
+        else command
+        for command in all_commands()
+        if command.name != "help"
+    ]
+    commands.append(help_command(commands, KEYS))
+    return sorted(commands, key=lambda command: command.name)
+
+
+def _without_screen(name: str) -> Callable[[Terminal, str], Awaitable[None]]:
+    async def tell(terminal: Terminal, rest: str) -> None:
+        say(terminal, f"/{name} changes nothing here: panpan prints lines only; without --plain it has a screen")
+
+    return tell

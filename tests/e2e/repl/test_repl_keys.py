@@ -1,0 +1,262 @@
+"""Keys beside those for typing: nothing is taken for Esc, what is cleared comes back, and each says what it does."""
+
+import base64
+from threading import Event
+
+import pytest
+
+from tests.e2e.conftest import Panpan
+from tests.e2e.repl.conftest import Start
+from tests.e2e.repl.driver import INTERRUPTED, Repl, ends_input, takes_keys, texts_of
+from tests.model_server import Hold, Reply, Stall, Text, Thinking, say, serving
+from tests.terminal_emulator import Screen, keys
+
+BACKGROUND = "\x1b]11;rgb:1e1e/1e1e/1e1e\x1b\\"
+NOT_KEYS = {
+    "alt-z": keys.alt("z"),
+    "alt-q": keys.alt("Q"),
+    "alt-space": keys.alt(" "),
+    "alt-é": keys.alt("é"),
+    "alt-bracket": keys.alt("["),
+    "alt-o": keys.alt("O"),
+    "ctrl-alt-f5": "\x1b[15;7~",
+    "modify-other-keys": "\x1b[27;3;112~",
+    "focus": "\x1b[I\x1b[O",
+    "background": BACKGROUND,
+    "kind": "\x1b[?64;1;2c",
+}
+"""What means nothing here: keys, and answers of the terminal."""
+PICTURE = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+def shows_pager(words: str) -> object:
+    def condition(screen: Screen) -> bool:
+        return screen.is_alternate and any(words in row for row in screen.visible)
+
+    return condition
+
+
+def is_idle(screen: Screen) -> bool:
+    """Whether no turn runs."""
+    return "1 round" in screen.text and not any("esc interrupts" in row for row in screen.visible)
+
+
+def leave_pager(repl: Repl) -> None:
+    repl.send("q")
+    repl.wait_for(lambda screen: not screen.is_alternate)
+    repl.wait_for_prompt()
+
+
+@pytest.mark.parametrize("key", NOT_KEYS.values(), ids=NOT_KEYS.keys())
+def test_what_is_no_key_here_interrupts_and_types_nothing(panpan: Panpan, start: Start, key: str) -> None:
+    gate = Event()
+    with serving([say("Beginning and end.", chunk_chars=9, faults=(Hold(4, gate),))]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.submit("go")
+        repl.wait_for("Beginning")
+        repl.send(key)
+        repl.send(keys.END)
+        repl.type("after the key")
+        gate.set()
+        repl.wait_for("Beginning and end.")
+
+    assert INTERRUPTED not in repl.text
+    assert repl.read(lambda screen: screen.before_cursor) == "❯ after the key"
+
+
+def test_an_answer_that_comes_in_pieces_is_nothing(panpan: Panpan, start: Start) -> None:
+    with serving([]) as server:
+        panpan.use(server)
+        repl = start()
+        for char in BACKGROUND:
+            repl.send(char)
+        repl.type("x")
+
+        assert repl.read(lambda screen: screen.before_cursor) == "❯ x"
+
+
+def test_two_escapes_clear_the_input_and_what_was_cleared_comes_back(panpan: Panpan, start: Start) -> None:
+    with serving([say("Seen.")]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.wait_for("? keys")
+        repl.type("a long thought")
+        repl.send(keys.ESCAPE)
+        repl.wait_for("Esc again clears")
+        repl.send(keys.ESCAPE)
+        repl.wait_for(lambda screen: takes_keys(screen) and "Esc again" not in screen.text)
+        repl.send(keys.ctrl("s"))
+        repl.wait_for(ends_input("a long thought"))
+        repl.send(keys.ctrl("c"))
+        repl.wait_for("Ctrl+S brings back")
+        repl.send(keys.ctrl("s"))
+        repl.wait_for(ends_input("a long thought"))
+        repl.send(keys.ENTER)
+        repl.wait_for("Seen.")
+
+    assert texts_of(server.requests[0].messages[0]) == "a long thought"
+
+
+@pytest.mark.parametrize("between", ["x", keys.alt("z")], ids=["letter", "alt"])
+def test_a_key_between_two_escapes_makes_the_second_a_first_one(panpan: Panpan, start: Start, between: str) -> None:
+    with serving([]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.wait_for("? keys")
+        repl.type("a long thought")
+        repl.send(keys.ESCAPE)
+        repl.wait_for("Esc again clears")
+        repl.send(between + keys.LEFT)  # the caret shows that it was taken
+        repl.wait_for(lambda screen: screen.before_cursor.endswith("thought" if between == "x" else "though"))
+        repl.send(keys.ESCAPE)
+        repl.send("y")
+        repl.wait_for(lambda screen: screen.row_of_cursor.startswith("❯ a long though"))
+
+        assert "a long though" in repl.read(lambda screen: screen.row_of_cursor)
+
+
+def test_ctrl_s_puts_aside_and_brings_back(panpan: Panpan, start: Start) -> None:
+    with serving([say("Seen.")]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.wait_for("? keys")
+        repl.send(keys.ctrl("s"))
+        repl.wait_for("nothing was put aside")
+        repl.type("for later")
+        repl.send(keys.ctrl("s"))
+        repl.wait_for("put aside; Ctrl+S")
+        repl.turn("first this", "Seen.")
+        repl.send(keys.ctrl("s"))
+        repl.wait_for(lambda screen: screen.row_of_cursor == "❯ for later")
+
+    assert texts_of(server.requests[0].messages[0]) == "first this"
+
+
+@pytest.mark.parametrize(
+    ("pressed", "said"),
+    [(keys.ctrl("b"), "no background tasks yet"), (keys.ctrl("t"), "no list of todos yet")],
+    ids=["tasks", "todos"],
+)
+def test_keys_of_what_is_not_there_yet_say_so(panpan: Panpan, start: Start, pressed: str, said: str) -> None:
+    with serving([Reply((Text("Thinking about it"),), faults=(Stall(-1),))]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.submit("go")
+        repl.wait_for("Thinking about it")
+        repl.send(pressed)
+        repl.wait_for(said)
+
+    assert INTERRUPTED not in repl.text
+
+
+def test_two_escapes_in_the_empty_input_say_that_nothing_can_be_rewound(panpan: Panpan, start: Start) -> None:
+    with serving([]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.wait_for("? keys")
+        repl.send(keys.ESCAPE + keys.ESCAPE)
+        repl.wait_for("cannot rewind yet")
+
+
+def test_alt_p_offers_the_models(panpan: Panpan, start: Start) -> None:
+    with serving([]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.wait_for("? keys")
+        repl.send(keys.alt("p"))
+        repl.wait_for("Which model?")
+        repl.send(keys.ESCAPE)
+        repl.wait_for_prompt()
+
+
+def test_alt_t_switches_thinking(panpan: Panpan, start: Start) -> None:
+    with serving([say("One."), say("Two."), say("Three.")]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.turn("first", "One.")
+        repl.wait_for(is_idle)
+        repl.send(keys.alt("t"))
+        repl.wait_for("thinking is on from the next message on")
+        repl.turn("second", "Two.")
+        repl.wait_for(is_idle)
+        repl.send(keys.alt("t"))
+        repl.wait_for("thinking is off from the next message on")
+        repl.turn("third", "Three.")
+
+    assert ["thinking" in request.body for request in server.requests] == [False, True, False]
+
+
+def test_ctrl_v_mentions_the_picture_in_the_clipboard(panpan: Panpan, start: Start) -> None:
+    programs = panpan.workspace.parent / "programs"
+    programs.mkdir()
+    (programs / "picture.png").write_bytes(PICTURE)
+    (programs / "wl-paste").write_text(f"#!/bin/sh\nexec cat '{programs}/picture.png'\n")
+    (programs / "wl-paste").chmod(0o755)
+    path = f"{programs}:{panpan._environment()['PATH']}"
+    with serving([say("Seen.")]) as server:
+        panpan.use(server)
+        repl = start(env={"PATH": path, "WAYLAND_DISPLAY": "wayland-0", "TMPDIR": str(programs)})
+        repl.wait_for("? keys")
+        repl.type("what is")
+        repl.send(" " + keys.ctrl("v"))
+        repl.wait_for(lambda screen: "panpan-pictures-" in screen.text and ".png" in screen.before_cursor)
+        repl.send(keys.ENTER)
+        repl.wait_for("Seen.")
+
+    (picture,) = [block for block in server.requests[0].messages[0]["content"] if block["type"] == "image"]
+    assert base64.b64decode(picture["source"]["data"]) == PICTURE
+
+
+def test_without_a_program_for_the_clipboard_ctrl_v_says_so(panpan: Panpan, start: Start) -> None:
+    nothing = panpan.workspace.parent / "nothing"
+    nothing.mkdir()
+    with serving([]) as server:
+        panpan.use(server)
+        repl = start(env={"PATH": str(nothing)})
+        repl.wait_for("? keys")
+        repl.send(keys.ctrl("v"))
+        repl.wait_for("no program here can read the clipboard")
+
+
+def test_what_was_thought_can_be_read_afterwards(panpan: Panpan, start: Start) -> None:
+    reply = Reply((Thinking("first the one,\nthen the other thing"), Text("Answered.")))
+    with serving([reply]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.turn("go", "Answered.")
+        assert "then the other thing" not in repl.text
+        repl.send(keys.ctrl("o"))
+        repl.wait_for(shows_pager("then the other thing"))
+        repl.wait_for(shows_pager("no tool has printed anything"))
+        leave_pager(repl)
+
+
+def test_what_was_thought_before_an_interrupt_can_be_read_afterwards(panpan: Panpan, start: Start) -> None:
+    reply = Reply((Thinking("one half of the thought and the other half"),), chunk_chars=24, faults=(Stall(4),))
+    with serving([reply]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.submit("go")
+        repl.wait_for("one half of the thought")
+        repl.send(keys.ESCAPE)
+        repl.wait_for(INTERRUPTED)
+        repl.wait_for_prompt()
+        repl.send(keys.ctrl("o"))
+        repl.wait_for(shows_pager("one half of the thought"))
+        leave_pager(repl)
+
+
+def test_alt_in_a_search_is_neither_escape_nor_a_letter(panpan: Panpan, start: Start) -> None:
+    with serving([say("One.")]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.turn("look for the fox", "One.")
+        repl.send(keys.ctrl("r") + "the")
+        repl.wait_for(lambda screen: screen.before_cursor.endswith("the") and "fox" in screen.text)
+        repl.send(keys.alt("z") + " fo")
+        repl.wait_for(lambda screen: screen.before_cursor.endswith("the fo"))
+        repl.send(keys.ENTER)
+        repl.wait_for(lambda screen: screen.row_of_cursor == "❯ look for the fox")

@@ -4,8 +4,10 @@ The rule: everything may be "unknown", and unknown is never taken for harmless. 
 tuple means that there is nothing.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import posixpath
+import posixpath
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +87,36 @@ class Effect:
     uses_network: bool | None
     why: str
     """Which row of the table, or which assumption, says so; one sentence for the user."""
+    mentions: tuple[str, ...] = ()
+    """Every fixed word that could be a path, whatever happens to it; also where reads and writes are unknown."""
+    globs: tuple[str, ...] = ()
+    """Patterns among its paths, as `Word.pattern`; each may match links, and their folders are among the reads."""
+    searches: tuple[str, ...] = ()
+    """Those of its reads that, where they are folders, have what is in their files shown."""
+    follows_links: bool = False
+    """Whether such a search goes through links in the folder, out of it."""
+    asks_git_in: str | None = None
+    """The folder in which git is asked about a repository, relative to the directory of the command. It is harmless
+    only with the variables of `harmless_git_variables` in system/git.py."""
+    needed_environment: Mapping[str, str | None] = field(default_factory=dict)
+    """The variables with which it is harmless; None: it must not be set."""
 
     @property
     def is_read_only(self) -> bool:
         """Whether it is known to change nothing, run nothing else, and stay off the network."""
-        return self.reads is not None and self.writes == () and self.runs_code is False and self.uses_network is False
+        asked = () if self.asks_git_in is None else (self.asks_git_in,)
+        is_place_known = self.placed_reads is not None and _placed(asked, self.command.directory) is not None
+        return is_place_known and self.writes == () and self.runs_code is False and self.uses_network is False
+
+    @property
+    def placed_reads(self) -> tuple[str, ...] | None:
+        """`reads`, relative to the directory in which the line starts; None: unknown."""
+        return _placed(self.reads, self.command.directory)
+
+    @property
+    def placed_writes(self) -> tuple[str, ...] | None:
+        """`writes`, relative to the directory in which the line starts; None: unknown."""
+        return _placed(self.writes, self.command.directory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +135,33 @@ class LineFacts:
     @property
     def reads(self) -> Sequence[str]:
         """Paths that it is known to read, relative to the directory in which the line starts."""
-        return tuple(dict.fromkeys(path for effect in self.effects for path in effect.reads or ()))
+        return _unique(path for effect in self.effects for path in effect.placed_reads or ())
 
     @property
     def writes(self) -> Sequence[str]:
         """Paths that it is known to write, redirects among them, relative to the directory in which the line starts."""
-        return tuple(dict.fromkeys(path for effect in self.effects for path in effect.writes or ()))
+        return _unique(path for effect in self.effects for path in effect.placed_writes or ())
+
+    @property
+    def git_folders(self) -> Sequence[str]:
+        """Where git is asked about a repository, relative to the directory in which the line starts."""
+        asking = [effect for effect in self.effects if effect.asks_git_in]
+        return _unique(
+            path for effect in asking for path in _placed((effect.asks_git_in or ".",), effect.command.directory) or ()
+        )
+
+    @property
+    def needed_environment(self) -> Mapping[str, str | None]:
+        """The variables with which it is as harmless as its effects say; None: it must not be set."""
+        return {name: value for effect in self.effects for name, value in effect.needed_environment.items()}
+
+
+def _unique(paths: Iterable[str]) -> Sequence[str]:
+    return tuple(dict.fromkeys(paths))
+
+
+def _placed(paths: tuple[str, ...] | None, directory: str | None) -> tuple[str, ...] | None:
+    """Return paths relative to where the line starts; None where there is one of which that is not known."""
+    if paths is None or (directory is None and not all(path.startswith("/") for path in paths)):
+        return None
+    return tuple(path if directory in (".", None) else posixpath.join(directory, path) for path in paths)

@@ -1,0 +1,222 @@
+"""Reads the arguments of a command by its row of the table.
+
+The rule: a word is a flag, the value of one, or an operand, with GNU's programs and with BSD's. Behind an operand GNU
+still reads flags and BSD reads further operands; there a word has to be harmless as both.
+"""
+
+import posixpath
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from panpan.tools.shell.analysis.facts import Word
+from panpan.tools.shell.analysis.languages import (
+    NotHarmlessError,
+    fits,
+    fixed,
+    paths_of_test,
+    split_find,
+)
+from panpan.tools.shell.analysis.table import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What harmless arguments come to."""
+
+    row: Row
+    """The row that decided: that of the program or of a subcommand."""
+    paths: tuple[Word, ...] = ()
+    """Operands that are paths, and other words that name files."""
+    searches: bool = False
+    folder: str | None = None
+    """Where it works, if a flag says that it is another folder."""
+    name: str = ""
+    """The subcommand, with that of the program before it."""
+
+
+def read_arguments(name: str, row: Row, words: Sequence[Word]) -> Reading:
+    """Return what the arguments of a program come to.
+
+    Raises:
+        NotHarmlessError: They are not known to be harmless; the text continues "is not known to be harmless …".
+    """
+    if row.exactly and all(word.text is not None for word in words):
+        if " ".join(word.text or "" for word in words) in row.exactly:
+            return Reading(row, name=name)
+    match row.language:
+        case "echo":
+            return Reading(row, tuple(_printed(words)), name=name)
+        case "find":
+            starts, read = split_find(words, row.expression)
+            _require_no_flag_matches(starts, row)
+            return Reading(row, (*(starts or [_HERE]), *read), name=name)
+        case "test":
+            return Reading(row, tuple(paths_of_test(_without_bracket(name, words))), name=name)
+        case _:
+            return _Reader(name, row).read(words)
+
+
+_HERE = Word(".", ".")
+_LOOKED_UP = re.compile(r"\$(?:[A-Za-z_]\w*|[0-9@*#?$!-]|\{(?:\w+|[@*#?$!-])\})", re.ASCII)
+"""Parameters that are only looked up."""
+
+
+def _printed(words: Sequence[Word]) -> list[Word]:
+    """Return the globs among words that are printed; a variable may be anything but a glob of its own."""
+    for word in words:
+        unknown = "" if word.text is not None or word.is_glob else _LOOKED_UP.sub("", word.source)
+        if any(character in unknown for character in "*?[{`("):
+            raise NotHarmlessError(f"with {word.source}, which is only known when it runs")
+    return [word for word in words if word.is_glob]
+
+
+def _without_bracket(name: str, words: Sequence[Word]) -> Sequence[Word]:
+    if name != "[":
+        return words
+    if not words or words[-1].text != "]":
+        raise NotHarmlessError("without its closing bracket")
+    return words[:-1]
+
+
+def _require_no_flag_matches(operands: Sequence[Word], row: Row) -> None:
+    for operand in operands:
+        if operand.is_glob:
+            if not row.glob_flags and operand.pattern.startswith(("*", "?", "[", "-", "\\-")):
+                raise NotHarmlessError(f"with {operand.source}, which may match a file whose name is one of its flags")
+        else:
+            fixed(operand)
+
+
+class _Reader:
+    """One walk over the arguments of a program without a language of its own."""
+
+    def __init__(self, name: str, row: Row) -> None:
+        self._name = name
+        self._row = row
+        self._operands: list[Word] = []
+        self._certain: set[int] = set()
+        """Positions of operands that cannot be flags, since `--` stands before them."""
+        self._flags: set[str] = set()
+        self._folder: str | None = None
+
+    def read(self, words: Sequence[Word]) -> Reading:
+        waiting = list(words)[::-1]
+        while waiting:
+            word = waiting.pop()
+            text = word.text if word.text is not None else word.pattern
+            if word.text is None and not word.is_glob:
+                fixed(word)
+            if text == "--":
+                self._certain.update(range(len(self._operands), len(self._operands) + len(waiting)))
+                self._operands += waiting[::-1]
+                break
+            if word.is_glob or text == "-" or not text.startswith("-"):
+                if self._row.sub and not self._operands and text in self._row.sub and not word.is_glob:
+                    return self._read_subcommand(text, waiting[::-1])
+                self._operands.append(word)
+                continue
+            before = list(waiting)
+            self._take_flag(text, waiting)
+            if self._operands:
+                self._operands += [word, *before[len(waiting) :][::-1]]
+        if self._row.not_bare:
+            raise NotHarmlessError(f"with {self._operands[0].source}" if self._operands else "without arguments")
+        return self._judged()
+
+    def _read_subcommand(self, name: str, words: Sequence[Word]) -> Reading:
+        reading = read_arguments(f"{self._name} {name}", self._row.sub[name], words)
+        return Reading(reading.row, reading.paths, reading.searches, self._folder, reading.name)
+
+    def _take_flag(self, text: str, waiting: list[Word]) -> None:
+        row = self._row
+        if row.folder_flag and text == f"-{row.folder_flag}":
+            self._folder = posixpath.join(self._folder or "", _path(_value(text, waiting)))
+        elif text.startswith("--"):
+            self._take_long(text, waiting)
+        elif not (row.number_flag and fits(text, r"-\d+")):
+            self._take_short(text, waiting)
+
+    def _take_long(self, text: str, waiting: list[Word]) -> None:
+        flag, equals, value = text.partition("=")
+        self._flags.add(flag)
+        if flag in self._row.values:
+            value = value if equals else _value(text, waiting)
+            if not fits(value, self._row.values[flag]):
+                raise NotHarmlessError(f"with {flag} {value}")
+        elif f"{flag}?" in self._row.values:
+            if equals and not fits(value, self._row.values[f"{flag}?"]):
+                raise NotHarmlessError(f"with {text}")
+        elif equals or flag not in self._row.long:
+            raise NotHarmlessError(f"with {text}")
+
+    def _take_short(self, text: str, waiting: list[Word]) -> None:
+        """Read a cluster of letters, the last of which may take the rest or the next word as its value."""
+        for index, letter in enumerate(text[1:], start=2):
+            self._flags.add(letter)
+            if regex := self._row.values.get(letter):
+                value = text[index:] or _value(text, waiting)
+                if not fits(value, regex):
+                    raise NotHarmlessError(f"with -{letter} {value}")
+                return
+            if regex := self._row.values.get(f"{letter}?"):
+                if text[index:] and not fits(text[index:], regex):
+                    raise NotHarmlessError(f"with {text}")
+                return
+            if letter not in self._row.short:
+                raise NotHarmlessError(f"with {text}" if len(text) == 2 else f"with -{letter} in {text}")
+
+    def _judged(self) -> Reading:
+        row, operands = self._row, self._operands
+        is_searching = row.searches is True or (row.searches and not self._flags.isdisjoint(row.searches))
+        if row.operands_with and operands and self._flags.isdisjoint(row.operands_with):
+            raise NotHarmlessError(f"with {operands[0].source}")
+        self._require_count()
+        if row.operands in ("none", "text"):
+            self._require_text(operands)
+            return Reading(row, (), bool(is_searching), self._folder, self._name)
+        self._require_no_flags()
+        if row.operands == "pattern, paths" and self._flags.isdisjoint(row.pattern_flags):
+            self._require_text(operands[:1])
+            operands = operands[1:]
+        elif row.operands != "pattern, paths":
+            self._require_fitting(operands)
+        if any(operand.text == "" for operand in operands):
+            raise NotHarmlessError("with a path of no characters")
+        if not operands and (row.here or (is_searching and row.operands != "revisions")):
+            operands = [_HERE]
+        return Reading(row, tuple(operands), bool(is_searching), self._folder, self._name)
+
+    def _require_count(self) -> None:
+        fewest, most = self._row.count if self._row.operands != "none" else (0, 0)
+        if not fewest <= len(self._operands) <= most:
+            raise NotHarmlessError(f"with {len(self._operands)} operands")
+        if most < 1000 and any(operand.is_glob for operand in self._operands):
+            raise NotHarmlessError("with a pattern for an unknown number of operands")
+
+    def _require_text(self, operands: Sequence[Word]) -> None:
+        for operand in operands:
+            fixed(operand)
+        self._require_fitting(operands)
+
+    def _require_fitting(self, operands: Sequence[Word]) -> None:
+        for operand in operands:
+            if not fits(operand.pattern if operand.is_glob else fixed(operand), self._row.operand):
+                raise NotHarmlessError(f"with {operand.source}")
+
+    def _require_no_flags(self) -> None:
+        _require_no_flag_matches(
+            [operand for at, operand in enumerate(self._operands) if at not in self._certain], self._row
+        )
+
+
+def _value(flag: str, waiting: list[Word]) -> str:
+    if not waiting:
+        raise NotHarmlessError(f"with {flag} and nothing behind it")
+    return fixed(waiting.pop())
+
+
+def _path(value: str) -> str:
+    if not value:
+        raise NotHarmlessError("with a path of no characters")
+    return f"./{value}" if value.startswith("~") else value

@@ -1,0 +1,229 @@
+"""What a simple command would do, by the table of programs and by what is known of those that are not in it.
+
+The rule: a command is read-only only on the word of a row of the table. What is said of all others serves to refuse and
+to explain: where it is not certain, it is None.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from panpan.tools.shell.analysis.arguments import Reading, read_arguments
+from panpan.tools.shell.analysis.facts import Effect, SimpleCommand, Word
+from panpan.tools.shell.analysis.languages import NotHarmlessError
+from panpan.tools.shell.analysis.other_programs import git_does_more, kind_of
+from panpan.tools.shell.analysis.table import load_table
+from panpan.tools.shell.analysis.wrappers import Wrapped, unwrapped
+from panpan.tools.shell.analysis.writers import written_by
+
+_SYSTEM_FOLDERS = frozenset({"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin"})
+_MOST_WRAPPERS = 10
+_SPECIAL = re.compile(r"(?<!\\)(?:\\\\)*[*?\[]")
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+
+
+def judge(command: SimpleCommand) -> Effect:
+    """Return what a simple command would do when the shell runs it."""
+    return _judge(command, _MOST_WRAPPERS)
+
+
+def _judge(command: SimpleCommand, most_wrappers: int) -> Effect:
+    if not command.words:
+        effect = _only_redirects(command)
+    else:
+        effect = _of_program(command, most_wrappers)
+    return _with_redirects(replace(effect, mentions=tuple(_mentioned(command))))
+
+
+def _only_redirects(command: SimpleCommand) -> Effect:
+    if command.assignments:
+        return _unknown(command, None, "it sets variables of the shell, which may change what follows")
+    return Effect(command, None, (), (), False, False, "it only opens the files that it redirects")
+
+
+def _of_program(command: SimpleCommand, most_wrappers: int) -> Effect:
+    name, arguments = command.words[0].text, command.words[1:]
+    if name is None:
+        return _unknown(command, None, f"what {command.words[0].source} is becomes known only when it runs")
+    if command.assignments:
+        names = ", ".join(command.assignments)
+        changed = _of_program(replace(command, assignments=()), most_wrappers)
+        return replace(
+            changed, command=command, runs_code=None, uses_network=None, why=f"{names} may change what {name} does"
+        )
+    if "/" in name:
+        return _by_path(command, name, most_wrappers)
+    refusal = ""
+    row = load_table().programs.get(name)
+    if row is not None:
+        try:
+            return _harmless(command, name, read_arguments(name, row, arguments))
+        except NotHarmlessError as exc:
+            refusal = f"{name} is not known to be harmless {exc}"
+    return _other(command, name, refusal, most_wrappers)
+
+
+def _by_path(command: SimpleCommand, name: str, most_wrappers: int) -> Effect:
+    """Judge a program that is named by its path; never as harmless, since the table speaks of names on the PATH."""
+    why = f"{name} is a path, and the table of programs that only look has names"
+    folder, _, base = name.rpartition("/")
+    if folder not in _SYSTEM_FOLDERS or not base:
+        return _unknown(command, name if name.startswith("/") else None, why)
+    named = _of_program(replace(command, words=(Word(base, base), *command.words[1:])), most_wrappers)
+    is_harmless = named.is_read_only
+    return replace(
+        named,
+        command=command,
+        program=name,
+        runs_code=None if is_harmless else named.runs_code,
+        why=why if is_harmless else named.why,
+    )
+
+
+def _harmless(command: SimpleCommand, name: str, reading: Reading) -> Effect:
+    row = reading.row
+    paths = [_in_folder(reading.folder, path) for path in _paths(reading.paths)]
+    is_git = load_table().programs[name].git
+    if row.operands == "revisions":
+        # `HEAD:file` shows a file as it was.
+        paths += [path.partition(":")[2] for path in paths if path.partition(":")[2] and not path.startswith(":")]
+    if reading.folder is not None:
+        paths.append(reading.folder)
+    if not reading.searches:
+        searches: tuple[str, ...] = ()
+    elif is_git:
+        searches = (reading.folder or ".",)
+    else:
+        searches = tuple(paths)
+    globs = [_in_folder(reading.folder, word.pattern) for word in reading.paths if word.is_glob]
+    return Effect(
+        command,
+        name,
+        tuple(dict.fromkeys(paths)),
+        (),
+        runs_code=False,
+        uses_network=False,
+        why=f"{reading.name} only looks: {row.reason.partition('. ')[0].rstrip('.')}",
+        globs=tuple(globs),
+        searches=searches,
+        follows_links=row.follows_links,
+        asks_git_in=(reading.folder or ".") if is_git else None,
+        needed_environment={**load_table().programs[name].environment, **row.environment},
+    )
+
+
+def _other(command: SimpleCommand, name: str, refusal: str, most_wrappers: int) -> Effect:
+    """Judge a program that the table has no row for, or not with these arguments."""
+    arguments = command.words[1:]
+    if wrapped := unwrapped(name, arguments):
+        return _of_wrapped(command, name, wrapped, most_wrappers)
+    if written := written_by(name, arguments):
+        return Effect(
+            command,
+            name,
+            tuple(_paths(written.reads)),
+            tuple(_paths(written.writes)),
+            written.runs_code,
+            uses_network=False,
+            why=refusal or f"{name} changes files",
+        )
+    if name == "git":
+        return _of_git(command, refusal)
+    if name == "find":
+        return _of_find(command, refusal)
+    kind = kind_of(name, [word.text or "" for word in arguments])
+    why = refusal or load_table().never.get(name) or kind.why or f"{name} is not in the table of programs that only look"
+    runs_code = True if name in load_table().never else kind.runs_code
+    return Effect(command, name, None, None, runs_code, kind.uses_network, why if " " in name else _about(name, why))
+
+
+def _about(name: str, why: str) -> str:
+    return f"{name}: {why}" if why.startswith("it ") else why
+
+
+def _of_wrapped(command: SimpleCommand, name: str, wrapped: Wrapped, most_wrappers: int) -> Effect:
+    """Judge a program that runs another one; only `timeout` is as harmless as what it runs."""
+    if not wrapped.words or not most_wrappers:
+        return _unknown(command, name, f"{name} runs a program that is not known here", runs_code=True)
+    inner = _judge(replace(command, words=wrapped.words, redirects=()), most_wrappers - 1)
+    effect = replace(
+        inner,
+        command=command,
+        program=name,
+        runs_code=inner.runs_code if wrapped.is_transparent else True,
+        why=f"{name} runs {inner.program or 'a program'}, and {inner.why}",
+    )
+    return replace(effect, reads=None, writes=None) if wrapped.adds_words else effect
+
+
+def _of_git(command: SimpleCommand, refusal: str) -> Effect:
+    more = git_does_more([word.text or "" for word in command.words[1:]])
+    why = refusal or "git is only known to be harmless where it asks"
+    return Effect(
+        command, "git", (more.folder,), (more.folder,) if more.is_known else None, True, more.uses_network, why
+    )
+
+
+def _of_find(command: SimpleCommand, refusal: str) -> Effect:
+    texts = [word.text or "" for word in command.words[1:]]
+    runs = any(text in ("-exec", "-execdir", "-ok", "-okdir") for text in texts)
+    return Effect(command, "find", None, None, True if runs else None, uses_network=None, why=refusal)
+
+
+def _unknown(command: SimpleCommand, program: str | None, why: str, *, runs_code: bool | None = None) -> Effect:
+    return Effect(command, program, None, None, runs_code, None, why)
+
+
+def _with_redirects(effect: Effect) -> Effect:
+    reads, writes = effect.reads, effect.writes
+    for redirect in effect.command.redirects:
+        target = _paths([redirect.target]) if redirect.target.text else None
+        if redirect.is_write:
+            writes = None if target is None or writes is None else (*writes, *target)
+        else:
+            reads = None if target is None or reads is None else (*reads, *target)
+    if not effect.command.redirects:
+        return effect
+    why = effect.why
+    if effect.is_read_only and writes != ():
+        why = f"{effect.command.source.partition(' ')[0]} is redirected into a file"
+    return replace(effect, reads=reads, writes=writes, why=why)
+
+
+def _mentioned(command: SimpleCommand) -> Iterable[str]:
+    """Yield every fixed word that could be a path, and what stands behind a `=` in one."""
+    for word in (*command.words[1:], *(redirect.target for redirect in command.redirects)):
+        if not word.text:
+            if word.is_glob:
+                yield _folder_of(word.pattern)
+            continue
+        if not word.text.startswith("-"):
+            yield _as_path(word.text)
+        behind = word.text.partition("=")[2]
+        if behind:
+            yield _as_path(behind)
+
+
+def _paths(words: Sequence[Word]) -> list[str]:
+    """Return words as paths in the resolver's writing; a glob is its folder, and `-` is no path but a stream."""
+    return [
+        _folder_of(word.pattern) if word.is_glob else _as_path(word.text or "") for word in words if word.text != "-"
+    ]
+
+
+def _as_path(text: str) -> str:
+    # To the resolver a tilde is the home; here it is a character.
+    return f"./{text}" if text.startswith("~") else text
+
+
+def _folder_of(pattern: str) -> str:
+    """Return the folder in which the names that fit a pattern lie, or below which."""
+    special = _SPECIAL.search(pattern)
+    fixed = _ESCAPE.sub(r"\1", pattern[: special.start()] if special else pattern)
+    folder = fixed.rpartition("/")[0]
+    return _as_path(folder) if folder else ("/" if fixed.startswith("/") else ".")
+
+
+def _in_folder(folder: str | None, path: str) -> str:
+    return path if folder is None else posixpath.join(folder, path)

@@ -1,0 +1,93 @@
+"""The small languages in which some programs take their arguments: the expressions of find and test, scripts of sed.
+
+The rule: only what is understood to the end passes; everything else raises `NotHarmlessError`.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from panpan.tools.shell.analysis.facts import Word
+
+
+class NotHarmlessError(Exception):
+    """The arguments are not among those that are known to be harmless; says which, as part of a sentence."""
+
+
+def fits(value: str, regex: str) -> bool:
+    """Return whether `value` is, as a whole, what the table asks for."""
+    return _compiled(regex).fullmatch(value) is not None
+
+
+@cache
+def _compiled(regex: str) -> re.Pattern[str]:
+    return re.compile(regex, re.DOTALL)
+
+
+def fixed(word: Word) -> str:
+    """Return the text of a word.
+
+    Raises:
+        NotHarmlessError: It is only known when the command runs.
+    """
+    if word.text is None:
+        raise NotHarmlessError(f"with {word.source}, which is only known when it runs")
+    return word.text
+
+
+def split_find(words: Sequence[Word], expression: Mapping[str, Sequence[str]]) -> tuple[list[Word], list[Word]]:
+    """Return where find starts, and the further files that its expression reads.
+
+    Raises:
+        NotHarmlessError: There is something in it beside what `expression` lists.
+    """
+    waiting = list(words)[::-1]
+    starts: list[Word] = []
+    while waiting and not (waiting[-1].text or waiting[-1].pattern).startswith(("-", "(", "!", ")", ",")):
+        starts.append(waiting.pop())
+    read: list[Word] = []
+    while waiting:
+        word = fixed(waiting.pop())
+        if word not in expression:
+            raise NotHarmlessError(f"with {word}")
+        for regex in expression[word]:
+            if not waiting:
+                raise NotHarmlessError(f"with {word} and nothing behind it")
+            value = waiting.pop()
+            if regex == "path":
+                fixed(value)
+                read.append(value)
+            elif not fits(fixed(value), regex):
+                raise NotHarmlessError(f"with {word} {value.source}")
+    return starts, read
+
+
+_EVALUATING = frozenset({"-v", "-R"})
+_OPERATORS = frozenset({"=", "==", "!=", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "!", "(", ")", "-a", "-o"})
+_ASKS_TEXT = frozenset({"-n", "-z", "-t"})
+_ASKS_FILE = frozenset(f"-{letter}" for letter in "bcdefghkprsuwxGLNOS")
+_COMPARES_FILES = frozenset({"-nt", "-ot", "-ef"})
+
+
+def paths_of_test(words: Sequence[Word]) -> list[Word]:
+    """Return the files that test asks about; more where it is not certain which of its words are files.
+
+    Raises:
+        NotHarmlessError: A word may be `-v` or `-R`, whose operand the shell evaluates.
+    """
+    texts = [fixed(word) for word in words]
+    if evaluating := _EVALUATING.intersection(texts):
+        raise NotHarmlessError(f"with {min(evaluating)}, behind which the shell evaluates a subscript")
+    if len(texts) == 3 and texts[1] in _OPERATORS - {"-a", "-o"}:
+        return []
+    known = _OPERATORS | _ASKS_TEXT | _ASKS_FILE | _COMPARES_FILES
+    return [word for word, text in zip(words, texts, strict=True) if text not in known and text]
+
+
+_BODY = r"(?:[^\\\n\[{d}]|\\[^\n]|\[\^?\]?[^\]\\\n\[{d}]*\])*"
+"""Between two delimiters. A delimiter in brackets is left out, since GNU and BSD read it differently."""
+_SUBSTITUTIONS = "|".join(rf"s{d}{_BODY.format(d=d)}{d}{_BODY.format(d=d)}{d}[gpiI0-9]*" for d in (r"/", r"\|", r"\#", r"\,"))
+_ADDRESS = rf"(?:\d+(?:~\d+)?|\$|/{_BODY.format(d='/')}/I?)"
+_COMMAND = rf"(?:{_ADDRESS}(?:,[ ]*(?:{_ADDRESS}|\+\d+))?)?[ ]*!?[ ]*(?:[pd=]|q|{_SUBSTITUTIONS})"
+SED_SCRIPT = rf"[ ]*{_COMMAND}[ ]*(?:;[ ]*(?:{_COMMAND})?[ ]*)*"
+"""A script that only prints, deletes and substitutes lines, as a regular expression."""

@@ -1,0 +1,91 @@
+"""Command lines, parsed as bash would parse them.
+
+The rule: a line counts as plain only where two readings agree: the syntax tree of tree-sitter's grammar for bash, which
+finds what is nested and what is odd, and a strict reader of our own for the small part of the language that may run
+unasked. The grammar differs from bash in places (carriage returns, `time`, words behind redirects), so the tree alone
+is never believed to be harmless.
+"""
+
+import sys
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from panpan.tools.shell.analysis.directories import with_directories
+from panpan.tools.shell.analysis.facts import ParsedLine
+from panpan.tools.shell.analysis.plain_line import PlainLine, read_plain_line
+from panpan.tools.shell.analysis.words import NotPlainError
+
+if TYPE_CHECKING:
+    from panpan.tools.shell.analysis.syntax_tree import TreeFacts
+
+MAX_PLAIN_CHARS = 10_000
+"""Of a line that may be plain; longer ones are looked through, and are odd."""
+MAX_PLAIN_COMMANDS = 50
+MAX_BYTES = 128 * 1024
+"""Of a line that is looked at; Linux takes no longer argument (execve(2), MAX_ARG_STRLEN)."""
+
+_BLANK_ON_DARWIN = (0x85, 0xA0)
+"""Bytes that isblank(3) of macOS takes for blanks, in UTF-8 locales too, also where they are part of a character."""
+
+
+class ShellParser:
+    """Parses command lines; built once by whoever needs it, for one thread at a time."""
+
+    def __init__(self) -> None:
+        import tree_sitter_bash
+        from tree_sitter import Language, Parser
+
+        from panpan.tools.shell.analysis.syntax_tree import look_through
+
+        self._parser = Parser(Language(tree_sitter_bash.language()))
+        self._look_through = look_through
+
+    def parse(self, command: str) -> ParsedLine:
+        """Return what bash would run for `command`; whatever is not certain is named as an oddity."""
+        encoded = command.encode("utf-8", "surrogatepass")
+        if len(encoded) > MAX_BYTES:
+            return ParsedLine((), (f"a line of {len(encoded):,} bytes, which is too long to be parsed",))
+        tree = self._look_through(self._parser.parse(encoded).root_node)
+        oddities = [*_odd_text(command, encoded), *tree.oddities]
+        if len(command) > MAX_PLAIN_CHARS:
+            return ParsedLine(tree.commands, (f"a line of {len(command):,} characters", *oddities))
+        try:
+            plain = read_plain_line(command)
+        except NotPlainError as exc:
+            return ParsedLine(tree.commands, (*oddities, *_not_plain(command, exc, is_explained=bool(oddities))))
+        if not oddities and not _agree(plain, tree, command, encoded):
+            oddities.append("what can be read in two ways")
+        commands = with_directories(plain.pipelines)
+        if len(commands) > MAX_PLAIN_COMMANDS:
+            oddities.append(f"{len(commands)} commands")
+        return ParsedLine(commands, tuple(oddities))
+
+
+def _odd_text(command: str, encoded: bytes) -> list[str]:
+    """Return what is odd about the characters of a line."""
+    oddities = []
+    if command.startswith(("-", "+")):
+        oddities.append(f"a `{command[0]}` at the start, which bash may take for an option of its own")
+    if not command.replace("\n", " ").replace("\t", " ").isprintable():
+        oddities.append("a character that cannot be seen")
+    if sys.platform == "darwin" and not command.isascii() and any(byte in encoded for byte in _BLANK_ON_DARWIN):
+        oddities.append("a character that the shell may take for a blank")
+    return oddities
+
+
+def _not_plain(command: str, error: NotPlainError, *, is_explained: bool) -> list[str]:
+    if is_explained:
+        return []
+    rest = command[error.position : error.position + 20].partition("\n")[0]
+    return [f"what could not be read for certain: `{rest}`" if rest else "an end that is missing"]
+
+
+def _agree(plain: PlainLine, tree: "TreeFacts", command: str, encoded: bytes) -> bool:
+    """Whether both readings found the same words and programs, but for those inside `[ … ]`."""
+    word_starts, command_starts = plain.word_starts, plain.command_starts
+    if len(command) != len(encoded):
+        byte_at = [0, *accumulate(len(character.encode("utf-8", "surrogatepass")) for character in command)]
+        word_starts = frozenset(byte_at[start] for start in word_starts)
+        command_starts = frozenset(byte_at[start] for start in command_starts)
+    outside = {start for start in word_starts if not any(start in test for test in tree.tests)}
+    return outside == tree.word_starts and command_starts == tree.command_starts

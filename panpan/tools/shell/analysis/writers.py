@@ -1,0 +1,135 @@
+"""What well-known programs write that are not read-only, as far as their words say it.
+
+The rule: what is returned is all that the program writes; where a word is only known when it runs, or the program is
+not known here, that is None. It may name more than is written, such as the value of a flag.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from panpan.tools.shell.analysis.facts import Word
+
+_Roles: TypeAlias = Literal["all", "last", "moved", "behind the mode"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Which operands of a program it writes."""
+
+    roles: _Roles
+    valued: str = ""
+    """Letters of flags with a value in the next word, which is no operand."""
+    runs_code: bool | None = False
+
+
+_WRITERS: Mapping[str, _Writer] = {
+    "chgrp": _Writer("behind the mode"),
+    "chmod": _Writer("behind the mode"),
+    "chown": _Writer("behind the mode"),
+    "cp": _Writer("last", "St"),
+    "install": _Writer("last", "gmoSt", runs_code=None),  # may be told to strip, by a program of one's choice
+    "link": _Writer("last"),
+    "ln": _Writer("last", "St"),
+    "mkdir": _Writer("all", "mZ"),
+    "mkfifo": _Writer("all", "mZ"),
+    "mv": _Writer("moved", "St"),
+    "rm": _Writer("all"),
+    "rmdir": _Writer("all"),
+    "shred": _Writer("all", "ns"),
+    "tee": _Writer("all"),
+    "touch": _Writer("all", "dtr"),
+    "truncate": _Writer("all", "sr"),
+    "unlink": _Writer("all"),
+}
+_FOLDER_FLAGS = ("-t", "--target-directory")
+_REFERENCE_FLAGS = ("-r", "--reference")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a writer touches."""
+
+    reads: tuple[Word, ...]
+    writes: tuple[Word, ...]
+    runs_code: bool | None = False
+
+
+def written_by(name: str, words: Sequence[Word]) -> Written | None:
+    """Return what a program touches when it is given `words`, None where that is not known."""
+    if any(word.text is None and not word.is_glob for word in words):
+        return None
+    if name == "dd":
+        return _written_by_dd(words)
+    if name == "sed":
+        return _written_by_sed(words)
+    writer = _WRITERS.get(name)
+    return _operands_of(writer, words) if writer else None
+
+
+def _operands_of(writer: _Writer, words: Sequence[Word]) -> Written:
+    operands: list[Word] = []
+    targets: list[Word] = []
+    read: list[Word] = []
+    for flag, value in _flags_and_operands(words, writer.valued):
+        if flag in _FOLDER_FLAGS and value and writer.roles in ("last", "moved"):
+            targets.append(value)
+        elif flag in _REFERENCE_FLAGS and value:
+            read.append(value)
+        elif not flag and value:
+            operands.append(value)
+    match writer.roles:
+        case "all":
+            return Written(tuple(read), tuple(operands), writer.runs_code)
+        case "behind the mode":
+            changed = operands if read else operands[1:]
+            return Written(tuple(read), tuple(changed), writer.runs_code)
+        case "moved":
+            return Written(tuple(operands), (*operands, *targets), writer.runs_code)
+        case "last":
+            sources, last = (operands, targets) if targets else (operands[:-1], operands[-1:])
+            # With one operand, ln links it into the working directory.
+            return Written(tuple(sources), tuple(last) if len(operands) > 1 or targets else (_HERE,), writer.runs_code)
+
+
+_HERE = Word(".", ".")
+
+
+def _flags_and_operands(words: Sequence[Word], valued: str) -> Iterator[tuple[str, Word | None]]:
+    """Yield each flag with its value, if it has one, and each operand with an empty flag."""
+    waiting = list(words)[::-1]
+    while waiting:
+        word = waiting.pop()
+        text = word.text if word.text is not None else word.pattern
+        if text == "--":
+            yield from (("", operand) for operand in waiting[::-1])
+            return
+        if text == "-" or not text.startswith("-") or word.is_glob:
+            yield "", word
+        elif text.startswith("--"):
+            flag, equals, value = text.partition("=")
+            yield flag, Word(value, value) if equals else None
+        elif text[-1] in valued and not any(letter in valued for letter in text[1:-1]) and waiting:
+            yield f"-{text[-1]}", waiting.pop()
+        else:
+            first = next((at for at, letter in enumerate(text) if at and letter in valued), None)
+            value = text[first + 1 :] if first else ""
+            yield f"-{text[first]}" if first else text, Word(value, value) if value else None
+
+
+def _written_by_dd(words: Sequence[Word]) -> Written:
+    def named(key: str) -> tuple[Word, ...]:
+        values = [word.text.removeprefix(key) for word in words if word.text and word.text.startswith(key)]
+        return tuple(Word(value, value) for value in values)
+
+    return Written(named("if="), named("of="))
+
+
+def _written_by_sed(words: Sequence[Word]) -> Written | None:
+    """Return the files that `sed -i` changes; its script may do anything, so that is not all that it may write."""
+    operands = [word for flag, word in _flags_and_operands(words, "efl") if not flag and word]
+    flags = [flag for flag, _ in _flags_and_operands(words, "efl") if flag]
+    if not any(flag.startswith("--in-place") or (not flag.startswith("--") and "i" in flag) for flag in flags):
+        return None
+    has_script = any(flag in ("-e", "-f", "--expression", "--file") for flag in flags)
+    return Written((), tuple(operands if has_script else operands[1:]), runs_code=None)

@@ -20,6 +20,8 @@ NAMES = (
     "parallel_tools",
     "memory",
     "search",
+    "gate",
+    "sandbox",
     "request_size",
     "local_model",
 )

@@ -18,6 +18,9 @@ from panpan.system.home import user_home
 _READABLE_CHARS = 60
 """How much of a project's path its slug shows; with the digest far below the 255 bytes that a file name may have."""
 
+PROJECTS_FOLDER = "projects"
+"""Below the home: what the user keeps for each project."""
+
 CRASH_FOLDER = "crashes"
 """Below the home: reports of errors that panpan did not expect, maybe before it knew its other places."""
 
@@ -51,7 +54,7 @@ class Locations:
     @property
     def project_folder(self) -> Path:
         """What the user keeps for this project, outside it, so that no repository can write it."""
-        return self.home / "projects" / self.project_slug
+        return self.home / PROJECTS_FOLDER / self.project_slug
 
     @property
     def sessions_folder(self) -> Path:
@@ -82,6 +85,11 @@ class Locations:
     def local_settings(self) -> Path:
         """The user's own settings for this project, among them the permissions he gave it."""
         return self.project_folder / "settings.toml"
+
+    @property
+    def plans_folder(self) -> Path:
+        """What the model planned to do: one file a plan, the only ones below the home that tools may write."""
+        return self.home / "plans"
 
     @property
     def debug_folder(self) -> Path:

@@ -1,12 +1,13 @@
 """What the settings file of a project may say, since whoever wrote the repository wrote that file.
 
-It may ask for more care and say how models work and which of a vendor's models is best here. Where requests go, with
-which key, what runs unasked and how much may be spent is the user's alone. What else the file says is left out with a
-warning, not refused with an error: a repository must not be able to keep panpan from starting by wishing for too much.
+It may always ask for more care. Once the user trusts the project, it may also say how models work, which of a vendor's
+models is best here and what runs unasked. Where requests go, with which key, and how much may be spent is the user's
+alone. What else the file says is left out with a warning, not refused with an error: a repository must not be able to
+keep panpan from starting by wishing for too much.
 """
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from panpan.config.keys import KeyPath, dotted, leaves, put, quoted, shown
@@ -14,60 +15,102 @@ from panpan.config.settings import MERGED_LISTS, Settings
 from panpan.config.settings_file import Source
 from panpan.config.vendors import VENDORS, Vendor, vendor_named
 
-_FREE = frozenset(
+_TIGHTENING = frozenset(
     {
         ("version",),
+        ("permission", "ask"),
+        ("permission", "deny"),
+        ("permission", "mode"),
+        ("permission", "external_directory"),
+        ("permission", "doom_loop"),
+        ("max_rounds",),
+        ("max_budget_usd",),
+        ("tools", "enabled"),
+    }
+)
+"""Keys with which a project that nobody trusts can only ask for more care, within what `_objection` lets it say."""
+
+_TRUSTED = frozenset(
+    {
+        ("permission", "allow"),
         ("max_output_tokens",),
         ("thinking",),
         ("thinking_budget_tokens",),
         ("effort",),
         ("temperature",),
-        ("permission", "ask"),
-        ("permission", "deny"),
     }
 )
-"""Keys that change neither what may be done nor where anything is sent."""
+"""Keys that any project may set which the user trusts."""
 
 _SIZES_OF_MODELS = frozenset({"fast", "smart"})
 """Names that mean a model of whatever vendor the user has."""
 
 STRICTNESS: Mapping[str, int] = {"bypassPermissions": 0, "acceptEdits": 1, "default": 2, "dontAsk": 3, "plan": 4}
 """How much each permission mode withholds; more is stricter."""
+_BEHAVIOURS = ("allow", "ask", "deny")
+"""From the loosest to the strictest."""
 _MODES_OF_PROJECTS = ("default", "plan")
 
 
+@dataclass(frozen=True, slots=True)
+class LimitedProject:
+    """What a project's settings file may say."""
+
+    source: Source
+    """With what counts."""
+    warnings: Sequence[str]
+    """One for each key that no project may set."""
+    needing_trust: Sequence[KeyPath]
+    """Keys that count only where the project is trusted, in the order of the file."""
+
+
 def limit_project(
-    project: Source, *, weaker: Settings, own: Settings, env: Mapping[str, str]
-) -> tuple[Source, list[str]]:
-    """Return the source without what a project may not set, and a warning for each key that was left out.
+    project: Source, *, weaker: Settings, own: Settings, env: Mapping[str, str], is_trusted: bool
+) -> LimitedProject:
+    """Return the source without what a project may not set.
 
     Args:
         project: The checked settings file of the project.
         weaker: What the sources before it give; it may only be tightened.
         own: What the user's own sources give together, the stronger ones too.
         env: The environment; a vendor's key in it is the user's choice where nothing else is.
+        is_trusted: Whether the user trusts the project as it is.
     """
     values: dict[str, Any] = {}
+    needing_trust: list[KeyPath] = []
     warnings: dict[KeyPath, str] = {}
     for path, value in leaves(project.values):
-        if value == {}:
+        if value in ({}, []):
             continue
         reason = _objection(path, value, weaker, own, env)
         if reason is None:
-            put(values, path, value)
+            needs_trust = not _only_tightens(path, value, weaker)
+            if needs_trust:
+                needing_trust.append(path)
+            if is_trusted or not needs_trust:
+                put(values, path, value)
         else:
             group = path if (path[0] == "permission" or path[:2] == ("tools", "enabled")) else path[:1]
             warnings.setdefault(group, f"{project.place_of(path)}: {dotted(group)} is ignored: {reason}")
-    return replace(project, values=values), list(warnings.values())
+    return LimitedProject(replace(project, values=values), tuple(warnings.values()), tuple(needing_trust))
+
+
+def _only_tightens(path: KeyPath, value: Any, weaker: Settings) -> bool:
+    if path == ("max_output_tokens",):
+        return _objection_to_limit(value, weaker.max_output_tokens) is None
+    return path in _TIGHTENING or path[:2] in _TIGHTENING
 
 
 def _objection(path: KeyPath, value: Any, weaker: Settings, own: Settings, env: Mapping[str, str]) -> str | None:
-    if path in _FREE:
+    if path in _TRUSTED or path in (("version",), ("permission", "ask"), ("permission", "deny")):
         return None
     if path == ("model",):
         return _objection_to_model(value, own, env)
     if path == ("permission", "mode"):
         return _objection_to_mode(value, weaker)
+    if path in (("permission", "external_directory"), ("permission", "doom_loop")):
+        own_choice = getattr(weaker.permission, path[1])
+        return None if _BEHAVIOURS.index(value) >= _BEHAVIOURS.index(own_choice) else _loosened(path, own_choice)
     if path == ("max_rounds",):
         return _objection_to_limit(value, weaker.max_rounds)
     if path == ("max_budget_usd",):
@@ -129,6 +172,10 @@ def _objection_to_mode(mode: str, weaker: Settings) -> str | None:
     if STRICTNESS[mode] < STRICTNESS[weaker.permission.mode]:
         return f"a project may not loosen the mode {shown(weaker.permission.mode)}"
     return None
+
+
+def _loosened(path: KeyPath, own_choice: str) -> str:
+    return f"a project may not loosen {dotted(path)}, and yours is {own_choice}"
 
 
 def _objection_to_limit(limit: float, weaker: float | None) -> str | None:

@@ -17,8 +17,10 @@ from typing import Any
 from panpan.config.environment import read_environment
 from panpan.config.keys import KeyPath, dotted, flatten, is_secret, leaves, put
 from panpan.config.locations import Locations
-from panpan.config.settings import MERGED_LISTS, Settings
-from panpan.config.settings_file import Source, SourceKind, check, read_settings_file
+from panpan.config.project_files import PROJECT_SETTINGS
+from panpan.config.settings import MERGED_LISTS, Settings, rule_text
+from panpan.config.settings_file import Source, SourceKind, check, parse_settings, read_settings_file
+from panpan.config.trust import NO_TRUST, ProjectTrust, trust_of
 
 FLAGS: Mapping[str, str] = {
     "additional_directories": "--add-dir",
@@ -53,6 +55,10 @@ class Loaded:
     """Weakest first, without the defaults."""
     warnings: Sequence[str]
     """What was left out or looks wrong; the user should see each once."""
+    trust: ProjectTrust = NO_TRUST
+    """What the project brings along, and whether it is believed."""
+    withheld: Sequence[str] = ()
+    """What the project's settings say that does not count until the user trusts it, `KEY = VALUE`."""
 
     @cached_property
     def origins(self) -> Mapping[str, Origin]:
@@ -63,8 +69,9 @@ class Loaded:
             for path, value in leaves(source.values):
                 origin = Origin(source.kind, source.place_of(path))
                 if path in MERGED_LISTS:
-                    for item in value or ():
-                        joined[path].setdefault(str(item), origin)
+                    for number, item in enumerate(value or ()):
+                        item_origin = Origin(source.kind, source.place_of_item(path, number))
+                        joined[path].setdefault(str(rule_text(item)), item_origin)
                 else:
                     origins[dotted(path)] = origin
         for path, origin_by_item in joined.items():
@@ -81,7 +88,12 @@ def _origins_of_list(key: str, origins: Sequence[Origin]) -> dict[str, Origin]:
 
 
 def load_settings(
-    cwd: Path, env: Mapping[str, str], cli_overrides: Mapping[str, object], locations: Locations
+    cwd: Path,
+    env: Mapping[str, str],
+    cli_overrides: Mapping[str, object],
+    locations: Locations,
+    *,
+    trust: ProjectTrust | None = None,
 ) -> Loaded:
     """Read all sources and return the settings they make.
 
@@ -90,26 +102,45 @@ def load_settings(
         env: The environment.
         cli_overrides: Values of flags by dotted key, such as `permission.mode`; None and () count as not given.
         locations: Where the files are.
+        trust: What the project brings along, as it was read before; None: it is read now.
 
     Raises:
         ConfigError: A source is broken or says what panpan does not know; names the file and line, variable or flag.
     """
     user = read_settings_file(locations.user_settings, "user")
-    project = None if _is_users_own(locations) else read_settings_file(locations.project_settings, "project")
+    trust = trust_of(locations) if trust is None else trust
+    project = None if _is_users_own(locations) else _project_source(locations, trust)
     local = read_settings_file(locations.local_settings, "local")
     environment, warnings = read_environment(env)
     flags = _read_flags(cli_overrides, cwd)
 
     warnings += [warning for source in (user, local) if source for warning in _careless_modes(source)]
+    withheld: Sequence[str] = ()
     if project is not None:
         from panpan.config.project_limits import limit_project
+        from panpan.config.trust_notes import as_written, notes_on_trust
 
-        weaker = _joined([user])
-        own = _joined([user, local, environment, flags])
-        project, objections = limit_project(project, weaker=weaker, own=own, env=env)
-        warnings += objections
+        limited = limit_project(
+            project,
+            weaker=_joined([user]),
+            own=_joined([user, local, environment, flags]),
+            env=env,
+            is_trusted=PROJECT_SETTINGS in trust.believed,
+        )
+        warnings += limited.warnings
+        warnings += notes_on_trust(project, trust, limited.needing_trust)
+        withheld = () if trust.is_trusted else [as_written(project, path) for path in limited.needing_trust]
+        project = limited.source
     sources = [source for source in (user, project, local, environment, flags) if source is not None]
-    return Loaded(_joined(sources), sources, tuple(warnings))
+    return Loaded(_joined(sources), sources, tuple(warnings), trust, tuple(withheld))
+
+
+def _project_source(locations: Locations, trust: ProjectTrust) -> Source | None:
+    """Return what the project's file says, from the bytes that trust is about wherever they could be read."""
+    data = trust.files.content.get(PROJECT_SETTINGS)
+    if data is None:
+        return read_settings_file(locations.project_settings, "project")
+    return parse_settings(data, locations.project_settings, "project")
 
 
 def _is_users_own(locations: Locations) -> bool:
@@ -152,7 +183,10 @@ def _merge(values: dict[str, Any], path: KeyPath, value: Any) -> None:
         table = values
         for part in path[:-1]:
             table = table.get(part, {})
-        value = list(dict.fromkeys([*table.get(path[-1], ()), *value]))
+        by_text: dict[str, Any] = {}
+        for item in (*table.get(path[-1], ()), *value):
+            by_text.setdefault(rule_text(item), item)
+        value = list(by_text.values())
     put(values, path, value)
 
 

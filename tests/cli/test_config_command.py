@@ -98,7 +98,7 @@ def test_a_broken_file_is_the_users_to_mend(folder: Path) -> None:
 
 
 def test_a_folder_named_before_the_command_counts(folder: Path) -> None:
-    (folder / "project" / ".panpan" / "settings.toml").write_text("thinking = true\n")
+    (folder / "project" / ".panpan" / "settings.toml").write_text("max_rounds = 7\n")
     (folder / "empty").mkdir()
 
     @click.group()
@@ -112,8 +112,8 @@ def test_a_folder_named_before_the_command_counts(folder: Path) -> None:
     chosen = CliRunner().invoke(panpan, ["--cwd", str(folder / "project"), "config", "show"], env=env)
     overruled = CliRunner().invoke(panpan, ["--cwd", str(folder / "project"), "config", "show", *inner], env=env)
 
-    assert "thinking = true" in chosen.stdout
-    assert "thinking = false" in overruled.stdout
+    assert "max_rounds = 7" in chosen.stdout
+    assert "# max_rounds is not set" in overruled.stdout
 
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)

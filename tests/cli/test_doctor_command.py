@@ -1,7 +1,8 @@
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ from click.testing import CliRunner
 
 from panpan.cli.doctor_checks import Check
 from panpan.cli.doctor_command import command, judged
+from panpan.cli.doctor_programs import sandbox_check
+from panpan.system.sandbox.choice import SandboxChoice
+from panpan.system.sandbox.profile import Profile
 from tests.fakes.runtime_weights import RUNTIME, installed_weights
 from tests.needed_programs import need
 
@@ -177,13 +181,24 @@ def test_broken_settings_are_named_and_end_with_1(project: Path, env: dict[str, 
 
 def test_what_is_ignored_in_the_projects_settings_is_a_note(project: Path, env: dict[str, str]) -> None:
     (project / ".panpan").mkdir()
-    (project / ".panpan" / "settings.toml").write_text('permission.allow = ["Bash"]\n')
+    (project / ".panpan" / "settings.toml").write_text('base_url = "http://evil"\n')
 
     code, checks, _ = examine(project, env)
 
     assert code == 0
     assert [check["status"] for check in checks["settings"]] == ["ok", "note"]
-    assert "permission.allow is ignored" in checks["settings"][1]["found"]
+    assert "base_url is ignored" in checks["settings"][1]["found"]
+
+
+def test_a_project_that_is_not_trusted_is_a_note(project: Path, env: dict[str, str]) -> None:
+    (project / ".panpan").mkdir()
+    (project / ".panpan" / "settings.toml").write_text('permission.allow = ["Bash"]\n')
+
+    code, checks, _ = examine(project, env)
+
+    assert code == 0
+    assert (checks["trust"][0]["status"], checks["trust"][0]["found"]) == ("note", f"{project} is not trusted yet")
+    assert "is not believed (permission.allow)" in checks["settings"][1]["found"]
 
 
 def test_a_home_that_others_may_look_into_is_a_note(project: Path, env: dict[str, str]) -> None:
@@ -224,7 +239,6 @@ def test_programs_of_the_project_are_never_run(project: Path, env: dict[str, str
 def test_a_program_that_does_not_start_is_missing(project: Path, env: dict[str, str], tmp_path: Path) -> None:
     program(tmp_path / "bin" / "git", "exit 3")
     program(tmp_path / "bin" / "bash", "printf 'bash 9 \\033[2J\\nmore\\n'")
-    program(tmp_path / "bin" / "bwrap", "exit 1")
     env["PATH"] = str(tmp_path / "bin")
 
     code, checks, _ = examine(project, env)
@@ -232,7 +246,6 @@ def test_a_program_that_does_not_start_is_missing(project: Path, env: dict[str, 
     assert code == 0
     assert checks["git"][0]["found"] == f"{tmp_path}/bin/git does not start"
     assert checks["bash"][0]["found"].startswith("bash 9 ")
-    assert checks["bubblewrap"][0]["status"] == "optional"
 
 
 def test_people_get_a_line_for_each_check_that_cannot_drive_the_terminal(project: Path, env: dict[str, str]) -> None:
@@ -264,3 +277,37 @@ def test_a_variable_with_which_no_request_succeeds_is_broken(
     assert checks["network"][0]["found"] == f"requests follow {variable}"
     assert checks["network"][1]["found"].startswith(said)
     assert KEY not in output
+
+
+@dataclass
+class ScriptedSandbox:
+    """A sandbox that is only talked about."""
+
+    name: str = "Second best"
+    limits: Sequence[str] = ("it leaks", "it creaks")
+
+    def wrap(self, argv: Sequence[str], profile: Profile, cwd: Path) -> list[str]:
+        raise AssertionError
+
+    async def tidy(self) -> None:
+        raise AssertionError
+
+
+def test_the_sandbox_that_works_is_named_with_the_reason_why_it_is_not_a_better_one() -> None:
+    best = sandbox_check(SandboxChoice(ScriptedSandbox("The best")))
+    second = sandbox_check(SandboxChoice(ScriptedSandbox(), ("the best cannot be used: it is not installed",)))
+    none = sandbox_check(SandboxChoice(None, ("the best is old", "the second best is broken")))
+
+    assert (best.status, best.found, best.advice) == ("ok", "The best works", "")
+    assert (second.status, second.found) == ("note", "Second best works")
+    assert second.advice == "the best cannot be used: it is not installed. Its limits: it leaks; it creaks"
+    assert none.status == "missing"
+    assert none.advice.endswith("with all your rights; the best is old; the second best is broken")
+
+
+def test_the_sandbox_is_looked_for_in_earnest(project: Path, env: dict[str, str]) -> None:
+    _, checks, _ = examine(project, env)
+
+    [found] = checks["sandbox"]
+    assert found["found"] in ("bubblewrap works", "Landlock works", "none works here")
+    assert (found["status"] == "ok") == (found["advice"] == "")

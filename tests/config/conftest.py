@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from panpan.config.locations import Locations
+from panpan.config.project_files import read_project_files
 from panpan.config.sources import Loaded, load_settings
+from panpan.config.trust import TrustStore
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,11 @@ class Place:
 
     def local(self, text: str) -> Path:
         return self._write(self.locations.local_settings, text)
+
+    def trust(self) -> None:
+        """Trust the project as it is now."""
+        files = read_project_files(self.locations.project_root, self.locations.home)
+        TrustStore(self.locations.home).keep(files, is_trusted=True)
 
     def load(self, env: Mapping[str, str] | None = None, **flags: Any) -> Loaded:
         overrides = {key.replace("__", "."): value for key, value in flags.items()}

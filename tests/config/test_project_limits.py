@@ -20,7 +20,6 @@ NOT_FOR_PROJECTS = {
     "providers.anthropic.base_url": '"http://evil.example"',
     "providers.x.headers.a": '"b"',
     "aliases.fast": '"evil/model"',
-    "permission.allow": '["Bash"]',
     "permission.mode": '"bypassPermissions"',
     "tools.enabled.Bash": "true",
     "additional_directories": '["/"]',
@@ -44,10 +43,47 @@ def test_a_project_cannot_set_what_is_the_users(place: Place, key: str) -> None:
     assert "evil" not in {origin.kind for origin in loaded.origins.values()}
 
 
-def test_a_project_may_ask_for_more_care_and_more_thought(place: Place) -> None:
+NEEDS_TRUST = {
+    "permission.allow": '["Bash(npm *)"]',
+    "thinking": "true",
+    "thinking_budget_tokens": "2000",
+    "effort": '"high"',
+    "temperature": "0.5",
+    "max_output_tokens": "100",
+    "model": '"smart"',
+}
+
+
+@pytest.mark.parametrize("key", NEEDS_TRUST)
+def test_what_does_more_than_tighten_counts_once_the_project_is_trusted(place: Place, key: str) -> None:
+    place.user("max_output_tokens = 50\n")
+    place.project(f"\n{key} = {NEEDS_TRUST[key]}\n")
+    alone = place.load()
+    place.trust()
+    trusted = place.load()
+
+    assert alone.settings == Settings(max_output_tokens=50)
+    [warning] = alone.warnings
+    assert f" is not believed ({key}), since you have not trusted this folder; " in warning
+    assert alone.withheld == (f"{key} = {NEEDS_TRUST[key]}",)
+    assert trusted.settings != alone.settings
+    assert trusted.origins[key].kind == "project"
+    assert (trusted.warnings, trusted.withheld) == ((), ())
+
+
+@pytest.mark.parametrize("is_trusted", [False, True])
+@pytest.mark.parametrize("key", NOT_FOR_PROJECTS)
+def test_trust_does_not_give_a_project_what_is_the_users(place: Place, key: str, is_trusted: bool) -> None:
+    place.project(f"{key} = {NOT_FOR_PROJECTS[key]}\n")
+    if is_trusted:
+        place.trust()
+
+    assert place.load().settings == Settings()
+
+
+def test_a_project_may_ask_for_more_care(place: Place) -> None:
     place.project(
-        'version = 1\nthinking = true\nthinking_budget_tokens = 2000\neffort = "high"\ntemperature = 0\n'
-        "max_output_tokens = 9\nmax_rounds = 7\nmax_budget_usd = 1.5\n"
+        "version = 1\nmax_output_tokens = 9\nmax_rounds = 7\nmax_budget_usd = 1.5\n"
         '[permission]\nask = ["Write"]\ndeny = ["Bash"]\nmode = "plan"\n[tools.enabled]\nBash = false\n'
     )
 
@@ -125,6 +161,7 @@ def test_a_project_may_not_choose_a_model_of_another_provider(
 ) -> None:
     place.user(user)
     place.project(f'model = "{model}"\n')
+    place.trust()
 
     loaded = place.load(env)
 
@@ -156,16 +193,18 @@ _VALUES = st.sampled_from(
 
 
 @settings(max_examples=300)
-@given(st.dictionaries(st.sampled_from(_KEYS), _VALUES, max_size=5))
-def test_no_project_file_gives_rights_or_redirects_requests(values: dict[str, str]) -> None:
+@given(st.dictionaries(st.sampled_from(_KEYS), _VALUES, max_size=5), st.booleans())
+def test_no_project_file_takes_rights_or_redirects_requests(values: dict[str, str], is_trusted: bool) -> None:
     text = "".join(f"{key} = {value}\n" for key, value in values.items())
     try:
         project = parse_settings(text.encode(), Path("/p"), "project")
     except ConfigError:
         return  # wrong types: refused as a whole
 
-    limited, _ = limit_project(project, weaker=Settings(), own=Settings(), env={"ANTHROPIC_API_KEY": "k"})
-    result = Settings.model_validate(limited.values)
+    limited = limit_project(
+        project, weaker=Settings(), own=Settings(), env={"ANTHROPIC_API_KEY": "k"}, is_trusted=is_trusted
+    )
+    result = Settings.model_validate(limited.source.values)
 
     untouched = {
         "provider", "base_url", "api_key", "api_key_env", "providers", "aliases", "additional_directories",
@@ -173,6 +212,8 @@ def test_no_project_file_gives_rights_or_redirects_requests(values: dict[str, st
     }  # fmt: skip
     assert result.model_dump(include=untouched) == Settings().model_dump(include=untouched)
     assert result.model != "gpt-5"
-    assert not result.permission.allow
+    tightened = {"permission", "max_rounds", "max_budget_usd", "max_output_tokens", "tools", "version"}
+    assert is_trusted or result.model_dump(exclude=tightened) == Settings().model_dump(exclude=tightened)
+    assert is_trusted or not result.permission.allow
     assert result.permission.mode in ("default", "plan")
     assert not any(result.tools.enabled.values())

@@ -24,6 +24,7 @@ def test_each_source_is_stronger_than_the_one_before(place: Place) -> None:
     place.user("temperature = 0.1\n")
     seen = [place.load().settings.temperature]
     place.project("temperature = 0.2\n")
+    place.trust()
     seen.append(place.load().settings.temperature)
     place.local("temperature = 0.3\n")
     seen.append(place.load().settings.temperature)

@@ -1,0 +1,78 @@
+"""What the permission gate adds to a call: rules alone, and a command line that is parsed first."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any
+
+import anyio
+
+from benchmarks.figure import Figure
+from panpan.core.hooks import ToolCall
+from panpan.services.permissions.gate import PermissionGate
+from panpan.services.permissions.rules import RuleSource
+from panpan.system.output_store import OutputStore
+from panpan.system.paths import PathResolver
+from panpan.tools.registry import all_tools
+from panpan.tools.seen_files import SeenFiles
+from panpan.tools.shell.analysis.analyse import analyse
+from panpan.tools.tool import ToolContext
+
+TITLE = "the permission gate"
+
+RULES = 40
+_CALLS = 200
+
+_PLAIN = "git log --oneline -5 -- src/module_{0}.py | head -3"
+_MANY = "cd src && cat module_{0}.py | grep -n word | sort | uniq -c > ../out.txt; make test && git status || echo no"
+_LOOP = 'for f in *.py; do if grep -q "word {0}" "$f"; then echo "$(basename "$f")"; fi; done'
+
+
+def measure(runs: int) -> Iterator[Figure]:
+    """Yield the figures of this benchmark, each the mean of many calls."""
+    with TemporaryDirectory(prefix="panpan-bench-") as name:
+        gate = _Gate(Path(name).resolve())
+        yield gate.figure("Read, 40 rules", "Read", {"file_path": "src/module_{0}.py"}, runs, at_most=1)
+        yield gate.figure(
+            "Write, 40 rules", "Write", {"file_path": "src/module_{0}.py", "content": "x"}, runs, at_most=1
+        )
+        yield gate.figure("Bash, a pipe", "Bash", {"command": _PLAIN}, runs, at_most=3)
+        yield gate.figure("Bash, seven commands", "Bash", {"command": _MANY}, runs, at_most=3)
+        yield gate.figure("Bash, a loop", "Bash", {"command": _LOOP}, runs, at_most=3)
+
+
+class _Gate:
+    """The gate in a folder of files, with rules such as people have."""
+
+    def __init__(self, root: Path) -> None:
+        (root / "src").mkdir()
+        for number in range(_CALLS):
+            (root / "src" / f"module_{number}.py").touch()
+        allow = [f"Bash(npm run task-{number} *)" for number in range(RULES // 2)]
+        deny = [f"Edit(/secret-{number}/**)" for number in range(RULES // 4)]
+        deny += [f"Bash(program-{number} *)" for number in range(RULES // 4)]
+        self._gate = PermissionGate([RuleSource("the benchmark", True, allow, (), deny)])
+        self._tools = {tool.name: tool for tool in all_tools()}
+        self._context = ToolContext("", PathResolver(root), SeenFiles(), OutputStore(root.parent), environment={})
+
+    def figure(self, name: str, tool: str, arguments: Mapping[str, str], runs: int, *, at_most: float) -> Figure:
+        anyio.run(self._milliseconds, tool, arguments)  # the first calls import and warm the caches
+        return Figure(
+            name, "ms", [anyio.run(self._milliseconds, tool, arguments) for _ in range(runs)], at_most=at_most
+        )
+
+    async def _milliseconds(self, tool: str, arguments: Mapping[str, str]) -> float:
+        """Return what one call took in the mean, each of them another one."""
+        calls = [
+            self._call(tool, {key: text.format(number) for key, text in arguments.items()}) for number in range(_CALLS)
+        ]
+        analyse.cache_clear()  # a command line is parsed once a call and not once and for all
+        started_at = perf_counter()
+        for call in calls:
+            await self._gate.before_tool(call)
+        return (perf_counter() - started_at) * 1000 / _CALLS
+
+    def _call(self, name: str, arguments: Mapping[str, Any]) -> ToolCall:
+        tool = self._tools[name]
+        return ToolCall("", tool, tool.input_model.model_validate(arguments), arguments, self._context)

@@ -1,0 +1,181 @@
+"""What in a project could run or configure panpan, read once and bounded.
+
+The rule: who uses one of these files takes its bytes from here, never from the disk again. What the user was asked
+about is then what is believed, whoever changes the file meanwhile.
+"""
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cached_property
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+
+from panpan.errors import ToolError
+from panpan.system.canonical import canonical_path, is_below
+from panpan.system.read_file import read_regular_file
+
+MAX_FILES = 2_000
+MAX_BYTES = 20_000_000
+MAX_DEPTH = 12
+"""Folders in folders below one that is listed."""
+_MAX_ENTRIES = 10_000
+"""Names looked at in one folder."""
+_MAX_PROBLEMS = 20
+"""After which no more is looked for: one is enough for a no."""
+
+PROJECT_SETTINGS = ".panpan/settings.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutableSetting:
+    """One kind of file by which a project could run or configure panpan."""
+
+    path: str
+    """From the root of the project; the last name may have wildcards."""
+    reason: str
+    """What it does; ends the sentence "it …"."""
+    is_folder: bool = False
+    """Whether a folder of this name counts, with all that is below it."""
+    is_secret: bool = False
+    """Whether its values are neither kept nor shown."""
+    max_bytes: int = 1_000_000
+    """Of one file."""
+
+
+EXECUTABLE_SETTINGS = (
+    ExecutableSetting(PROJECT_SETTINGS, "says how panpan works and what runs unasked", max_bytes=256_000),
+    ExecutableSetting(".panpan/hooks*", "names commands that run by themselves", is_folder=True),
+    ExecutableSetting(".panpan/agents", "says what subagents do and with which tools", is_folder=True),
+    ExecutableSetting(".panpan/commands", "holds slash commands, which can run programs", is_folder=True),
+    ExecutableSetting(".panpan/skills", "holds skills, which can run programs", is_folder=True),
+    ExecutableSetting(".panpan/plugins", "is code that would run as part of panpan", is_folder=True),
+    ExecutableSetting(".mcp.json", "names servers that would be started or spoken to"),
+    ExecutableSetting(".env", "sets variables for programs that are started", is_secret=True),
+)
+"""All of them. A feature that reads a file of the project gets a row here, and its bytes from `ProjectFiles`."""
+
+
+def setting_of(name: str) -> ExecutableSetting | None:
+    """Return the row that a file, named from the root of the project, belongs to."""
+    parts = name.split("/")
+    for setting in EXECUTABLE_SETTINGS:
+        depth = setting.path.count("/") + 1
+        if fnmatchcase("/".join(parts[:depth]).casefold(), setting.path) and (setting.is_folder or len(parts) == depth):
+            return setting
+    return None
+
+
+@dataclass(frozen=True)
+class ProjectFiles:
+    """The executable settings of a project, as they were when they were read."""
+
+    root: Path
+    """Canonical."""
+    content: Mapping[str, bytes] = field(default_factory=dict)
+    """What is in each file, by its name from the root."""
+    problems: Mapping[str, str] = field(default_factory=dict)
+    """Why a file or folder could not be read whole, by its name; such a project cannot be trusted."""
+
+    @cached_property
+    def digests(self) -> Mapping[str, str]:
+        """A digest of each file."""
+        return {name: blake2b(data, digest_size=32).hexdigest() for name, data in self.content.items()}
+
+
+def read_project_files(root: Path, panpan_home: Path) -> ProjectFiles:
+    """Read the executable settings of a project. Nothing that is no regular file is opened.
+
+    Args:
+        root: The canonical root of the project.
+        panpan_home: The canonical panpan home; where it is the `.panpan` of the project, that is the user's own.
+    """
+    reader = _Reader(root)
+    is_users_own = canonical_or_same(root / ".panpan") == panpan_home
+    for setting in EXECUTABLE_SETTINGS:
+        if not (is_users_own and setting.path.startswith(".panpan/")):
+            reader.read(setting)
+    return ProjectFiles(root, reader.content, reader.problems)
+
+
+def canonical_or_same(path: Path) -> Path:
+    """Return the canonical form of an absolute path, or the path where it has none, as in a loop of links."""
+    try:
+        return canonical_path(path)
+    except ToolError:
+        return path
+
+
+class _Reader:
+    """Reads until there is too much; what cannot be read whole is a problem and never left out."""
+
+    def __init__(self, root: Path) -> None:
+        self.content: dict[str, bytes] = {}
+        self.problems: dict[str, str] = {}
+        self._root = root
+        self._bytes_left = MAX_BYTES
+
+    def read(self, setting: ExecutableSetting) -> None:
+        folder, _, pattern = setting.path.rpartition("/")
+        if "*" not in pattern:
+            self._take(setting.path, setting)
+            return
+        for name in self._names(folder):
+            if fnmatchcase(name.casefold(), pattern):
+                self._take(f"{folder}/{name}", setting)
+
+    def _names(self, folder: str) -> Iterator[str]:
+        """Yield what is in a folder, sorted; nothing where there is none."""
+        try:
+            with os.scandir(self._root / folder) as entries:
+                names = sorted(entry.name for entry in islice(entries, _MAX_ENTRIES + 1))
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as exc:
+            self.problems[folder] = exc.strerror or "it cannot be read"
+            return
+        if len(names) > _MAX_ENTRIES:
+            self.problems[folder] = f"it holds more than {_MAX_ENTRIES:,} files"
+            return
+        yield from names
+
+    def _take(self, name: str, setting: ExecutableSetting, depth: int = 0) -> None:
+        """Take a file, or a folder with all that is below it."""
+        path = self._root / name
+        try:
+            is_folder = stat.S_ISDIR(path.stat().st_mode)
+            if is_folder and not setting.is_folder:
+                return  # such as a virtual environment that is called .env; nothing reads that
+            canonical = canonical_path(path)
+            if not is_below(canonical, self._root):
+                raise ToolError("it is a link that leads out of the project")
+            if is_folder:
+                self._take_folder(name, setting, depth, is_link=path.is_symlink())
+            else:
+                self._take_file(name, canonical, setting)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as exc:
+            self.problems[name] = exc.strerror or "it cannot be read"
+        except ToolError as exc:
+            self.problems[name] = str(exc)
+
+    def _take_file(self, name: str, canonical: Path, setting: ExecutableSetting) -> None:
+        if len(self.content) >= MAX_FILES:
+            raise ToolError(f"there are more than {MAX_FILES:,} such files")
+        data = read_regular_file(canonical, max_bytes=min(setting.max_bytes, self._bytes_left))
+        self._bytes_left -= len(data)
+        self.content[name] = data
+
+    def _take_folder(self, name: str, setting: ExecutableSetting, depth: int, *, is_link: bool) -> None:
+        if depth and is_link:
+            raise ToolError("it is a link to a folder")  # which could lead round in circles
+        if depth > MAX_DEPTH:
+            raise ToolError("it lies too deep")
+        for child in self._names(name):
+            if len(self.problems) > _MAX_PROBLEMS:
+                return
+            self._take(f"{name}/{child}", setting, depth + 1)

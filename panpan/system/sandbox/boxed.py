@@ -1,0 +1,101 @@
+"""Whether a command failed because of the sandbox: told from what it printed, for nothing else tells.
+
+The rule: it is a guess, and only ever the reason for a question. A wrong no leaves the command's own error, a wrong yes
+costs the user an answer.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from panpan.system.canonical import is_below
+from panpan.system.sandbox.profile import Profile
+
+_MAX_CHARS = 20_000
+"""How much of the end of an output is looked at; errors stand there."""
+
+_NOT_WRITTEN = re.compile(r"read-only file ?system|invalid cross-device link|\b(?:EROFS|EXDEV)\b", re.IGNORECASE)
+_BUSY = re.compile(r"device or resource busy|\bEBUSY\b", re.IGNORECASE)
+"""What moving or removing a protected place says in a box made of mounts."""
+_REFUSED = re.compile(r"permission denied|operation not permitted|\bEACCES\b|\bEPERM\b", re.IGNORECASE)
+_NO_NETWORK = re.compile(
+    r"temporary failure (?:in name resolution|resolving)|could(?: not|n't) resolve (?:host|proxy)"
+    r"|(?:unable|failed) to (?:resolve|lookup|look up)|name or service not known|no address associated with hostname"
+    r"|nodename nor servname|\bgetaddrinfo\b|network is unreachable|dns error|unknownhostexception|dial (?:tcp|udp)"
+    r"|\b(?:ENETUNREACH|EAI_AGAIN|ENOTFOUND)\b",
+    re.IGNORECASE,
+)
+_NO_OTHER_PROGRAM = re.compile(
+    r"docker daemon|ssh-agent|authentication agent|failed to connect to (?:the )?bus|AF_UNIX|unix domain socket"
+    r"|\bresource_sharer\b|multiprocessing[/.]connection",
+    re.IGNORECASE,
+)
+_NOT_EXECUTABLE = 126
+_QUOTES = "'\"`\u2018\u2019"
+_PATH = re.compile(rf"(?<![\w.])/[^\s{_QUOTES}:;,()]+")
+_BETWEEN_NAMES = re.compile(rf"[\s/:{_QUOTES}]")
+
+
+def looks_boxed(output: str, exit_code: int, profile: Profile) -> str | None:
+    """Return what the sandbox probably did not let a command do, as a sentence for the user; None where it is not why.
+
+    Args:
+        output: What the command printed, or the end of it.
+        exit_code: How it ended; 0 is no failure.
+        profile: The bounds within which it ran.
+    """
+    if exit_code == 0:
+        return None
+    text = output[-_MAX_CHARS:]
+    lines = text.splitlines()[::-1]
+    if line := _first(_NOT_WRITTEN, lines):
+        return _cannot_write(line, profile)
+    if (line := _first(_BUSY, lines)) and _protected_in(line, profile):
+        return _cannot_write(line, profile)
+    if not profile.has_network and _first(_NO_NETWORK, lines):
+        return "The sandbox gives this command no network."
+    if not (line := _first(_REFUSED, lines)):
+        return None
+    if _NO_OTHER_PROGRAM.search(text):
+        return "The sandbox lets this command make no unix sockets, through which it could reach other programs."
+    if exit_code == _NOT_EXECUTABLE or _may_write_all_of(line, profile):
+        return None
+    if not profile.has_network and re.search(r"socket", text, re.IGNORECASE):
+        return "The sandbox gives this command no network."
+    return _cannot_write(line, profile)
+
+
+def _first(pattern: re.Pattern[str], lines: Sequence[str]) -> str | None:
+    return next((line for line in lines if pattern.search(line)), None)
+
+
+def _cannot_write(line: str, profile: Profile) -> str:
+    if place := _protected_in(line, profile):
+        return f"The sandbox keeps {place} as it is, since it is a protected place."
+    if not profile.writable:
+        return "The sandbox lets this command change no files."
+    return f"The sandbox lets this command change files only in {_listed(profile.writable)}."
+
+
+def _protected_in(line: str, profile: Profile) -> Path | None:
+    """Return the protected place that the line names."""
+    words = _BETWEEN_NAMES.split(line)
+    return next((place for place in profile.protected if place.name in words), None)
+
+
+def _listed(paths: Sequence[Path]) -> str:
+    *others, last = (str(path) for path in paths)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _may_write_all_of(line: str, profile: Profile) -> bool:
+    """Whether the line names paths, and all of them may be written, so that something else is in the way."""
+    paths = [Path(found) for found in _PATH.findall(line)]
+    return bool(paths) and all(_may_write(path, profile) for path in paths)
+
+
+def _may_write(path: Path, profile: Profile) -> bool:
+    # Under Landlock nothing new can be made where a protected place lies, so that folder is no sign of anything else.
+    if any(path.parent == place.parent or is_below(path, place) for place in profile.protected):
+        return False
+    return any(is_below(path, root) for root in profile.writable)

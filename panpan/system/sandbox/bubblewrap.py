@@ -1,0 +1,142 @@
+"""The sandbox made of namespaces, by the program bubblewrap (bwrap(1)).
+
+The rule: the box sees the whole file system, read-only, and over it, from the outside in, what may be written and what
+in there may not. It has its own process numbers, shared memory and, unless the network is granted, its own loopback.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import anyio
+from anyio import to_thread
+
+from panpan.system.canonical import is_below
+from panpan.system.sandbox.mounts import laid_over
+from panpan.system.sandbox.profile import Profile
+from panpan.system.sandbox.seccomp import NETWORK, call_filter
+
+_NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--new-session")
+_SYSTEM = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc")
+_POWERS_OF_ROOT = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID")
+"""What is left of root's power: over whose files the writable folders hold."""
+
+_SHARED_MEMORY = Path("/dev/shm")
+
+_WITH_FILTER = 'exec 9<"$1" && shift && exec "$@"'
+"""Opens the filter for bubblewrap, which takes it from a descriptor, and costs a millisecond."""
+
+_PAUSES_S = (0.002, 0.01, 0.03)
+"""Between looks whether a box is gone, whose last process ends a moment after its command."""
+
+_Mount: TypeAlias = Literal["writable", "read-only", "stand-in"]
+
+
+class Bubblewrap:
+    """Boxes made by bubblewrap.
+
+    Args:
+        program: Path of bwrap.
+        has_user_namespace: Whether a user namespace is made, which root need not and others must have.
+
+    Raises:
+        ToolError: The filter of system calls is not known for this machine.
+    """
+
+    name = "bubblewrap"
+    limits: Sequence[str] = (
+        "named pipes outside the workspace can be written to by those who could do so without the sandbox",
+        "below the workspace's own folder, protected names that do not exist yet can be made, and a folder that holds"
+        " protected ones can be renamed",
+        "a protected name that is a link can be replaced",
+    )
+
+    def __init__(self, program: str, *, has_user_namespace: bool) -> None:
+        self._program = program
+        self._has_user_namespace = has_user_namespace
+        self._filter = _sealed(call_filter(NETWORK))
+        self._stand_ins: set[Path] = set()
+
+    def __del__(self) -> None:
+        with suppress(AttributeError, OSError):
+            os.close(self._filter)
+
+    def wrap(self, argv: Sequence[str], profile: Profile, cwd: Path) -> list[str]:
+        mounts = _mounts(profile)
+        if not profile.writable and is_below(cwd, _SHARED_MEMORY):  # else it is the box's own, for processes to share
+            mounts[_SHARED_MEMORY] = "read-only"
+        self._stand_ins |= {path for path, mount in mounts.items() if mount == "stand-in"}
+        return [
+            *("/bin/sh", "-c", _WITH_FILTER, "sandbox", f"/proc/{os.getpid()}/fd/{self._filter}"),
+            *(self._program, "--seccomp", "9", *_NAMESPACES),
+            *(("--unshare-user",) if self._has_user_namespace else ()),
+            *(() if profile.has_network else ("--unshare-net",)),
+            *_capabilities(),
+            *_SYSTEM,
+            *(word for path in profile.devices for word in ("--dev-bind-try", str(path), str(path))),
+            *(word for path in sorted(mounts, key=_depth) for word in _options(path, mounts[path])),
+            *("--chdir", str(cwd), "--", *argv),
+        ]
+
+    async def tidy(self) -> None:
+        for pause_s in (*_PAUSES_S, 0):
+            self._stand_ins = await to_thread.run_sync(_removed, self._stand_ins)
+            if not self._stand_ins:
+                return
+            await anyio.sleep(pause_s)
+
+
+def _removed(stand_ins: set[Path]) -> set[Path]:
+    """Remove the empty folders, and return those that a box still needs."""
+    needed = laid_over(stand_ins) if stand_ins else set()
+    for path in stand_ins - needed:
+        with suppress(OSError):  # it never came to be, or something is in it now
+            path.rmdir()
+    return needed
+
+
+def _sealed(program: bytes) -> int:
+    """Return a descriptor of a file in memory that holds `program` and cannot be changed any more."""
+    fd = os.memfd_create("panpan-sandbox", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.write(fd, program)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
+    return fd
+
+
+def _capabilities() -> Iterator[str]:
+    yield from ("--cap-drop", "ALL")
+    if os.geteuid() == 0:
+        yield from (word for power in _POWERS_OF_ROOT for word in ("--cap-add", power))
+
+
+def _mounts(profile: Profile) -> dict[Path, _Mount]:
+    """Return what is laid over the read-only file system."""
+    mounts: dict[Path, _Mount] = {path: "writable" for path in profile.writable if path.exists()}
+    for path in profile.protected:
+        if not any(is_below(path, root) for root in profile.writable):
+            continue
+        if path.is_symlink():  # nothing can be laid over a link
+            continue
+        if path.exists():
+            mounts[path] = "read-only"
+        elif os.access(path.parent, os.W_OK):  # where nobody can make it, there is nothing to keep from being made
+            mounts[path] = "stand-in"
+    return mounts
+
+
+def _depth(path: Path) -> int:
+    return len(path.parts)
+
+
+def _options(path: Path, mount: _Mount) -> tuple[str, ...]:
+    place = str(path)
+    match mount:
+        case "writable":
+            return ("--bind", place, place)
+        case "read-only":
+            return ("--ro-bind", place, place)
+        case "stand-in":
+            return ("--tmpfs", place, "--remount-ro", place)

@@ -1,0 +1,89 @@
+"""Which sandbox works here: bubblewrap, else Landlock, else none, and why.
+
+The rule: only what has just kept a command from writing is taken. Nothing is remembered; whoever asks keeps the answer.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from panpan.errors import ToolError
+from panpan.system.environment import child_environment
+from panpan.system.process import capture
+from panpan.system.sandbox.bubblewrap import Bubblewrap
+from panpan.system.sandbox.landlock import Landlock, landlock_version
+from panpan.system.sandbox.profile import read_only
+from panpan.system.sandbox.sandbox import Sandbox
+
+PLACES = "/usr/bin:/usr/local/bin:/bin:/run/current-system/sw/bin"
+"""Where bubblewrap is looked for; the user's PATH may lead into the workspace."""
+
+_TIMEOUT_S = 10.0
+_HAS_WRITTEN = 3
+_PROBE = f'if (: >"$1") 2>/dev/null; then exit {_HAS_WRITTEN}; fi'
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxChoice:
+    """The sandbox to use, and why it is not a better one."""
+
+    sandbox: Sandbox | None
+    """None where none works."""
+    passed_over: tuple[str, ...] = ()
+    """For each better one why it cannot be used here, for the user."""
+
+
+async def find_sandbox(*, places: str = PLACES) -> SandboxChoice:
+    """Try the sandboxes, best first, with a command that tries to write, and return the first that holds.
+
+    Args:
+        places: Folders to look in for bubblewrap, separated by colons.
+    """
+    passed_over: dict[str, str] = {}
+    for name, make in _candidates(places):
+        try:
+            sandbox = make()
+            await _require_held(sandbox)
+        except (ToolError, OSError) as exc:
+            passed_over[name] = f"{name} cannot be used: {exc}"
+        else:
+            return SandboxChoice(sandbox, tuple(reason for other, reason in passed_over.items() if other != name))
+    return SandboxChoice(None, tuple(passed_over.values()))
+
+
+def _candidates(places: str) -> Iterator[tuple[str, Callable[[], Sandbox]]]:
+    if sys.platform == "linux":
+        # Root is better off without a user namespace: in one, files of other users cannot be changed even by root.
+        for has_user_namespace in (False, True) if os.geteuid() == 0 else (True,):
+            yield "bubblewrap", partial(_bubblewrap, places, has_user_namespace)
+    yield "Landlock", lambda: Landlock(landlock_version())
+
+
+def _bubblewrap(places: str, has_user_namespace: bool) -> Sandbox:
+    program = shutil.which("bwrap", path=places)
+    if program is None:
+        raise ToolError("it is not installed; the package is called bubblewrap")
+    return Bubblewrap(program, has_user_namespace=has_user_namespace)
+
+
+async def _require_held(sandbox: Sandbox) -> None:
+    """Let a command try to write a file, and look whether it could.
+
+    Raises:
+        ToolError: It could, or the sandbox does not start.
+    """
+    with tempfile.TemporaryDirectory(prefix="panpan-sandbox-") as folder:
+        argv = sandbox.wrap(["/bin/sh", "-c", _PROBE, "probe", f"{folder}/written"], read_only(), Path("/"))
+        ended = await capture(argv, cwd=Path("/"), env=child_environment(), timeout_s=_TIMEOUT_S, max_bytes=10_000)
+        if ended.exit_code == _HAS_WRITTEN:
+            raise ToolError("it starts here, but does not keep a command from writing")
+    if ended.timed_out:
+        raise ToolError(f"it had not started after {_TIMEOUT_S:g} s")
+    if ended.exit_code != 0:
+        said = ended.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise ToolError(said or f"it ended with exit code {ended.exit_code}")

@@ -1,0 +1,65 @@
+"""Which places inside a writable folder stay as they are.
+
+The rule: git's metadata and panpan's own folder directly in the root are protected whether they exist or not. Of the
+other protected names (`system/protected.py`) those that exist are, nearest first, as far as the look goes.
+"""
+
+import os
+import re
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from fnmatch import translate
+from pathlib import Path
+
+from panpan.system.protected import PROTECTED_GROUPS, protections
+
+ALWAYS = (".git", ".panpan")
+"""Names that are protected in each root although nothing has them yet: git runs what `.git` names as soon as the user's
+prompt asks for the branch."""
+
+MAX_ENTRIES = 1_000
+"""How many files and folders are looked at for protected names; a few milliseconds."""
+
+_SOMEWHERE = Path("/root-of-the-look")
+"""Stands for the root, whose own place in the file system must not matter: it may lie in a protected folder."""
+
+
+def protected_places(root: Path) -> Iterator[Path]:
+    """Yield the protected places in `root`, a canonical folder; those of `ALWAYS` first."""
+    yield from (root / name for name in ALWAYS)
+    folders = deque([str(root)])
+    left = MAX_ENTRIES
+    while folders and left > 0:
+        with suppress(OSError), os.scandir(folders.popleft()) as entries:
+            for entry in entries:
+                left -= 1
+                if left < 0:
+                    break
+                place = _place(Path(entry.path), root) if _may_be_protected(entry.name) else None
+                if place is not None:
+                    yield place
+                elif entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+
+
+def _place(path: Path, root: Path) -> Path | None:
+    """Return what to protect for the sake of `path`; None where it is not protected.
+
+    Of a name with several parts, such as `.github/workflows`, that is the first, which cannot be moved away and made
+    anew then.
+    """
+    parts = path.relative_to(root).parts
+    for start in range(len(parts) - 1, -1, -1):
+        if any(protections(_SOMEWHERE.joinpath(*parts[start:]))):
+            return root.joinpath(*parts[: start + 1])
+    return None
+
+
+def _may_be_protected(name: str) -> bool:
+    """Whether a place of this name may be protected; quick, and no for most."""
+    return name.casefold() in _LAST_NAMES or _WILD_NAMES.fullmatch(name) is not None
+
+
+_LAST_NAMES = frozenset(name.rpartition("/")[2].casefold() for group in PROTECTED_GROUPS for name in group.names)
+_WILD_NAMES = re.compile("|".join(translate(name) for name in sorted(_LAST_NAMES) if "*" in name), re.IGNORECASE)

@@ -1,0 +1,163 @@
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from panpan.config import project_files
+from panpan.config.project_files import EXECUTABLE_SETTINGS, ProjectFiles, read_project_files, setting_of
+
+NAMES = {
+    ".panpan/settings.toml": ".panpan/settings.toml",
+    ".panpan/hooks*": ".panpan/hooks.d/a/b.sh",
+    ".panpan/agents": ".panpan/agents/reviewer.md",
+    ".panpan/commands": ".panpan/commands/deep/er/x.md",
+    ".panpan/skills": ".panpan/skills/x/SKILL.md",
+    ".panpan/plugins": ".panpan/plugins/p/main.py",
+    ".mcp.json": ".mcp.json",
+    ".env": ".env",
+}
+"""A file for each row of the table."""
+
+OTHERS = [
+    "AGENTS.md", "src/.env", "src/.panpan/settings.toml", "src/.mcp.json", ".panpan/notes.md", ".env.example",
+    ".panpan/settings.toml.bak", ".panpan/my-hooks", ".git/config", "mcp.json",
+]  # fmt: skip
+
+
+def write(root: Path, name: str, data: bytes = b"x") -> Path:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+def read(root: Path) -> ProjectFiles:
+    return read_project_files(root, root.parent / "home")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+def test_every_row_has_an_example_and_a_reason() -> None:
+    assert list(NAMES) == [setting.path for setting in EXECUTABLE_SETTINGS]
+    for setting in EXECUTABLE_SETTINGS:
+        assert setting_of(NAMES[setting.path]) is setting
+        assert setting.reason
+
+
+def test_all_that_is_listed_is_read_and_nothing_else(root: Path) -> None:
+    for name in [*NAMES.values(), *OTHERS]:
+        write(root, name, name.encode())
+
+    files = read(root)
+
+    assert files.content == {name: name.encode() for name in NAMES.values()}
+    assert not files.problems
+
+
+def test_a_folder_without_any_has_none(root: Path) -> None:
+    (root / ".panpan" / "agents").mkdir(parents=True)
+    (root / ".env").mkdir()  # a virtual environment may be called so
+    write(root, ".env/bin/python")
+
+    assert read(root) == ProjectFiles(root)
+
+
+@pytest.mark.parametrize("name", [*NAMES.values(), ".panpan"])
+def test_a_link_out_of_the_project_is_not_followed(root: Path, tmp_path: Path, name: str) -> None:
+    outside = write(tmp_path, "outside/settings.toml")
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    (root / name).symlink_to(outside.parent if name == ".panpan" else outside)
+
+    files = read(root)
+
+    assert not files.content
+    assert all("leads out of the project" in problem for problem in files.problems.values())
+    assert files.problems
+
+
+def test_a_link_within_the_project_is_followed_by_what_it_says(root: Path) -> None:
+    write(root, "shared/agents/a.md", b"one")
+    write(root, "shared/mcp.json", b"two")
+    (root / ".panpan").mkdir()
+    (root / ".panpan" / "agents").symlink_to("../shared/agents")
+    (root / ".mcp.json").symlink_to("shared/mcp.json")
+
+    assert read(root).content == {".panpan/agents/a.md": b"one", ".mcp.json": b"two"}
+
+
+def test_links_in_circles_end(root: Path) -> None:
+    write(root, ".panpan/agents/a.md")
+    (root / ".panpan" / "agents" / "again").symlink_to(".")
+    (root / ".mcp.json").symlink_to(".mcp.json")
+
+    assert set(read(root).problems) == {".panpan/agents/again", ".mcp.json"}
+
+
+def test_a_link_that_leads_nowhere_is_no_file(root: Path) -> None:
+    (root / ".mcp.json").symlink_to("missing")
+
+    assert read(root) == ProjectFiles(root)
+
+
+@pytest.mark.parametrize("name", [".mcp.json", ".panpan/settings.toml", ".panpan/plugins/p"])
+def test_what_is_no_regular_file_is_never_opened(root: Path, name: str) -> None:
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(root / name)
+    with socket.socket(socket.AF_UNIX) as listener:
+        here = os.open(root, os.O_PATH)
+        try:
+            listener.bind(f"/proc/self/fd/{here}/.env")
+        finally:
+            os.close(here)
+
+        files = read(root)
+
+    assert set(files.problems) == {name, ".env"}
+    assert not files.content
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+@pytest.mark.parametrize("name", [".mcp.json", ".panpan", ".panpan/agents"])
+def test_what_may_not_be_read_is_a_problem(root: Path, name: str) -> None:
+    write(root, ".panpan/agents/a.md")
+    write(root, ".mcp.json")
+    (root / name).chmod(0)
+    try:
+        assert read(root).problems
+    finally:
+        (root / name).chmod(0o700)
+
+
+def test_a_file_that_is_too_large_is_a_problem_and_not_read_in_part(root: Path) -> None:
+    write(root, ".mcp.json", b"x" * 1_000_000)
+    write(root, ".panpan/settings.toml", b"x" * 256_001)
+
+    files = read(root)
+
+    assert list(files.content) == [".mcp.json"]
+    assert "too large" in files.problems[".panpan/settings.toml"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "value"), [("MAX_FILES", 3), ("MAX_BYTES", 30), ("MAX_DEPTH", 0), ("_MAX_ENTRIES", 3)]
+)
+def test_all_together_is_bounded(root: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int) -> None:
+    monkeypatch.setattr(project_files, limit, value)
+    for number in range(5):
+        write(root, f".panpan/plugins/{'d/' * (limit == 'MAX_DEPTH')}{number}", b"x" * 10)
+
+    assert read(root).problems
+
+
+def test_the_panpan_home_in_a_project_is_the_users_own(root: Path) -> None:
+    write(root, ".panpan/settings.toml")
+    write(root, ".panpan/agents/a.md")
+    write(root, ".mcp.json")
+
+    assert list(read_project_files(root, root / ".panpan").content) == [".mcp.json"]

@@ -1,0 +1,74 @@
+"""A workspace, a folder beside it, and commands that run in a box of each kind."""
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from panpan.errors import ToolError
+from panpan.system.environment import child_environment
+from panpan.system.process import Captured, capture
+from panpan.system.sandbox.bubblewrap import Bubblewrap
+from panpan.system.sandbox.choice import find_sandbox
+from panpan.system.sandbox.landlock import Landlock, landlock_version
+from panpan.system.sandbox.profile import Profile, workspace_write
+from panpan.system.sandbox.sandbox import Sandbox
+
+KINDS = ("bubblewrap", "Landlock")
+
+ENV = child_environment({"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8"})
+
+
+@dataclass(frozen=True)
+class Box:
+    """Where a test's commands run."""
+
+    sandbox: Sandbox
+    workspace: Path
+    outside: Path
+
+    @property
+    def profile(self) -> Profile:
+        return workspace_write([self.workspace])
+
+    async def run(self, script: str, *arguments: object, profile: Profile | None = None) -> Captured:
+        """Run a script for bash, the arguments as `$1` and so on."""
+        return await self.start(["/bin/bash", "-c", script, "bash", *map(str, arguments)], profile)
+
+    async def python(self, code: str, *arguments: object, profile: Profile | None = None) -> Captured:
+        """Run Python code, the arguments in `sys.argv`."""
+        return await self.start([sys.executable, "-c", code, *map(str, arguments)], profile)
+
+    async def start(self, argv: list[str], profile: Profile | None = None) -> Captured:
+        wrapped = self.sandbox.wrap(argv, self.profile if profile is None else profile, self.workspace)
+        return await capture(wrapped, cwd=self.workspace, env=ENV, timeout_s=60)
+
+
+async def made(kind: str) -> Sandbox:
+    """Return a sandbox of the kind; skip the test where it does not work."""
+    if kind == "Landlock":
+        try:
+            return Landlock(landlock_version())
+        except ToolError as exc:
+            pytest.skip(str(exc))
+    choice = await find_sandbox()
+    if not isinstance(choice.sandbox, Bubblewrap):
+        pytest.skip(choice.passed_over[0])
+    return choice.sandbox
+
+
+def names(folder: Path) -> list[str]:
+    """Return the names in a folder."""
+    return sorted(path.name for path in folder.iterdir())
+
+
+def tree(folder: Path) -> dict[str, tuple[int, int, bytes]]:
+    """Return all that is in a folder: mode, time of change, and content or the target of a link."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        content = str(path.readlink()).encode() if path.is_symlink() else path.read_bytes() if path.is_file() else b""
+        status = path.lstat()
+        found[str(path.relative_to(folder))] = (status.st_mode, status.st_mtime_ns, content)
+    return found

@@ -1,0 +1,90 @@
+from pathlib import Path
+
+import pytest
+
+from panpan.system.sandbox.boxed import looks_boxed
+from panpan.system.sandbox.profile import Profile, read_only
+from tests.system.sandbox.boxes import Box
+
+WORKSPACE = Path("/home/me/project")
+WORKS = Profile(writable=(WORKSPACE, Path("/tmp/mine")), protected=(WORKSPACE / ".git", WORKSPACE / ".panpan"))
+ONLINE = Profile(writable=WORKS.writable, protected=WORKS.protected, has_network=True)
+LOOKS = read_only()
+
+ONLY_IN = f"The sandbox lets this command change files only in {WORKSPACE} and /tmp/mine."
+NO_FILES = "The sandbox lets this command change no files."
+NO_NETWORK = "The sandbox gives this command no network."
+NO_SOCKETS = "The sandbox lets this command make no unix sockets, through which it could reach other programs."
+KEEPS_GIT = f"The sandbox keeps {WORKSPACE}/.git as it is, since it is a protected place."
+
+
+@pytest.mark.parametrize(
+    ("output", "profile", "said"),
+    [
+        ("touch: cannot touch '/etc/x': Read-only file system", WORKS, ONLY_IN),
+        ("touch: cannot touch 'x': Read-only file system", LOOKS, NO_FILES),
+        ("OSError: [Errno 30] Read-only file system: '/home/me/.cache/x'\nmore\n", WORKS, ONLY_IN),
+        ("Error: EROFS: read-only file system, open '/home/me/.npm/x'", WORKS, ONLY_IN),
+        ("touch: cannot touch '/etc/x': Permission denied", WORKS, ONLY_IN),
+        ("PermissionError: [Errno 13] Permission denied: 'x'", LOOKS, NO_FILES),
+        (f"fatal: Unable to create '{WORKSPACE}/.git/index.lock': Read-only file system", WORKS, KEEPS_GIT),
+        ("error: could not lock config file .git/config: Permission denied", WORKS, KEEPS_GIT),
+        ("mv: cannot move '.git' to 'g': Device or resource busy", WORKS, KEEPS_GIT),
+        ("umount: /mnt: target is busy: Device or resource busy", WORKS, None),
+        ("ln: failed to create hard link 'x' => '/etc/x': Invalid cross-device link", WORKS, ONLY_IN),
+        (f"touch: cannot touch '{WORKSPACE}/new': Permission denied", WORKS, ONLY_IN),
+        (f"cat: {WORKSPACE}/src/mode-000: Permission denied", WORKS, None),
+        ("curl: (6) Could not resolve host: example.org", WORKS, NO_NETWORK),
+        ("socket.gaierror: [Errno -3] Temporary failure in name resolution", LOOKS, NO_NETWORK),
+        ("OSError: [Errno 101] Network is unreachable", WORKS, NO_NETWORK),
+        ("npm error code EAI_AGAIN", WORKS, NO_NETWORK),
+        ("go: dial tcp: lookup proxy.golang.org: no such host", WORKS, NO_NETWORK),
+        (
+            "  in __init__\n    _socket.socket.__init__\nPermissionError: [Errno 1] Operation not permitted",
+            WORKS,
+            NO_NETWORK,
+        ),
+        ("curl: (6) Could not resolve host: example.org", ONLINE, None),
+        ("permission denied while trying to connect to the Docker daemon socket", ONLINE, NO_SOCKETS),
+        ("File 'multiprocessing/connection.py'\nPermissionError: [Errno 1] Operation not permitted", WORKS, NO_SOCKETS),
+        ("E   assert 1 == 2", WORKS, None),
+        ("", WORKS, None),
+    ],
+)
+def test_what_the_box_did_not_let_a_command_do_is_told(output: str, profile: Profile, said: str | None) -> None:
+    assert looks_boxed(output, 1, profile) == said
+    assert looks_boxed(output, 0, profile) is None
+
+
+def test_a_script_that_is_not_executable_is_no_matter_of_the_box() -> None:
+    assert looks_boxed("bash: ./run.sh: Permission denied", 126, WORKS) is None
+
+
+def test_only_the_end_of_a_long_output_counts() -> None:
+    assert looks_boxed("Read-only file system\n" + "x\n" * 100_000, 1, WORKS) is None
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("touch $1/new", "change files only in"),
+        ("echo x > $1/file", "change files only in"),
+        ("mkdir .git/new", ".git as it is"),
+        ("mv .git g", ".git as it is"),
+        ("python3 -c \"open('$1/new', 'w')\"", "change files only in"),
+    ],
+)
+async def test_what_really_fails_in_a_box_is_known(box: Box, script: str, said: str) -> None:
+    (box.workspace / ".git").mkdir()
+
+    ended = await box.run(script, box.outside)
+
+    told = looks_boxed((ended.stdout + ended.stderr).decode(), ended.exit_code, box.profile)
+    assert told is not None
+    assert said in told
+
+
+async def test_a_failure_of_the_command_itself_is_not_laid_on_the_box(box: Box) -> None:
+    ended = await box.run("cat no-such-file")
+
+    assert looks_boxed(ended.stderr.decode(), ended.exit_code, box.profile) is None

@@ -1,0 +1,293 @@
+import os
+import secrets
+import sys
+import tracemalloc
+from collections.abc import Mapping
+from contextlib import aclosing, suppress
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+
+from panpan.system.process import ProcessEnded, capture, run_process
+from panpan.system.process_tree import ProcessTree
+from panpan.system.sandbox.profile import read_only
+from panpan.system.sandbox.sandbox import with_loader_inside
+from tests.needed_programs import need
+from tests.system.backends import until
+from tests.system.sandbox.boxes import ENV, Box
+
+ENDINGS = {
+    "done": "echo out; echo err >&2",
+    "failed": "echo out; exit 7",
+    "killed": "kill -KILL $$",
+    "asked to end": "kill -TERM $$",
+    "stopped by a closed pipe": "yes | head -1; exit ${PIPESTATUS[0]}",
+    "no such program": "no-such-program-here",
+    "not executable": "/etc/passwd",
+    "without a newline": "printf 'no newline \\377\\000 here'",
+}
+
+
+@pytest.mark.parametrize("script", ENDINGS.values(), ids=ENDINGS.keys())
+async def test_output_and_ending_are_as_without_the_box(box: Box, script: str) -> None:
+    argv = ["/bin/bash", "-c", script]
+
+    bare = await capture(argv, cwd=box.workspace, env=ENV, timeout_s=20)
+
+    assert await box.start(argv) == bare
+
+
+ODD_WORDS = ["", " ", "a b", "'", '"$HOME"', "*", "\n", "--", "-c", "--ro-bind", "$1", "\\", "é", "\udcff"]
+
+
+async def test_arguments_and_environment_are_as_without_the_box(box: Box) -> None:
+    code = "import os, sys; print(ascii(sys.argv[1:])); print(sorted(os.environ.items())); print(os.getcwd())"
+    argv = [sys.executable, "-I", "-c", code, *ODD_WORDS]
+    env = {name: value for name, value in ENV.items() if name != "LANG"} | {"PWD": str(box.workspace), "ODD": "a\nb"}
+
+    bare = await capture(argv, cwd=box.workspace, env=env, timeout_s=20)
+    wrapped = box.sandbox.wrap(argv, box.profile, box.workspace)
+    boxed = await capture(wrapped, cwd=Path("/"), env=env, timeout_s=20)
+
+    assert without_marks(boxed.stdout) == without_marks(bare.stdout)
+    assert boxed.stderr == b""
+
+
+def without_marks(output: bytes) -> list[bytes]:
+    return [part for part in output.replace(b"), (", b"\n").splitlines() if b"PANPAN_PROCESS_MARKS" not in part]
+
+
+async def test_a_library_in_the_workspace_is_loaded_inside_only(box: Box, tmp_path: Path) -> None:
+    need("cc")
+    source, library, witness = box.workspace / "src" / "l.c", box.workspace / "src" / "l.so", tmp_path / "witness"
+    witness.write_text("")
+    source.write_text(
+        "#include <fcntl.h>\n#include <unistd.h>\n__attribute__((constructor)) static void loaded(void)\n"
+        f'{{ write(2, "loaded\\n", 7); int fd = open("{witness}", O_WRONLY); write(fd, "out", 3); }}\n'
+    )
+    await capture(["cc", "-shared", "-fPIC", "-o", str(library), str(source)], cwd=tmp_path, env=ENV, timeout_s=60)
+    env = {**ENV, "LD_PRELOAD": str(library), "LD_LIBRARY_PATH": str(library.parent)}
+
+    argv, outside = with_loader_inside(["/bin/sh", "-c", "echo $LD_LIBRARY_PATH"], env)
+    wrapped = box.sandbox.wrap(argv, box.profile, box.workspace)
+    ended = await capture(wrapped, cwd=box.workspace, env=outside, timeout_s=20)
+
+    assert (ended.stdout.decode().strip(), ended.stderr) == (str(library.parent), b"loaded\n")
+    assert witness.read_text() == ""
+
+
+def test_without_such_variables_nothing_changes() -> None:
+    assert with_loader_inside(["a", "b"], ENV) == (["a", "b"], ENV)
+
+
+async def test_no_descriptor_but_the_usual_ones_is_open_inside(box: Box) -> None:
+    ended = await box.run("cd /proc/self/fd && echo *")  # the shell itself looks
+
+    assert ended.stdout in (b"0 1 2\n", b"0 1 2 3\n")  # 3 is the folder that is looked at
+
+
+async def test_a_program_that_is_not_there_gives_the_exit_code_of_a_shell_or_says_so(box: Box) -> None:
+    ended = await box.start(["/no/such/program"])
+
+    assert ended.exit_code != 0
+    assert b"/no/such/program" in ended.stderr
+
+
+async def test_a_working_directory_that_is_gone_runs_nothing(box: Box) -> None:
+    wrapped = box.sandbox.wrap(["/bin/sh", "-c", "echo ran"], box.profile, box.workspace / "gone")
+
+    ended = await capture(wrapped, cwd=Path("/"), env=ENV, timeout_s=20)
+
+    assert ended.exit_code != 0
+    assert ended.stdout == b""
+
+
+def with_token(token: str) -> list[str]:
+    """Return the processes that have the token among their arguments."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            if entry.name.isdigit() and token in (
+                words := (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            ):
+                found.append(" ".join(words))
+    return found
+
+
+# Each leaves `sleep $1` behind, in a way in which it does not end with its parent.
+SURVIVORS = {
+    "child": "sleep $1 & wait",
+    "ignores TERM": "(trap '' TERM; sleep $1) & wait",
+    "own session": "setsid sleep $1 & wait",
+    "orphan in its own session": "(setsid sleep $1 &); sleep 600",
+    "twice away, ignores TERM": "(setsid sh -c '(trap \"\" TERM; setsid sleep $0) &' $1 &); sleep 600",
+    "silent daemon": "(setsid sleep $1 </dev/null >/dev/null 2>&1 &); sleep 600",
+    "silent daemon that clears its environment": (
+        "(env -i setsid sh -c '(setsid sleep $0 &)' $1 </dev/null >/dev/null 2>&1 &); sleep 600"
+    ),
+}
+
+
+def is_asleep(token: str) -> bool:
+    return any(line.startswith(f"sleep {token}") for line in with_token(token))
+
+
+@pytest.mark.parametrize("ending", ["time-out", "interrupt"])
+async def test_nothing_outlives_a_time_out_or_an_interrupt(box: Box, ending: str) -> None:
+    script_by_token = {f"6{secrets.randbelow(10**9):09}": script for script in SURVIVORS.values()}
+    was_asleep: set[str] = set()
+    endings: list[ProcessEnded] = []
+
+    async def run(token: str, script: str) -> None:
+        wrapped = box.sandbox.wrap(["/bin/bash", "-c", script, "bash", token], box.profile, box.workspace)
+        timeout_s = 8 if ending == "time-out" else None
+        process = run_process(wrapped, cwd=box.workspace, env=ENV, timeout_s=timeout_s, kill_grace_s=0.2)
+        async with aclosing(process) as items:
+            endings.extend([item async for item in items if isinstance(item, ProcessEnded)])
+
+    async with anyio.create_task_group() as task_group:
+        for token, script in script_by_token.items():
+            task_group.start_soon(run, token, script)
+        for token in script_by_token:
+            await until(partial(is_asleep, token))
+            was_asleep.add(token)
+        if ending == "interrupt":
+            task_group.cancel_scope.cancel()
+
+    assert was_asleep == set(script_by_token)
+    assert [token for token in script_by_token if with_token(token)] == []
+    assert [ended.timed_out for ended in endings] == [True] * (len(SURVIVORS) if ending == "time-out" else 0)
+
+
+LEFT_BEHIND = "(setsid sleep $1 </dev/null >/dev/null 2>&1 &); sleep 0.2"
+LEFT_AND_SHED = "(env -i setsid sleep $1 </dev/null >/dev/null 2>&1 &); sleep 0.2"
+
+
+@pytest.mark.parametrize("script", [LEFT_BEHIND, LEFT_AND_SHED], ids=["daemon", "daemon without environment"])
+async def test_what_is_left_in_the_background_ends_with_the_session(box: Box, script: str) -> None:
+    if script == LEFT_AND_SHED and any("outlive" in limit for limit in box.sandbox.limits):
+        pytest.skip("a limit of this sandbox, which it tells")
+    session = ProcessTree()
+    token = f"6{secrets.randbelow(10**9):09}"
+    wrapped = box.sandbox.wrap(["/bin/bash", "-c", script, "bash", token], box.profile, box.workspace)
+
+    process = run_process(wrapped, cwd=box.workspace, env=session.marked(ENV), timeout_s=30)
+    async with aclosing(process) as items:
+        ended = [item async for item in items][-1]
+    was_left_alone = with_token(token)
+    remaining = await session.end(0.1)
+
+    assert ended == ProcessEnded(0, timed_out=False)
+    assert was_left_alone
+    assert remaining == []
+    assert with_token(token) == []
+
+
+async def test_a_gigabyte_of_output_costs_constant_memory(box: Box) -> None:
+    size = 1_000_000_000
+    received = 0
+    wrapped = box.sandbox.wrap(["head", "-c", str(size), "/dev/zero"], read_only(), box.workspace)
+
+    tracemalloc.start()
+    try:
+        async with aclosing(run_process(wrapped, cwd=box.workspace, env=ENV, timeout_s=100)) as items:
+            async for item in items:
+                received += len(item) if isinstance(item, bytes) else 0
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert received == size
+    assert peak < 10_000_000
+
+
+async def test_the_usual_devices_work(box: Box) -> None:
+    script = (
+        "echo x > /dev/null && cat /dev/null && head -c 3 /dev/zero | wc -c && head -c 3 /dev/urandom | wc -c"
+        " && echo x > /dev/stdout && echo x > /dev/stderr && cat < /dev/stdin && { ! echo x > /dev/full; } 2>/dev/null"
+        " && cat <(echo x) && cat <<< y"
+    )
+
+    ended = await box.run(script)
+
+    assert ended.stdout == b"3\n3\nx\nx\ny\n"
+    assert (ended.stderr, ended.exit_code) == (b"x\n", 0)
+
+
+@pytest.fixture
+def work(box: Box, tmp_path: Path) -> Mapping[str, Path]:
+    """A project in the workspace, and a folder for temporary files."""
+    project, temporary = box.workspace / "project", tmp_path / "temporary"
+    (project / "tests").mkdir(parents=True)
+    temporary.mkdir()
+    return {"project": project, "temporary": temporary}
+
+
+def at_work(box: Box, work: Mapping[str, Path], *argv: str) -> tuple[list[str], dict[str, str]]:
+    profile = box.profile.also_writing(work["temporary"])
+    return box.sandbox.wrap(argv, profile, work["project"]), {**ENV, "TMPDIR": str(work["temporary"])}
+
+
+async def run_at_work(box: Box, work: Mapping[str, Path], *argv: str) -> str:
+    wrapped, env = at_work(box, work, *argv)
+    ended = await capture(wrapped, cwd=work["project"], env=env, timeout_s=100)
+    assert ended.exit_code == 0, ended
+    return (ended.stdout + ended.stderr).decode()
+
+
+async def test_git_answers_and_cannot_write_its_metadata(box: Box) -> None:
+    need("git")
+    names = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
+    commit = "git -c user.name=n -c user.email=e@x commit -qam"
+    script = f"git init -q && git add . && {commit} first && echo y >> src/module.py"
+    await capture(["sh", "-c", script], cwd=box.workspace, env={**ENV, **names}, timeout_s=20)
+    ask = "git status --short && git log --format=%s && git diff --stat && git stash list"
+
+    asked = await box.run(ask)
+    committed = await box.run(f"{commit} second")
+    head = await box.run("git log --format=%s")
+
+    assert (asked.exit_code, asked.stderr) == (0, b"")
+    assert asked.stdout.startswith(b" M src/module.py\nfirst\n")
+    assert committed.exit_code != 0
+    assert head.stdout == b"first\n"
+
+
+async def test_python_pytest_and_many_processes_work(box: Box, work: Mapping[str, Path]) -> None:
+    (work["project"] / "tests" / "test_it.py").write_text(
+        "import multiprocessing, tempfile\n"
+        "def double(x): return 2 * x\n"
+        "def test_pool(tmp_path):\n"
+        "    (tmp_path / 'x').write_text('x')\n"
+        "    with tempfile.TemporaryFile() as file, multiprocessing.get_context('fork').Pool(2) as pool:\n"
+        "        file.write(b'x')\n"
+        "        assert pool.map(double, [1, 2]) == [2, 4]\n"
+    )
+
+    said = await run_at_work(box, work, sys.executable, "-m", "pytest", "-q", "tests")
+
+    assert "1 passed" in said
+    assert list(work["project"].rglob("*.pyc"))
+
+
+async def test_a_build_works(box: Box, work: Mapping[str, Path]) -> None:
+    (work["project"] / "pyproject.toml").write_text(
+        '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
+        '[project]\nname = "made"\nversion = "1"\n'
+    )
+    (work["project"] / "made.py").write_text("x = 1\n")
+
+    await run_at_work(box, work, sys.executable, "-m", "hatchling", "build", "-t", "wheel")
+
+    assert [path.suffix for path in (work["project"] / "dist").iterdir()] == [".whl"]
+
+
+async def test_a_compiler_works(box: Box, work: Mapping[str, Path]) -> None:
+    need("cc")
+    (work["project"] / "it.c").write_text("int main(void) { return 3; }\n")
+
+    await run_at_work(box, work, "sh", "-c", "cc -o it it.c && { ./it; test $? = 3; }")
+
+    assert os.access(work["project"] / "it", os.X_OK)

@@ -17,12 +17,13 @@ from panpan.config.settings_writer import RuleFile
 from panpan.config.sources import Loaded
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
-from panpan.errors import ConfigError
 from panpan.services.budget import Budget
 from panpan.services.interrupt_notice import InterruptNotice
 from panpan.services.keys_in_results import KeysInResults, provider_keys
 from panpan.services.permissions.askers import AskerOfMode, NobodyToAsk, YesToAll
 from panpan.services.permissions.gate import PermissionGate
+from panpan.services.permissions.opening import gate_of, workspace_paths
+from panpan.services.plan_mode import PlanMode
 from panpan.services.project_context.collect import ContextPlaces
 from panpan.services.project_context.nested_memory import NestedMemory
 from panpan.services.project_context.session_start import SessionStart
@@ -39,13 +40,15 @@ from panpan.services.steering import Steering
 from panpan.system.environment import child_environment
 from panpan.system.home import user_home
 from panpan.system.output_store import OutputStore
-from panpan.system.paths import PathResolver
 from panpan.system.process_tree import ProcessTree
 from panpan.tools.planning.ask_user import AskUserQuestionTool
+from panpan.tools.planning.enter_plan_mode import EnterPlanModeTool
+from panpan.tools.planning.exit_plan_mode import ExitPlanModeTool
 from panpan.tools.registry import all_tools
 from panpan.tools.seen_files import SeenFiles
 from panpan.tools.tool import ToolContext
-from panpan.types.permission import Asker
+from panpan.types.permission import Asker, PermissionMode
+from panpan.types.plan import PlanAsker
 from panpan.types.user_questions import UserAsker
 
 UNATTENDED_ROUNDS = 50
@@ -67,8 +70,10 @@ async def open_session(
     append_system_prompt: str | None = None,
     ask: Asker | None = None,
     ask_user: UserAsker | None = None,
+    ask_plan: PlanAsker | None = None,
     says_yes: bool = False,
     is_attended: bool = False,
+    trusts_project: bool = False,
     env: Mapping[str, str] | None = None,
     warn: Callable[[str], None] = lambda _: None,
 ) -> AsyncGenerator[Session, None]:
@@ -86,8 +91,12 @@ async def open_session(
         ask: Puts permission questions to the user; None: nobody is there, and the answer is no.
         ask_user: Puts the model's questions to the user; None: nobody is there, and the model of a new session is not
             told that it may ask.
+        ask_plan: Puts plans to the user; None: nobody is there to approve one, and in plan mode the plan is the result
+            of the turn.
         says_yes: Whether questions are answered with yes, except for protected paths.
         is_attended: Whether a user watches; if not, a turn has fewer rounds unless the settings say otherwise.
+        trusts_project: Whether what the project's own settings say is believed in this session, as they are now,
+            whatever the user said of the project; where requests go and with which key is never a project's.
         env: The environment; None is that of the process.
         warn: Told what the user should know, one sentence each.
 
@@ -96,12 +105,15 @@ async def open_session(
         BudgetError: There is a budget and the model's price is not known.
     """
     logging.getLogger("panpan").addHandler(logging.NullHandler())  # or Python prints what nobody listens to
-    caller = _Caller(ask, ask_user, PromptWishes(system_prompt, append_system_prompt), says_yes, is_attended, warn)
+    prompts = PromptWishes(system_prompt, append_system_prompt)
+    caller = _Caller(ask, ask_user, ask_plan, prompts, says_yes, is_attended, warn)
     env = os.environ if env is None else env
-    setup = set_up(Path(cwd), env, overrides or {}, all_tools(ask_user), why_model=why_model)
-    warnings = setup.warnings_of_settings
+    setup = set_up(Path(cwd), env, overrides or {}, (), why_model=why_model, trusts_project=trusts_project)
     services = _Services(setup, warn)
-    models = SessionModels(setup, services.hooks_for, caller.prompts, not_offered=caller.not_offered)
+    setup = replace(setup, every_tool=all_tools(ask_user, planning=services.plan_mode, ask_plan=ask_plan))
+    warnings = setup.warnings_of_settings
+    not_offered = caller.not_offered(setup.settings.permission.mode)
+    models = SessionModels(setup, services.hooks_for, caller.prompts, not_offered=not_offered)
     async with AsyncExitStack() as stack:  # closes what is open should the rest fail
         model = models.first()
         stack.push_async_callback(model.aclose)
@@ -121,15 +133,18 @@ class _Caller:
 
     ask: Asker | None
     ask_user: UserAsker | None
+    ask_plan: PlanAsker | None
     prompts: PromptWishes
     says_yes: bool
     is_attended: bool
     warn: Callable[[str], None]
 
-    @property
-    def not_offered(self) -> Sequence[str]:
-        """Names of tools that the model of a new session is not told of, although a resumed one may call them."""
-        return () if self.ask_user else (AskUserQuestionTool.name,)
+    def not_offered(self, mode: PermissionMode) -> Sequence[str]:
+        """Return the tools that the model of a new session is not told of, although a resumed one may call them."""
+        names = [] if self.ask_user else [AskUserQuestionTool.name]
+        if self.ask_plan is None:  # in plan mode the plan is the result of the run; else there is no use for one
+            names += [EnterPlanModeTool.name, *([] if mode == "plan" else [ExitPlanModeTool.name])]
+        return names
 
     @property
     def default_max_rounds(self) -> int:
@@ -150,16 +165,17 @@ class _Services:
 
     def __init__(self, setup: Setup, warn: Callable[[str], None]) -> None:
         settings, locations, home = setup.settings, setup.locations, user_home()
-        self.gate = PermissionGate(
-            setup.rule_sources, mode=settings.permission.mode, store=RuleFile(locations.local_settings)
-        )
+        paths = workspace_paths(setup.cwd, setup.loaded, locations)
+        self.gate = gate_of(setup.loaded, paths, store=RuleFile(locations.local_settings))
         for warning in self.gate.warnings:
             warn(warning)
+        self.seen_files = SeenFiles()
+        self.plan_mode = PlanMode(self.gate, locations.plans_folder, self.seen_files, warn)
         self.steering = Steering()
         memory = NestedMemory(setup.cwd, locations.project_root, home, locations.home, warn)
         places = ContextPlaces(setup.cwd, locations.project_root, locations.home, home, settings.additional_directories)
         self._project_context = (SessionStart(places, memory, warn), memory)
-        self._repeated_calls = RepeatedCalls()
+        self._repeated_calls = RepeatedCalls(settings.permission.doom_loop)
         self._interrupt_notice = InterruptNotice()
         self._budget = (Budget(settings.max_budget_usd),) if settings.max_budget_usd is not None else ()
         self._reply_limits = ReplyLimits()
@@ -173,6 +189,7 @@ class _Services:
             self._repeated_calls,
             *(self._project_context if profile.has_project_context else ()),
             self._interrupt_notice,
+            self.plan_mode,
             *self._budget,
             RoundLimit(),
             self._reply_limits,
@@ -187,8 +204,10 @@ def _parts(setup: Setup, services: _Services, model: ModelParts, opened: OpenedL
     """Return what the session is made of, all but the models that it may change to."""
     before, warn = opened.before, caller.warn
     services.gate.mode = opening_mode(setup, before, is_attended=caller.is_attended, warn=warn)
+    if before.plan_file is not None:
+        services.plan_mode.restore(before.plan_file, is_approved=before.is_plan_approved)
     prefix = opening_prefix(model, before, are_prompts_chosen=caller.prompts.are_chosen, warn=warn)
-    tool_context = _tool_context(setup, opened.id)
+    tool_context = _tool_context(setup, opened.id, services.seen_files)
     return SessionParts(
         id=opened.id,
         cwd=setup.cwd,
@@ -199,6 +218,7 @@ def _parts(setup: Setup, services: _Services, model: ModelParts, opened: OpenedL
         ask=caller.asker(services.gate),
         max_rounds=_max_rounds(setup.loaded, caller.default_max_rounds),
         gate=services.gate,
+        plan_mode=services.plan_mode,
         steering=services.steering,
         settings=setup.settings,
         prefix=prefix,
@@ -218,23 +238,14 @@ def _max_rounds(loaded: Loaded, default: int) -> int:
     return min(chosen, default) if loaded.origins["max_rounds"].kind == "project" else chosen
 
 
-def _tool_context(setup: Setup, session_id: str) -> ToolContext:
+def _tool_context(setup: Setup, session_id: str, seen_files: SeenFiles) -> ToolContext:
     settings, locations = setup.settings, setup.locations
-    for number, folder in enumerate(settings.additional_directories):
-        if not folder.is_dir():
-            origin = setup.loaded.origins[f"additional_directories[{number}]"]
-            raise ConfigError(f"{folder} ({origin}) is not a folder, so that tools cannot work there")
     key_variables = {settings.api_key_env, *(provider.api_key_env for provider in settings.providers.values())}
     outputs = locations.outputs_folder / session_id
     return ToolContext(
         tool_use_id="",
-        paths=PathResolver(
-            setup.cwd,
-            extra_roots=settings.additional_directories,
-            readable_roots=(outputs,),
-            protected_roots=(locations.home,),
-        ),
-        seen_files=SeenFiles(),
+        paths=workspace_paths(setup.cwd, setup.loaded, locations, readable=outputs),
+        seen_files=seen_files,
         outputs=OutputStore(outputs, keys=provider_keys(setup.env, settings)),
         environment=child_environment({name: value for name, value in setup.env.items() if name not in key_variables}),
     )

@@ -13,6 +13,7 @@ from pydantic import SecretStr
 
 from panpan.cli.chosen_folder import chosen_folder
 from panpan.cli.options import RUN_OPTIONS, overrides_of
+from panpan.cli.trust_text import summary
 from panpan.config.keys import KeyPath, dotted, flatten, quoted, shown
 from panpan.config.locations import Locations
 from panpan.config.settings import MERGED_LISTS
@@ -41,6 +42,8 @@ def show(ctx: click.Context, show_origin: bool, cwd: Path | None) -> None:
     overrides = overrides_of(options) if options else {}
     loaded = load_settings(locations.project_root, os.environ, overrides, locations)
     click.echo(chosen_model_line(loaded, os.environ))
+    if show_origin and (loaded.trust.files.content or loaded.trust.files.problems):
+        click.echo(f"# {shown(loaded.trust.files.root)} is {summary(loaded.trust)}")
     for line in settings_lines(loaded, show_origin=show_origin):
         click.echo(line)
     for warning in loaded.warnings:

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 import panpan
+from panpan.cli.trust_text import summary
 from panpan.config.keys import shown
 from panpan.config.locations import Locations
 from panpan.config.sources import Loaded, load_settings
+from panpan.config.trust import ProjectTrust
 from panpan.config.vendors import VENDORS
 from panpan.errors import ConfigError
 
@@ -115,7 +117,15 @@ def check_settings(locations: Locations, env: Mapping[str, str]) -> tuple[list[C
     ]
     warnings = [Check("settings", "note", warning) for warning in loaded.warnings]
     none = Check("settings", "ok", f"no file; yours would be {locations.user_settings}")
-    return [*(files or [none]), *warnings], loaded
+    return [*(files or [none]), _check_trust(loaded.trust), *warnings], loaded
+
+
+def _check_trust(trust: ProjectTrust) -> Check:
+    """Whether what the project brings along is believed."""
+    brings_nothing = not trust.files.content and not trust.files.problems
+    status: Status = "ok" if trust.is_trusted or brings_nothing else "note"
+    advice = "" if status == "ok" else "`panpan trust` shows it; until then it may only ask for more care"
+    return Check("trust", status, f"{trust.files.root} is {summary(trust)}", advice)
 
 
 _OWNERS: Mapping[str, str] = {"user": "yours", "project": "the project's", "local": "yours for this project"}

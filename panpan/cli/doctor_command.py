@@ -31,7 +31,7 @@ from panpan.cli.doctor_checks import (
     check_system,
     check_terminal,
 )
-from panpan.cli.doctor_programs import Programs
+from panpan.cli.doctor_programs import Programs, check_sandbox
 from panpan.config.keys import shown
 from panpan.config.locations import Locations
 
@@ -100,7 +100,7 @@ async def _programs_and_servers(programs: Programs) -> list[Check]:
         found[name] = [await programs.check(name, why, program=program, beside=beside)]
 
     async def sandbox() -> None:
-        found["sandbox"] = await programs.check_sandbox()
+        found["sandbox"] = [await check_sandbox()]
 
     async def servers() -> None:
         found["servers"] = await check_servers()

@@ -5,7 +5,6 @@ A program that lies in the project is never run, not even for its version: whoev
 
 import os
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from panpan.errors import ToolError
 from panpan.system.canonical import canonical_path, is_below
 from panpan.system.environment import child_environment
 from panpan.system.process import capture
+from panpan.system.sandbox.choice import SandboxChoice, find_sandbox
 
 _TIMEOUT_S = 5.0
 
@@ -23,9 +23,6 @@ _MAC_BROWSERS = (
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
     "/Applications/Microsoft Edge.app/Contents/MacOS/Microsoft Edge",
 )
-
-_LANDLOCK_CREATE_RULESET = 444
-"""Number of the system call on every architecture of Linux (landlock_create_ruleset(2))."""
 
 
 class Programs:
@@ -71,29 +68,6 @@ class Programs:
             return Check(name, "missing", f"{path} does not start", why)
         return Check(name, "ok", f"{version} ({path})")
 
-    async def check_sandbox(self) -> list[Check]:
-        """Return what could keep commands in bounds; this version runs them without."""
-        if sys.platform != "linux":
-            return [Check("sandbox", "note", "none on this system", "commands run with all your rights once allowed")]
-        checks = [await self._check_bubblewrap()]
-        if version := landlock_version():
-            return [*checks, Check("landlock", "ok", f"version {version} of its interface; panpan does not use it yet")]
-        return [
-            *checks,
-            Check("landlock", "optional", "not in this kernel", "a later version will use it as a sandbox"),
-        ]
-
-    async def _check_bubblewrap(self) -> Check:
-        path = self.find("bwrap")
-        why = "a later version will use it as a sandbox; this one runs commands without"
-        if path is None:
-            return Check("bubblewrap", "optional", "not found", why)
-        true = self.find("true") or "/bin/true"
-        command = [path, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-all", "--", true]
-        if await _first_line(command) is None:
-            return Check("bubblewrap", "optional", f"{path} cannot start here", "user namespaces may be switched off")
-        return Check("bubblewrap", "ok", f"{path} starts; panpan does not use it yet")
-
     def check_browser(self) -> Check:
         """Return the browser that fetching pages would use; it is not started."""
         found = next((path for name in _BROWSERS if (path := self.find(name))), None)
@@ -116,10 +90,17 @@ async def _first_line(command: Sequence[str]) -> str | None:
     return ended.stdout.decode(errors="replace").partition("\n")[0].strip()
 
 
-def landlock_version() -> int:
-    """Return the version of the kernel's Landlock interface, or 0 where it has none; asking changes nothing."""
-    import ctypes
+async def check_sandbox() -> Check:
+    """Return what keeps commands in bounds here, tried with a harmless one, and why it is not the better one."""
+    return sandbox_check(await find_sandbox())
 
-    libc = ctypes.CDLL(None)
-    version: int = libc.syscall(_LANDLOCK_CREATE_RULESET, None, 0, 1)
-    return max(version, 0)
+
+def sandbox_check(choice: SandboxChoice) -> Check:
+    """Return what to say of the sandbox that was found."""
+    reasons = "; ".join(choice.passed_over)
+    if choice.sandbox is None:
+        return Check("sandbox", "missing", "none works here", f"commands would run with all your rights; {reasons}")
+    if reasons:
+        limits = "; ".join(choice.sandbox.limits)
+        return Check("sandbox", "note", f"{choice.sandbox.name} works", f"{reasons}. Its limits: {limits}")
+    return Check("sandbox", "ok", f"{choice.sandbox.name} works")

@@ -34,7 +34,7 @@ async def run_line_loop_for(options: Options, out: StdoutWriter) -> int:
     ask = LineAsker(out, lines, _rule_place(options))
 
     def opening(**changed: Any) -> AbstractAsyncContextManager[Session]:
-        return session_of({**options, **changed}, ask=ask, ask_yes_or_no=yes_or_no, warn=say)
+        return session_of({**options, **changed}, ask=ask, ask_plan=ask.plan, ask_yes_or_no=yes_or_no, warn=say)
 
     change = SessionChange(lambda session_id: opening(continues=False, resume=session_id), warn=say)
     return await run_line_loop(opening, change, out, lines, env=os.environ, has_colour=has_colour)

@@ -17,10 +17,13 @@ from panpan.cli.start import EXIT_INTERRUPTED, leave_at_interrupt
 
 COMMANDS = {
     "config": ("panpan.cli.config_command", "Show the settings and where they come from."),
+    "debug": ("panpan.cli.debug_command", "Ask the gate and the URL guard what they would decide."),
     "demo": ("panpan.cli.demo_command", "See panpan fix a bug, with no key and no network."),
     "doctor": ("panpan.cli.doctor_command", "Check what panpan finds on this machine."),
     "local": ("panpan.cli.local_command", "Run a small model on this machine, with no key."),
+    "permissions": ("panpan.cli.permissions_command", "Show, explain and test the permission rules."),
     "sessions": ("panpan.cli.sessions_command", "List the sessions of this project, newest first."),
+    "trust": ("panpan.cli.trust_command", "Say which projects' own settings are believed."),
 }
 """Subcommands by name: the module that has `command`, and its line in the help."""
 

@@ -33,6 +33,9 @@ SETTING_BY_OPTION = {
 }
 """Options that are settings, too."""
 
+_COMMANDS_WITH_SETTINGS = ("config", "permissions", "debug")
+"""Subcommands that say what the settings lead to."""
+
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of a run, in the order of the help."""
@@ -65,6 +68,8 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="Rules for calls that never run."),
         click.option("-y", "--yes", "says_yes", is_flag=True,
                      help="Answer every question with yes, except for protected files."),
+        click.option("--trust", "trusts_project", is_flag=True,
+                     help="Believe the project's own settings in this run; without, they may only ask for more care."),
         click.option("--cwd", type=click.Path(), metavar="FOLDER", help="Work in FOLDER."),
         click.option("--add-dir", "additional_directories", multiple=True, type=click.Path(), metavar="FOLDER",
                      help="Let the tools use FOLDER as well."),
@@ -111,14 +116,14 @@ def check_options(options: Options) -> None:
 
 
 def check_options_before(command: str, ctx: click.Context) -> None:
-    """Refuse options that stand before a subcommand and would mean nothing to it: settings are for `config` to show.
+    """Refuse options that stand before a subcommand and would mean nothing to it: settings mean something to some.
 
     Raises:
         click.UsageError: There is one; says which.
     """
     for option in ctx.command.params:
         is_given = ctx.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
-        is_taken = option.name == "cwd" or (command == "config" and option.name in SETTING_BY_OPTION)
+        is_taken = option.name == "cwd" or (command in _COMMANDS_WITH_SETTINGS and option.name in SETTING_BY_OPTION)
         if is_given and not is_taken:
             name = " / ".join([*option.opts, *option.secondary_opts])
             raise click.UsageError(f"{name} does not go with the command {command}")

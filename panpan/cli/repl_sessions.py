@@ -44,6 +44,7 @@ def sessions_for(options: Options, desk: Desk) -> Sessions:
             {**options, **changed},
             ask=asking.permission,
             ask_user=asking.user,
+            ask_plan=asking.plan,
             ask_yes_or_no=ask_yes_or_no,
             warn=desk.warn,
         )

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from panpan.app import open_session
 from panpan.cli.options import Options, overrides_of
-from panpan.config.locations import panpan_home
+from panpan.config.locations import Locations, panpan_home
 from panpan.llm.model_choice import NoModelError
 from panpan.services.sessions.session import Session
 from panpan.types.permission import Asker
+from panpan.types.plan import PlanAsker
 from panpan.types.user_questions import UserAsker
 
 
@@ -21,6 +22,7 @@ async def session_of(
     *,
     ask: Asker | None,
     ask_user: UserAsker | None = None,
+    ask_plan: PlanAsker | None = None,
     ask_yes_or_no: Callable[[str], Awaitable[bool | None]] | None = None,
     warn: Callable[[str], None],
 ) -> AsyncGenerator[Session, None]:
@@ -34,11 +36,17 @@ async def session_of(
         append_system_prompt=options["append_system_prompt"],
         ask=ask,
         ask_user=ask_user,
+        ask_plan=ask_plan,
         says_yes=options["says_yes"],
         is_attended=ask is not None,
+        trusts_project=options["trusts_project"],
         warn=warn,
     )
     overrides = overrides_of(options)
+    if ask_yes_or_no is not None and not options["trusts_project"]:
+        from panpan.cli.trust_question import ask_for_trust
+
+        await ask_for_trust(_locations(options), os.environ, overrides, ask_yes_or_no, warn)
     try:
         async with open_with(overrides=overrides) as session:
             yield session
@@ -50,6 +58,10 @@ async def session_of(
         offered = await offered_model(_home(options), has_embedded=has_embedded, ask=ask_yes_or_no, say=warn)
     async with open_with(overrides={**overrides, "model": offered.name}, why_model=offered.reason) as session:
         yield session
+
+
+def _locations(options: Options) -> Locations:
+    return Locations.find(Path(options["cwd"] or ".").expanduser(), os.environ)
 
 
 def _home(options: Options) -> Path:

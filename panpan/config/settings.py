@@ -6,13 +6,13 @@ is that code's matter; where its value came from is known to `config.sources`.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
 
 from panpan.config.ui_look import ThemeSetting
 from panpan.types.llm import Effort
-from panpan.types.permission import PermissionMode
+from panpan.types.permission import Behaviour, PermissionMode
 
 FORMAT_VERSION = 1
 """Of settings files; goes up when an older panpan would misread a newer file."""
@@ -52,10 +52,27 @@ def _absolute(path: Path) -> Path:
     return path
 
 
+def rule_text(item: Any) -> Any:
+    """Return the rule of an item of `permission.allow`, `ask` or `deny`: the text itself, or that in a table.
+
+    Raises:
+        ValueError: It is a table of another form than `{rule = "…", match = ["…"], not_match = ["…"]}`.
+    """
+    if not isinstance(item, Mapping):
+        return item
+    examples = [item.get("match", []), item.get("not_match", [])]
+    is_list_of_texts = all(isinstance(part, list) and all(type(text) is str for text in part) for part in examples)
+    if type(item.get("rule")) is not str or not is_list_of_texts or item.keys() - {"rule", "match", "not_match"}:
+        raise ValueError('should be a rule in quotes, or {rule = "…", match = ["…"], not_match = ["…"]}')
+    return item["rule"]
+
+
 Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=500)]
 WebAddress: TypeAlias = Annotated[str, AfterValidator(_web_address)]
 Secret: TypeAlias = Annotated[SecretStr, AfterValidator(_header_value)]
 Names: TypeAlias = Annotated[tuple[Name, ...], Field(strict=False)]  # a TOML array comes as a list
+Rules: TypeAlias = Annotated[tuple[Annotated[Name, BeforeValidator(rule_text)], ...], Field(strict=False)]
+"""Texts of permission rules; their examples are kept by the source, see `Source.written_rules`."""
 Folder: TypeAlias = Annotated[Path, Field(strict=False), AfterValidator(_absolute)]
 
 
@@ -88,12 +105,16 @@ class PermissionSettings(_Frozen):
 
     mode: PermissionMode = "default"
     """How the gate treats what no rule decides."""
-    allow: Names = ()
+    allow: Rules = ()
     """Rules such as `Bash(npm run *)` for calls that run unasked."""
-    ask: Names = ()
+    ask: Rules = ()
     """Rules for calls that always ask."""
-    deny: Names = ()
+    deny: Rules = ()
     """Rules for calls that never run."""
+    external_directory: Behaviour = "ask"
+    """What happens to a call for a path outside the workspace that no rule opens."""
+    doom_loop: Behaviour = "ask"
+    """What happens to a call that comes again and again with the same arguments."""
 
 
 class RetrySettings(_Frozen):

@@ -15,9 +15,10 @@ from pydantic_core import ErrorDetails
 
 from panpan.config.bounded_toml import TooDeepError, parse_toml
 from panpan.config.keys import KeyPath, dotted, shown
-from panpan.config.settings import FORMAT_VERSION, Settings
+from panpan.config.settings import FORMAT_VERSION, Settings, rule_text
 from panpan.errors import ConfigError, ToolError
 from panpan.system.read_file import read_regular_file
+from panpan.types.permission import Behaviour
 
 _MAX_BYTES = 256_000
 
@@ -44,6 +45,19 @@ _SHOULD_BE = {
 """Pydantic's words for a fault, said for someone who writes TOML."""
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenRule:
+    """A permission rule as it stands in a source, with examples of what it means and what it does not."""
+
+    text: str
+    place: str
+    """`FILE:LINE`, or the flag or variable."""
+    match: Sequence[str] = ()
+    """Commands, paths or addresses that the rule must hold for."""
+    not_match: Sequence[str] = ()
+    """What it must not hold for."""
+
+
 @dataclass(frozen=True)
 class Source:
     """The settings that one place gives, as nested tables of what was written there."""
@@ -67,6 +81,15 @@ class Source:
         except RecursionError:  # tables in tables without end: such a file is refused, only without a line
             return {}
 
+    @cached_property
+    def _item_lines(self) -> Mapping[KeyPath, Sequence[int]]:
+        from panpan.config.toml_lines import item_lines
+
+        try:
+            return item_lines(self.text)
+        except RecursionError:
+            return {}
+
     def place_of(self, path: KeyPath) -> str:
         """Return where the key stands: `FILE:LINE`, or the flag or variable that gave it."""
         for length in range(len(path), 0, -1):
@@ -76,9 +99,27 @@ class Source:
                 return f"{self.place}:{self._lines[path[:length]]}"
         return self.place
 
-    def rules(self, behaviour: Literal["allow", "ask", "deny"]) -> Sequence[str]:
+    def rules(self, behaviour: Behaviour) -> Sequence[str]:
         """Return the permission rules of this source alone."""
-        return tuple(self.values.get("permission", {}).get(behaviour, ()))
+        return tuple(rule.text for rule in self.written_rules(behaviour))
+
+    def written_rules(self, behaviour: Behaviour) -> Sequence[WrittenRule]:
+        """Return the permission rules of this source alone, each with its place and its examples."""
+        path = ("permission", behaviour)
+        items = self.values.get("permission", {}).get(behaviour, ())
+        return tuple(
+            WrittenRule(
+                rule_text(item),
+                self.place_of_item(path, number),
+                *((item.get("match", ()), item.get("not_match", ())) if isinstance(item, Mapping) else ()),
+            )
+            for number, item in enumerate(items)
+        )
+
+    def place_of_item(self, path: KeyPath, number: int) -> str:
+        """Return where an item of a list stands, as `place_of` does for the list."""
+        lines = () if path in self.places else self._item_lines.get(path, ())
+        return f"{self.place}:{lines[number]}" if number < len(lines) else self.place_of(path)
 
     def line_of(self, path: KeyPath) -> int:
         """Return the line of the key, or 0."""
@@ -169,7 +210,8 @@ def _sentence(source: Source, errors: list[ErrorDetails]) -> str:
     first = min(errors, key=lambda error: source.line_of(_path(error)))
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     path = _path(first)
-    place = source.place_of(path)
+    number = first["loc"][len(path)] if len(first["loc"]) > len(path) else None
+    place = source.place_of_item(path, number) if isinstance(number, int) else source.place_of(path)
     if first["type"] == "extra_forbidden":
         return f"{place}: there is no setting {dotted(path)}{_suggestion(path)}{more}"
     return f"{place}: {dotted(path)} {_fault(first)}{more}"

@@ -4,7 +4,7 @@ The text must have been accepted by a TOML parser before: this reader only finds
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from panpan.config.keys import KeyPath
 
@@ -25,9 +25,15 @@ def key_lines(text: str) -> Mapping[KeyPath, int]:
     return _LineFinder(text).lines
 
 
+def item_lines(text: str) -> Mapping[KeyPath, Sequence[int]]:
+    """Return the lines at which the items of each array begin, arrays of tables among them."""
+    return _LineFinder(text).items
+
+
 class _LineFinder:
     def __init__(self, text: str) -> None:
         self.lines: dict[KeyPath, int] = {}
+        self.items: dict[KeyPath, list[int]] = {}
         self._tokens = _tokens(text)
         self._table: KeyPath = ()
         for kind, token, line in self._tokens:
@@ -38,13 +44,17 @@ class _LineFinder:
 
     def _read_header(self, line: int) -> None:
         parts = []
+        is_item = False
         for kind, token, _ in self._tokens:
             if token == "\n":
                 break
             if kind != "mark":
                 parts.append(_plain(token))
+            is_item = is_item or token == "["
         self._table = tuple(parts)
         self._record(self._table, line)
+        if is_item:
+            self.items.setdefault(self._table, []).append(line)
 
     def _read_pair(self, table: KeyPath, first: str, line: int) -> str:
         """Read `key = value` of which the first token is read; return the mark that ended it."""
@@ -60,9 +70,15 @@ class _LineFinder:
 
     def _read_value(self, path: KeyPath) -> str:
         open_brackets = 0
-        for kind, token, _ in self._tokens:
+        is_item_next = False
+        for kind, token, line in self._tokens:
+            if is_item_next and token not in ("\n", "]"):
+                self.items.setdefault(path, []).append(line)
+                is_item_next = False
             if kind != "mark":
                 continue
+            if open_brackets <= 1 and token in ("[", ","):
+                is_item_next = token == "," or open_brackets == 0
             if token == "{":
                 self._read_inline_table(path)
             elif token == "[":

@@ -82,6 +82,10 @@ class Hook:
         """Return what the model has to know after the reply and its tools; anything here keeps the turn going."""
         return ()
 
+    def ends_turn(self, round_: Round) -> bool:
+        """Return whether the turn is over after this round, although the model has not spoken last."""
+        return False
+
     async def interrupted(self, conversation: Conversation) -> None:
         """The user stopped the turn; its open calls are answered already."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from panpan.core.hooks import Hook, ToolCall
 from panpan.types.display import DiffDisplay
-from panpan.types.permission import Allow, Ask, Asker, Decision, Deny, PermissionQuestion
+from panpan.types.permission import Allow, Ask, Asker, Decision, Deny, PermissionQuestion, Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,8 @@ class Permission:
     """What the user was shown that the call would change; None where he was not asked, or it was not known."""
     text_for_model: str = ""
     """What the model is told where the call may not run."""
+    reasons: tuple[Reason, ...] = ()
+    """Of the hooks that decided, for programs."""
 
 
 async def permission_for(call: ToolCall, hooks: Sequence[Hook], ask: Asker) -> Permission:
@@ -30,13 +32,15 @@ async def permission_for(call: ToolCall, hooks: Sequence[Hook], ask: Asker) -> P
     decisions = [decision for hook in hooks if (decision := await hook.before_tool(call)) is not None]
     if denials := [decision for decision in decisions if isinstance(decision, Deny)]:
         reason = _joined(denials)
-        return Permission(False, reason, text_for_model=f"{call.tool.name} was not run: {reason}")
+        text_for_model = f"{call.tool.name} was not run: {reason}"
+        return Permission(False, reason, text_for_model=text_for_model, reasons=_reasons(denials))
     approved = frozenset[Path]().union(
         *(decision.approved_paths for decision in decisions if isinstance(decision, Allow | Ask))
     )
     if asks := [decision for decision in decisions if isinstance(decision, Ask)]:
         return await _asked(call, asks, approved, ask)
-    return Permission(True, _joined(decisions) or "no hook decides about it", approved)
+    reason = _joined(decisions) or "no hook decides about it"
+    return Permission(True, reason, approved, reasons=_reasons(decisions))
 
 
 async def _asked(call: ToolCall, asks: Sequence[Ask], approved: frozenset[Path], ask: Asker) -> Permission:
@@ -49,6 +53,7 @@ async def _asked(call: ToolCall, asks: Sequence[Ask], approved: frozenset[Path],
         rule=asks[0].rule if len(asks) == 1 else None,
         is_protected=any(decision.is_protected for decision in asks),
         preview=await call.tool.preview(call.args, call.context),
+        reasons=_reasons(asks),
     )
     answer = await ask(question)
     if not answer.is_allowed:
@@ -58,11 +63,17 @@ async def _asked(call: ToolCall, asks: Sequence[Ask], approved: frozenset[Path],
             False,
             f"asked ({question.reason}); the answer was no",
             text_for_model=" ".join(filter(None, (f"{call.tool.name} was not run.", said, *advice))),
+            reasons=question.reasons,
         )
     if answer.is_remembered and asks[0].remember is not None and question.rule is not None:
         await asks[0].remember()
-    return Permission(True, f"asked ({question.reason}); the answer was yes", approved, question.preview)
+    reason = f"asked ({question.reason}); the answer was yes"
+    return Permission(True, reason, approved, question.preview, reasons=question.reasons)
 
 
 def _joined(decisions: Sequence[Decision]) -> str:
-    return "; ".join(decision.reason for decision in decisions)
+    return "; ".join(reason.text for reason in _reasons(decisions))
+
+
+def _reasons(decisions: Sequence[Decision]) -> tuple[Reason, ...]:
+    return tuple(decision.reason for decision in decisions)

@@ -48,10 +48,11 @@ async def query(conversation: Conversation, turn: Turn) -> AsyncGenerator[Event,
             conversation.append(addition)
             yield addition
     for number in range(1, turn.max_rounds + 1):  # the tail call: nested generators would cost a frame a round
-        async with aclosing(_round(Round(number, turn.max_rounds, conversation), turn)) as events:
+        round_ = Round(number, turn.max_rounds, conversation)
+        async with aclosing(_round(round_, turn)) as events:
             async for event in events:
                 yield event
-        if not conversation.awaits_model:
+        if not conversation.awaits_model or any(hook.ends_turn(round_) for hook in turn.hooks):
             return
     raise TurnLimitError(f"stopped after {turn.max_rounds} rounds, the most that this turn may take (--max-turns)")
 

@@ -137,7 +137,8 @@ class ToolExecutor(AsyncContextManagerMixin):
         context = replace(self._context, tool_use_id=call.use.id, runs_alone=runs_alone)
         tool_call = ToolCall(call.use.id, call.tool, call.args, call.use.input, context)
         permission = await permission_for(tool_call, self._hooks, self._ask)
-        await send.send(PermissionDecided(call.use.id, call.use.name, permission.is_allowed, permission.reason))
+        is_allowed, reason = permission.is_allowed, permission.reason
+        await send.send(PermissionDecided(call.use.id, call.use.name, is_allowed, reason, permission.reasons))
         if not permission.is_allowed:
             return Output(shortened(permission.text_for_model), is_error=True)
 

@@ -11,7 +11,7 @@ from panpan.config.vendors import VENDORS
 from panpan.core.hooks import Hook, ToolCall
 from panpan.system.known_keys import KnownKeys
 from panpan.types.content import ResultContent, TextBlock
-from panpan.types.display import DiffDisplay, Display, SummaryDisplay
+from panpan.types.display import DiffDisplay, Display, PlanDisplay, SummaryDisplay
 from panpan.types.tool import Output
 
 _NOTE = (
@@ -79,5 +79,7 @@ class KeysInResults(Hook):
                         file.model_copy(update={"path": redact(file.path), "diff": redact(file.diff)}) for file in files
                     )
                 )
+            case PlanDisplay():
+                return display.model_copy(update={"text": redact(display.text), "summary": redact(display.summary)})
             case None:
                 return None

@@ -15,7 +15,7 @@ from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.errors import AnswerNeededError
 from panpan.types.content import ToolUseBlock
 from panpan.types.messages import AssistantMessage, SystemReminder
-from panpan.types.permission import Ask, Decision
+from panpan.types.permission import Ask, Behaviour, Decision, Deny, Reason
 from panpan.types.tool import Output
 
 _MOST_IN_A_ROW = 3
@@ -35,9 +35,14 @@ _WARNING = (
 
 
 class RepeatedCalls(Hook):
-    """Asks before a call that has come too often in a row, and ends a turn that makes no headway."""
+    """Asks before a call that has come too often in a row, and ends a turn that makes no headway.
 
-    def __init__(self) -> None:
+    Args:
+        doom_loop: What happens to such a call.
+    """
+
+    def __init__(self, doom_loop: Behaviour = "ask") -> None:
+        self._doom_loop = doom_loop
         self._newest = b""
         self._count = 0
         self._asked: set[str] = set()
@@ -75,14 +80,15 @@ class RepeatedCalls(Hook):
             self._newest, self._count = key, 0
             self._asked.clear()
         self._count += 1
-        if self._count <= _MOST_IN_A_ROW:
+        if self._count <= _MOST_IN_A_ROW or self._doom_loop == "allow":
             return None
         self._asked.add(call.tool_use_id)
         times = f"{self._count - 1} times in a row"
-        return Ask(
-            f"the model has made this same call {times}, and may be going round in circles",
-            advice_for_model=_ADVICE.format(name=call.tool.name, times=times),
-        )
+        advice = _ADVICE.format(name=call.tool.name, times=times)
+        if self._doom_loop == "deny":
+            return Deny(Reason(advice, "doom-loop"))
+        text = f"the model has made this same call {times}, and may be going round in circles"
+        return Ask(Reason(text, "doom-loop"), advice_for_model=advice)
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
         if call.tool_use_id in self._asked:  # it ran, so somebody said yes to going on

@@ -74,7 +74,6 @@ _SETTINGS: Mapping[str, str] = {
     "core.alternateRefsCommand": _NO_PROGRAM,
     "core.checkStat": "default",
     "credential.helper": "",
-    "diff.external": "",
     "diff.autoRefreshIndex": "false",
     "diff.ignoreSubmodules": "all",
     "diff.submodule": "short",
@@ -116,6 +115,60 @@ async def run_git(args: Sequence[str], *, cwd: Path, timeout_s: float = 5) -> Ca
     return await capture(command, cwd=cwd, env=env, timeout_s=timeout_s)
 
 
+_PLAIN_DIFF = 'f() { diff -u --label "a/$1" --label "b/$1" "$2" "$5"; :; }; f'
+"""In place of a program for diffs that a configuration names, which no setting can switch off."""
+
+_HELPERS = r"^(filter\..*\.[a-z]+|diff\..*\.(textconv|cachetextconv|command)|diff\.external|submodule\..*\.[a-z]+)$"
+
+
+async def harmless_git_variables(folders: Sequence[Path], *, timeout_s: float = 5) -> dict[str, str]:
+    """Return the variables with which a form of git that only asks runs nothing that a repository names.
+
+    For commands that somebody else wrote, so that no switch can be added to them. All other variables whose names
+    begin with `GIT_` must be missing.
+
+    Args:
+        folders: Where git will be asked.
+        timeout_s: Seconds, for each question that it takes to find out.
+
+    Raises:
+        ToolError: git is not installed, or a repository names things that cannot be switched off.
+    """
+    named: dict[str, None] = {}
+    for folder in folders:
+        if folder.is_dir():
+            program = _git_program(folder)
+            named |= dict.fromkeys(await _named_helpers(program, folder, timeout_s, _HELPERS))
+            named |= dict.fromkeys(await _submodules(program, folder, timeout_s))
+    variables = {name: value for name, value in git_environment(tuple(named)).items() if name.startswith("GIT_")}
+    return variables | {"GIT_EDITOR": _NO_PROGRAM}
+
+
+async def _submodules(program: str, folder: Path, timeout_s: float) -> list[str]:
+    """Return keys of the submodules that a repository lists beside its configuration, which overrule it.
+
+    Raises:
+        ToolError: The repository says that its files lie around or outside the folder that holds it.
+    """
+
+    async def asked(*args: str) -> Captured:
+        return await capture([program, "--no-pager", *args], cwd=folder, env=git_environment(), timeout_s=timeout_s)
+
+    found = await asked("rev-parse", "--show-toplevel", "--absolute-git-dir")
+    places = found.stdout.decode(errors="surrogateescape").splitlines()
+    if found.exit_code != 0 or len(places) != 2:  # no repository, or a bare one
+        return []
+    top, git_folder = (canonical_path(Path(place)) for place in places)
+    if not is_below(canonical_path(folder), top) or (is_below(git_folder, top) and git_folder != top / ".git"):
+        raise ToolError(f"the repository {git_folder} says that its files lie in {top}, so git was not asked")
+    listing = ("--null", "--name-only", "--get-regexp", r"^submodule\..*\.[a-z]+$")
+    if (top / ".gitmodules").exists():
+        lists = [await asked("config", "--file", str(top / ".gitmodules"), *listing)]
+    else:
+        lists = [await asked("config", "--blob", f"{tree}:.gitmodules", *listing) for tree in ("", "HEAD")]
+    return [key for one in lists for key in one.stdout.decode(errors="surrogateescape").split("\0") if key]
+
+
 def git_environment(named_helpers: Sequence[str] = ()) -> dict[str, str]:
     """Return an environment in which git runs nothing that a repository's configuration names.
 
@@ -129,7 +182,11 @@ def git_environment(named_helpers: Sequence[str] = ()) -> dict[str, str]:
     for key in named_helpers:
         kind, _, rest = key.partition(".")
         name = rest.rpartition(".")[0]
-        if kind == "filter":
+        if kind == "submodule":
+            settings[f"submodule.{name}.ignore"] = "all"
+        elif key == "diff.external" or (kind == "diff" and key.endswith(".command")):
+            settings[key] = _PLAIN_DIFF
+        elif kind == "filter":
             settings |= {f"filter.{name}.{step}": "" for step in ("clean", "smudge", "process")}
             settings[f"filter.{name}.required"] = "false"
         else:
@@ -163,9 +220,11 @@ def _require_known(args: Sequence[str]) -> None:
             raise ValueError(f"git {args[0]} {argument} could run what the repository names or write its index")
 
 
-async def _named_helpers(program: str, cwd: Path, timeout_s: float) -> list[str]:
+_CONVERTERS = r"^(filter\..*\.[a-z]+|diff\..*\.(textconv|cachetextconv))$"
+
+
+async def _named_helpers(program: str, cwd: Path, timeout_s: float, pattern: str = _CONVERTERS) -> list[str]:
     """Return the keys of content filters and text conversions in all configuration files; reading them runs nothing."""
-    pattern = r"^(filter\..*\.[a-z]+|diff\..*\.(textconv|cachetextconv))$"
     command = [program, "--no-pager", "config", "--null", "--name-only", "--get-regexp", pattern]
     found = await capture(command, cwd=cwd, env=git_environment(), timeout_s=timeout_s)
     if found.timed_out or found.is_truncated:

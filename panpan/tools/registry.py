@@ -9,19 +9,27 @@ from panpan.tools.files.read import ReadTool
 from panpan.tools.files.rename import RenameTool
 from panpan.tools.files.write import WriteTool
 from panpan.tools.planning.ask_user import AskUserQuestionTool
+from panpan.tools.planning.enter_plan_mode import EnterPlanModeTool
+from panpan.tools.planning.exit_plan_mode import ExitPlanModeTool
+from panpan.tools.planning.planning import Planning
 from panpan.tools.search.glob import GlobTool
 from panpan.tools.search.grep import GrepTool
 from panpan.tools.search.ls import LsTool
 from panpan.tools.shell.bash import BashTool
 from panpan.tools.tool import Tool
+from panpan.types.plan import PlanAsker
 from panpan.types.user_questions import UserAsker
 
 
-def all_tools(ask_user: UserAsker | None = None) -> list[Tool[Any]]:
+def all_tools(
+    ask_user: UserAsker | None = None, *, planning: Planning | None = None, ask_plan: PlanAsker | None = None
+) -> list[Tool[Any]]:
     """Return a new instance of every tool, for one session.
 
     Args:
         ask_user: Puts questions of the model to the user; None: nobody is there to answer.
+        planning: The plan mode of the session; None: there is no session, as where tools are only listed.
+        ask_plan: Puts plans to the user; None: nobody is there to approve one.
     """
     return [
         ReadTool(),
@@ -35,4 +43,6 @@ def all_tools(ask_user: UserAsker | None = None) -> list[Tool[Any]]:
         GrepTool(),
         BashTool(),
         AskUserQuestionTool(ask_user),
+        EnterPlanModeTool(planning, has_user=ask_plan is not None),
+        ExitPlanModeTool(planning, ask_plan),
     ]

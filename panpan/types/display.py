@@ -43,5 +43,17 @@ class SummaryDisplay(Frozen):
     text: str
 
 
-Display: TypeAlias = Annotated[DiffDisplay | SummaryDisplay, Field(discriminator="type")]
+class PlanDisplay(Frozen):
+    """A plan that the user approved, or that is the result of a run in which nobody is there to approve it."""
+
+    type: Literal["plan"] = "plan"
+    text: str
+    """Markdown."""
+    summary: str
+    """What became of it, on one line."""
+    is_result: bool = False
+    """Whether it is what the run was for, in place of the model's answer."""
+
+
+Display: TypeAlias = Annotated[DiffDisplay | SummaryDisplay | PlanDisplay, Field(discriminator="type")]
 """What a tool result may show."""

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 
 from panpan.types.content import AssistantContent
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, Usage, UserMessage
+from panpan.types.permission import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,9 @@ class PermissionDecided:
     name: str
     is_allowed: bool
     reason: str
+    """For people."""
+    reasons: tuple[Reason, ...] = ()
+    """For programs: what each service that decided rests it on."""
 
 
 @dataclass(frozen=True, slots=True)

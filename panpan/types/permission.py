@@ -3,8 +3,10 @@
 Deny is stronger than ask, ask stronger than allow, whatever order they come in.
 """
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, TypeGuard, get_args
 
@@ -17,6 +19,43 @@ PermissionMode: TypeAlias = Literal["default", "acceptEdits", "plan", "dontAsk",
 def is_permission_mode(text: str) -> TypeGuard[PermissionMode]:
     """Return whether there is a mode of this name."""
     return text in get_args(PermissionMode)
+
+
+Behaviour: TypeAlias = Literal["allow", "ask", "deny"]
+"""What a rule, or a setting for one kind of question, does."""
+
+ReasonKind: TypeAlias = Literal[
+    "rule", "unclear", "mode", "protected", "outside", "withheld", "read-only", "unknown", "not-allowed", "doom-loop",
+    "bad-path", "bad-call", "hook",
+]  # fmt: skip
+"""What a decision rests on: a rule that holds, or one that may hold of what is known only when a command runs; the
+mode; a protected place; a path outside the workspace; a search that would show what a rule withholds; that the call
+only reads; that what a command does is not known; that nothing allows it; that it comes again and again; a path or call
+that cannot be used; another service."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a call may run, is asked about, or must not run: a sentence for people, and the parts of it for programs."""
+
+    text: str
+    """The sentence, lower case, no full stop."""
+    kind: ReasonKind = "hook"
+    rule: str = ""
+    """The rule that decides, as it was written; empty where none does, as with the fields below."""
+    place: str = ""
+    """Where the rule stands: `FILE:LINE`, or the flag or variable that gave it."""
+    command: str = ""
+    """The simple command of a line that decides."""
+    path: str = ""
+    """The path that decides."""
+    assumption: str = ""
+    """What was taken to be so without being known, or is not known."""
+
+    def as_json(self) -> dict[str, str]:
+        """Return the fields that say something, by name."""
+        values = {field.name: str(getattr(self, field.name)) for field in fields(self)}
+        return {name: value for name, value in values.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +76,14 @@ class PermissionQuestion:
     """Whether it touches what no flag may open; only a person may say yes."""
     preview: DiffDisplay | None = None
     """What it would change in files; None where that is not known before it runs."""
+    reasons: tuple[Reason, ...] = ()
+    """Why it asks, for programs."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the tool's name and its exact arguments: what a yes is about, as 64 hexadecimal digits."""
+        text = json.dumps([self.tool_name, self.input], sort_keys=True, default=str)
+        return sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +109,7 @@ class Asker(Protocol):
 class Allow:
     """The call may run."""
 
-    reason: str
+    reason: Reason
     approved_paths: frozenset[Path] = frozenset()
     """Canonical paths outside the workspace, or protected ones, that this call may touch."""
 
@@ -71,8 +118,7 @@ class Allow:
 class Ask:
     """Only the user can decide."""
 
-    reason: str
-    """Why, in words for the user."""
+    reason: Reason
     rule: str | None = None
     """The rule that "always" would save."""
     is_protected: bool = False
@@ -86,9 +132,9 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Deny:
-    """The call must not run; the reason reaches the model."""
+    """The call must not run; the reason's text reaches the model."""
 
-    reason: str
+    reason: Reason
 
 
 Decision: TypeAlias = Allow | Ask | Deny

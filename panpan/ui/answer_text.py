@@ -40,6 +40,11 @@ class AnswerText:
             case _:
                 pass
 
+    async def add_whole(self, text: str) -> None:
+        """Write a text that comes at once, on lines of its own."""
+        await self.break_line()
+        await self._out.write(f"{clean_for_terminal(text) if self._out.is_terminal else text}\n")
+
     async def end(self) -> None:
         """The turn is over: no reply is continued, and what comes next stands on a line of its own."""
         self._fresh.is_whole()

@@ -1,4 +1,4 @@
-"""Puts a permission question as lines, and reads the answer."""
+"""Puts a permission question, or a plan, as lines, and reads the answer."""
 
 import json
 from collections.abc import Iterator
@@ -7,7 +7,9 @@ from anyio import Lock
 
 from panpan.system.terminal_text import spelled_out
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
+from panpan.types.plan import PlanApproved, PlanProposal, PlanRejected
 from panpan.ui.diff_text import diff_text
+from panpan.ui.line_plan import PLAN_KEYS, plan_text
 from panpan.ui.line_reader import LineReader
 from panpan.ui.stdout import StdoutWriter
 
@@ -31,12 +33,8 @@ class LineAsker:
 
     async def __call__(self, question: PermissionQuestion) -> PermissionAnswer:
         """Print the question and wait for an answer."""
-        async with self._one_at_a_time:
-            # what was typed before the question was on the screen does not answer it
-            dropped = DROPPED if await self._lines.drop_typed_ahead() else ""
-            await self._out.write(f"\n{dropped}{_text_of(question, self._rule_place)}")
-            answer = await self._lines.next()
-        match (said := (answer or "").strip()).lower():
+        said = await self._answer_to(_text_of(question, self._rule_place))
+        match said.lower():
             case "y" | "yes":
                 return PermissionAnswer(is_allowed=True)
             case "a" | "always" if question.rule is not None:
@@ -45,6 +43,22 @@ class LineAsker:
                 return PermissionAnswer(is_allowed=False)
             case _:  # anything else is a no with what to do instead, "yes, but" included
                 return PermissionAnswer(is_allowed=False, feedback=f"The user refused it and said: {said}")
+
+    async def plan(self, proposal: PlanProposal) -> PlanApproved | PlanRejected:
+        """Print the plan and wait for what the user says to it; implements `PlanAsker`."""
+        said = await self._answer_to(plan_text(proposal))
+        mode = PLAN_KEYS.get(said.lower())
+        if mode is not None and mode in proposal.modes:
+            return PlanApproved(mode)
+        return PlanRejected("" if said.lower() in ("", "n", "no") else said)
+
+    async def _answer_to(self, question: str) -> str:
+        """Print a question and return what is typed then; empty at the end of the input."""
+        async with self._one_at_a_time:
+            # what was typed before the question was on the screen does not answer it
+            dropped = DROPPED if await self._lines.drop_typed_ahead() else ""
+            await self._out.write(f"\n{dropped}{question}")
+            return (await self._lines.next() or "").strip()
 
 
 class YesOrNo:

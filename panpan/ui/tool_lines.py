@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from panpan.system.terminal_text import clean_line
 from panpan.types.content import ToolUseBlock
-from panpan.types.display import DiffDisplay, SummaryDisplay
+from panpan.types.display import DiffDisplay, PlanDisplay, SummaryDisplay
 from panpan.types.events import Event, RetryScheduled, ToolStarted, Waiting
 from panpan.types.messages import AssistantMessage, ToolResultMessage
 
@@ -71,7 +71,7 @@ def _result_text(result: ToolResultMessage) -> str:
     match result.display:
         case DiffDisplay(files=files):
             return ", ".join(f"{_one_line(file.path)} +{file.added} -{file.removed}" for file in files)
-        case SummaryDisplay(text=text):
+        case SummaryDisplay(text=text) | PlanDisplay(summary=text):
             return _one_line(text)
         case None:
             lines = result.text.splitlines()

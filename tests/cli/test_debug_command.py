@@ -72,9 +72,11 @@ def test_each_row_is_answered_with_the_decision_of_the_gate(folder: Path) -> Non
 
 
 BAD = [
-    b"no json", b"[]", b"null", b"3", b"{}", b'{"tool": "Bash"}', b'{"tool": 3, "args": {}}', b'{"tool": "Bash", "args": []}',
+    b"no json", b"[]", b"null", b"3", b"{}", b'{"tool": "Bash"}', b'{"tool": 3, "args": {}}',
+    b'{"tool": "Bash", "args": []}',
     b'{"mode": "auto", "tool": "Bash", "args": {}}', b'{"mode": 1, "tool": "Bash", "args": {}}', b"\xff\xfe",
-    b"[" * 100_000, b'{"tool": "' + b"x" * (MAX_ROW_BYTES + 10) + b'", "args": {}}', b'{"tool": "Read", "args": {"a": NaN',
+    b"[" * 100_000, b'{"tool": "' + b"x" * (MAX_ROW_BYTES + 10) + b'", "args": {}}',
+    b'{"tool": "Read", "args": {"a": NaN',
 ]  # fmt: skip
 
 

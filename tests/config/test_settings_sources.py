@@ -65,8 +65,8 @@ def test_the_origin_of_every_value_is_known(place: Place) -> None:
     assert str(origins["max_rounds"]) == "--max-turns"
     assert str(origins["permission.mode"]) == "--permission-mode"
     assert str(origins["temperature"]) == "default"
-    assert str(origins["permission.allow"]) == f"{user}:5, {local}:1"
-    assert [str(origins[f"permission.allow[{number}]"]) for number in (0, 1)] == [f"{user}:5", f"{local}:1"]
+    assert str(origins["permission.allow"]) == f"{user}:6, {local}:1"
+    assert [str(origins[f"permission.allow[{number}]"]) for number in (0, 1)] == [f"{user}:6", f"{local}:1"]
     assert [origins[key].kind for key in ("model", "effort", "max_rounds")] == ["user", "environment", "flag"]
 
 

@@ -63,6 +63,23 @@ async def test_a_turn_goes_on_until_a_reply_asks_for_no_tool(tmp_path: Path) -> 
     assert kept == conversation.messages[1:]
 
 
+async def test_a_hook_may_end_the_turn_after_a_round(tmp_path: Path) -> None:
+    class EndsAfterTwo(Hook):
+        def ends_turn(self, round_: Round) -> bool:
+            return round_.number == 2
+
+    llm = ScriptedLLM(call(("1", "Look", {})), call(("2", "Look", {})), say("never asked for"))
+    conversation = asked()
+
+    async with turn_of(tmp_path, llm, looking(), hooks=[EndsAfterTwo()]) as turn:
+        events = await collect(conversation, turn)
+
+    assert len(llm.histories) == 2
+    assert isinstance(conversation.messages[-1], ToolResultMessage)
+    assert isinstance(events[-1], RoundEnded)
+    assert conversation.open_tool_uses == {}
+
+
 async def test_the_reply_is_seen_before_its_tools_run(tmp_path: Path) -> None:
     conversation, look = asked(), looking()
     async with turn_of(tmp_path, ScriptedLLM(call(("1", "Look", {}), text="I look."), say("ok")), look) as turn:

@@ -15,7 +15,7 @@ from panpan.tools.tool import Tool
 from panpan.types.content import ToolUseBlock
 from panpan.types.events import PermissionDecided, ToolEvent, ToolFinished, ToolProgress, ToolStarted
 from panpan.types.messages import ToolResultMessage
-from panpan.types.permission import Allow, Ask, Asker, Decision, Deny
+from panpan.types.permission import Allow, Ask, Asker, Decision, Deny, Reason
 from panpan.types.tool import Output
 from tests.fakes.askers import no, yes
 from tests.fakes.context import context_in
@@ -246,8 +246,16 @@ class Gate(Hook):
 @pytest.mark.parametrize(
     "hooks",
     [
-        (Gate(Look=Deny("rule Look of the user")), Gate(Look=Allow("all reads")), Gate(Look=Ask("is it wise"))),
-        (Gate(Look=Ask("is it wise")), Gate(Look=Allow("all reads")), Gate(Look=Deny("rule Look of the user"))),
+        (
+            Gate(Look=Deny(Reason("rule Look of the user"))),
+            Gate(Look=Allow(Reason("all reads"))),
+            Gate(Look=Ask(Reason("is it wise"))),
+        ),
+        (
+            Gate(Look=Ask(Reason("is it wise"))),
+            Gate(Look=Allow(Reason("all reads"))),
+            Gate(Look=Deny(Reason("rule Look of the user"))),
+        ),
     ],
     ids=["deny first", "deny last"],
 )
@@ -258,7 +266,8 @@ async def test_deny_wins_over_ask_and_allow_whatever_the_order(tmp_path: Path, h
 
     assert look.log == []
     assert asker.questions == []
-    assert PermissionDecided("1", "Look", False, "rule Look of the user") in events
+    reason = Reason("rule Look of the user")
+    assert PermissionDecided("1", "Look", False, reason.text, (reason,)) in events
     assert results_of(events)[0].text == "Look was not run: rule Look of the user"
 
 
@@ -279,7 +288,7 @@ async def test_a_question_waits_for_its_answer_while_others_work(tmp_path: Path)
             answered.set()
             return output
 
-    hooks = (Gate(Careful=Ask("is it wise"), Look=Allow("fine")), Answers())
+    hooks = (Gate(Careful=Ask(Reason("is it wise")), Look=Allow(Reason("fine"))), Answers())
     async with executor_of(tmp_path, careful, look, hooks=hooks, ask=Waits()) as executor:
         events = await collect(executor, use("1", "Careful"), use("2", "Look"))
 
@@ -290,7 +299,7 @@ async def test_a_question_waits_for_its_answer_while_others_work(tmp_path: Path)
 async def test_a_no_reaches_the_model_with_what_the_user_said(tmp_path: Path) -> None:
     change = changing()
     async with executor_of(
-        tmp_path, change, hooks=(Gate(Change=Ask("it changes files")),), ask=no("Use git mv.")
+        tmp_path, change, hooks=(Gate(Change=Ask(Reason("it changes files"))),), ask=no("Use git mv.")
     ) as ex:
         (result,) = results_of(await collect(ex, use("1", "Change")))
 
@@ -311,7 +320,7 @@ async def test_hooks_may_add_to_a_result(tmp_path: Path) -> None:
 
 
 async def test_only_calls_that_run_are_announced_as_started(tmp_path: Path) -> None:
-    async with executor_of(tmp_path, looking(), hooks=(Gate(Look=Deny("no")),)) as executor:
+    async with executor_of(tmp_path, looking(), hooks=(Gate(Look=Deny(Reason("no"))),)) as executor:
         events = await collect(executor, use("1", "Look"), use("2", "Nope"))
 
     assert not [event for event in events if isinstance(event, ToolStarted | ToolFinished)]
@@ -352,7 +361,7 @@ async def test_a_call_that_is_refused_has_not_begun(tmp_path: Path) -> None:
 
     class Denies(Hook):
         async def before_tool(self, call: ToolCall) -> Decision | None:
-            return Deny("not today")
+            return Deny(Reason("not today"))
 
     async with executor_of(tmp_path, changing(), hooks=(Denies(),), note_start=noted.append) as executor:
         await collect(executor, use("1", "Change"))

@@ -339,3 +339,23 @@ def test_a_command_that_asks_the_model_begins_a_turn(panpan: Panpan, terminals: 
         terminal.expect("Written.")
 
     assert "The user adds: the tests" in str(server.requests[0].messages)
+
+
+def test_a_plan_is_put_as_lines_and_approved_with_a_letter(panpan: Panpan, terminals: list[Terminal]) -> None:
+    plan = "Let parse take a list of paths; then run the tests of parse."
+    with serving([call("ExitPlanMode", {"plan": plan}), say("Going on.")]) as server:
+        panpan.use(server)
+        terminal = Terminal(panpan, "--permission-mode", "plan")
+        terminals.append(terminal)
+        terminal.type("go")
+        terminal.expect("The plan:")
+        terminal.expect(plan)
+        terminal.expect("keep planning")
+        terminal.type("a")
+        terminal.expect("Going on.")
+        terminal.expect(PROMPT)
+        terminal.type("exit")
+        code = terminal.end()
+
+    assert code == 0
+    assert "the mode is acceptEdits" in str(server.requests[1].messages)

@@ -142,6 +142,7 @@ def test_a_project_may_not_put_it_in_the_place_of_the_users_model(panpan: Panpan
     weights = weights_of(panpan)
     (panpan.workspace / ".panpan").mkdir()
     (panpan.workspace / ".panpan" / "settings.toml").write_text('model = "local"\n')
+    assert panpan.run("trust", "add").code == 0
 
     with serving([say("I am large.")]) as server:
         panpan.use(server)

@@ -11,6 +11,7 @@ from panpan.config.locations import Locations
 from panpan.config.settings import Settings
 from panpan.config.settings_file import Source
 from panpan.config.sources import Loaded, load_settings
+from panpan.config.trust import trust_of
 from panpan.config.vendors import VENDORS, vendor_named
 from panpan.errors import ConfigError, ProviderError
 from panpan.llm.factory import (
@@ -447,7 +448,7 @@ def loaded_from(
     (home / "settings.toml").chmod(0o600)
     (root / ".panpan" / "settings.toml").write_text(project)
     locations = Locations.find(root, env)
-    return load_settings(root, env, flags or {}, locations), env
+    return load_settings(root, env, flags or {}, locations, trust=trust_of(locations).for_this_run()), env
 
 
 def test_loaded_settings_lead_to_a_model(tmp_path: Path) -> None:

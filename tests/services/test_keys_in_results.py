@@ -6,7 +6,7 @@ from panpan.config.settings import Settings
 from panpan.services.keys_in_results import KeysInResults, provider_keys
 from panpan.system.known_keys import KnownKeys
 from panpan.types.content import Base64Source, ImageBlock, TextBlock
-from panpan.types.display import DiffDisplay, FileDiff, SummaryDisplay
+from panpan.types.display import DiffDisplay, FileDiff, PlanDisplay, SummaryDisplay
 from panpan.types.tool import Output
 from tests.services.hook_fixtures import call_in
 
@@ -37,10 +37,12 @@ async def test_a_key_is_taken_out_of_what_people_see(tmp_path: Path) -> None:
 
     redacted = await hook().after_tool(call_in(tmp_path), output)
     summary = await hook().after_tool(call_in(tmp_path), Output("ok", SummaryDisplay(text=f"found {KEY}")))
+    plan = await hook().after_tool(call_in(tmp_path), Output("ok", PlanDisplay(text=f"use {KEY}", summary=KEY)))
 
     clean = FileDiff(path="[redacted].txt", diff="@@\n-[redacted]\n+x\n", added=1, removed=1)
     assert redacted == Output("edited", DiffDisplay(files=(clean,)))
     assert summary.display == SummaryDisplay(text="found [redacted]")
+    assert plan.display == PlanDisplay(text="use [redacted]", summary="[redacted]")
 
 
 async def test_a_result_without_a_key_stays_as_it_is(tmp_path: Path) -> None:

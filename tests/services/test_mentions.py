@@ -16,7 +16,7 @@ from panpan.services.permissions.rules import RuleSource
 from panpan.system.known_keys import KnownKeys
 from panpan.tools.files.edit import EditTool
 from panpan.types.content import ImageBlock, TextBlock
-from panpan.types.permission import Ask
+from panpan.types.permission import Ask, Reason
 from tests.fakes.context import context_in
 
 
@@ -178,7 +178,7 @@ async def test_what_a_rule_denies_stays_out(root: Path) -> None:
 async def test_the_user_is_not_asked_about_a_file_that_he_named_himself(root: Path) -> None:
     class AlwaysAsks(Hook):
         async def before_tool(self, call: ToolCall) -> Ask:
-            return Ask("it is asked about")
+            return Ask(Reason("it is asked about"))
 
     message, _ = await with_mentions("@src/main.py", context_in(root), gate=AlwaysAsks())
 

@@ -9,7 +9,7 @@ from panpan.services.repeated_calls import RepeatedCalls
 from panpan.types.content import ToolUseBlock
 from panpan.types.events import Event
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage
-from panpan.types.permission import Ask, PermissionAnswer, PermissionQuestion
+from panpan.types.permission import Ask, Behaviour, Deny, PermissionAnswer, PermissionQuestion
 from panpan.types.tool import Output
 from tests.core.test_conversation import assert_valid
 from tests.fakes.scripted_llm import ScriptedLLM, call, say
@@ -45,6 +45,18 @@ async def test_the_question_is_for_the_user_and_the_advice_for_the_model(tmp_pat
     assert "different" not in question.reason
     assert results[3].startswith("Look was not run. The user refused it.")
     assert results[3].endswith("look at the results so far and try something different.")
+
+
+@pytest.mark.parametrize(("doom_loop", "decision"), [("ask", Ask), ("deny", Deny), ("allow", type(None))])
+async def test_the_settings_say_what_happens_to_such_a_call(
+    tmp_path: Path, doom_loop: Behaviour, decision: type
+) -> None:
+    hook = RepeatedCalls(doom_loop)
+
+    found = [await hook.before_tool(call_in(tmp_path)) for _ in range(4)][-1]
+
+    assert isinstance(found, decision)
+    assert not isinstance(found, Ask | Deny) or found.reason.kind == "doom-loop"
 
 
 async def test_another_call_between_starts_the_count_again(tmp_path: Path) -> None:

@@ -1,10 +1,14 @@
 """A question is answered by what is typed after it was put, and by nothing else."""
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import anyio
 import pytest
 
 from panpan.types.display import DiffDisplay, FileDiff
-from panpan.types.permission import PermissionAnswer, PermissionQuestion
+from panpan.types.permission import PermissionAnswer, PermissionMode, PermissionQuestion
+from panpan.types.plan import PlanAnswer, PlanApproved, PlanProposal, PlanRejected
 from panpan.ui.line_asker import DROPPED, LineAsker
 from tests.ui.memory import Memory
 from tests.ui.terminal import terminal
@@ -94,3 +98,44 @@ async def test_a_change_is_shown_as_a_diff_with_what_cannot_be_seen_spelled_out(
     assert "    a.py +1 -1\n      @@ -1 +1 @@\n      --- one\n      +two<U+001B>[2J\n" in screen
     assert "always" not in screen
     assert "file_path" not in screen
+
+
+async def judged(typed: str, *modes: PermissionMode, text: str = "Change parse.") -> tuple[PlanAnswer, str]:
+    """Put a plan, type an answer when it is on the screen; return the answer and the screen."""
+    screen = Screen()
+    with terminal() as (keyboard, lines):
+        async with anyio.create_task_group() as task_group:
+
+            async def type_answer() -> None:
+                await screen.shows_question.wait()
+                keyboard.type(typed)
+
+            task_group.start_soon(type_answer)
+            proposal = PlanProposal(text, Path("/plans/a.md"), modes or ("default", "acceptEdits"))
+            return await LineAsker(screen, lines, "~/rules.toml").plan(proposal), screen.text
+
+
+@pytest.mark.parametrize(
+    ("typed", "modes", "expected"),
+    [
+        ("y\n", (), PlanApproved("default")),
+        ("A\n", (), PlanApproved("acceptEdits")),
+        ("b\n", ("default", "bypassPermissions"), PlanApproved("bypassPermissions")),
+        ("b\n", (), PlanRejected("b")),
+        ("n\n", (), PlanRejected()),
+        ("\n", (), PlanRejected()),
+        ("\x04", (), PlanRejected()),
+        ("yes, but smaller\n", (), PlanRejected("yes, but smaller")),
+    ],
+)
+async def test_a_plan_is_judged_with_a_word(typed: str, modes: Sequence[PermissionMode], expected: PlanAnswer) -> None:
+    assert (await judged(typed, *modes))[0] == expected
+
+
+async def test_a_plan_is_shown_whole_with_what_cannot_be_seen_spelled_out() -> None:
+    _, shown = await judged("y\n", text="first\nsec\x1b[2Jond")
+
+    assert "    first\n" in shown
+    assert "\x1b" not in shown
+    assert "/plans/a.md" in shown
+    assert "b = " not in shown

@@ -28,8 +28,13 @@ class YesToAll:
         return PermissionAnswer(is_allowed=True)
 
 
+STRICTER_MEANWHILE = (
+    "Plan mode was switched on while the question waited, so that nothing may be changed now, and no earlier yes counts"
+)
+
+
 class AskerOfMode:
-    """Asks nobody while the mode is dontAsk, whoever wants to ask.
+    """Asks nobody while the mode is dontAsk, whoever wants to ask; and no yes lasts into plan mode.
 
     Args:
         mode: Returns the mode of the moment.
@@ -41,8 +46,11 @@ class AskerOfMode:
         self._otherwise = otherwise
 
     async def __call__(self, question: PermissionQuestion) -> PermissionAnswer:
-        asker = NobodyToAsk() if self._mode() == "dontAsk" else self._otherwise
-        return await asker(question)
+        mode = self._mode()
+        answer = await (NobodyToAsk() if mode == "dontAsk" else self._otherwise)(question)
+        if answer.is_allowed and mode != self._mode() == "plan":
+            return PermissionAnswer(is_allowed=False, feedback=f"{STRICTER_MEANWHILE}.")
+        return answer
 
 
 def _advice(question: PermissionQuestion) -> str:

@@ -10,13 +10,16 @@ import re
 
 from panpan.services.permissions.command_words import (
     LIVE_TILDE,
-    command_parts,
+    command_texts,
     has_live_words,
     simple_commands,
+    spelled_evenly,
+    unknown_parts,
 )
 
 _BLANK, _STAR, _TILDE, _NOTHING = object(), object(), object(), object()
 _Token = str | object
+_JOINT = re.compile(r"[;&|<>\n]")
 _ESCAPE = re.compile(r"\\([*\\])")
 
 
@@ -37,6 +40,9 @@ class CommandPattern:
             raise ValueError("names no command")
         self.is_everything = all(token is _STAR or token is _NOTHING for token in tokens)
         self._has_wildcard = _STAR in tokens
+        is_joined = not self._has_wildcard and _JOINT.search(self._line) is not None
+        self._joined = spelled_evenly(self._line) if is_joined else ""
+        """A line of several commands, which no part of another one can be."""
         self._program = _leading_program(tokens)
         self._words = None if self._has_wildcard else _fixed_words(self._line)
         self._strict = _segments(tokens, blank="\0", tilde=LIVE_TILDE)
@@ -63,15 +69,15 @@ class CommandPattern:
         """Return whether a restriction of this pattern holds for anything that the line may run."""
         if self.is_everything or (not self._has_wildcard and command.strip() == self._line.strip()):
             return True
-        texts = [command, *(" ".join(part.words) for part in command_parts(command))]
-        return any(_fits(" ".join(text.split()), self._loose, blank=" ") for text in texts)
+        if self._joined and self._joined in spelled_evenly(command):
+            return True
+        return any(_fits(text, self._loose, blank=" ") for text in command_texts(command))
 
     def may_restrict(self, command: str) -> bool:
         """Return whether the line has words, known only when it runs, that this pattern might restrict."""
         return any(
-            part.is_program_unknown
-            or (part.are_arguments_unknown and (self._program is None or part.words[0] == self._program))
-            for part in command_parts(command)
+            part.is_program_unknown or self._program is None or part.words[0] == self._program
+            for part in unknown_parts(command)
         )
 
 
@@ -138,6 +144,8 @@ def _segments(tokens: list[_Token], *, blank: str, tilde: str) -> list[str]:
 
 def _fits(text: str, segments: list[str], *, blank: str) -> bool:
     """Return whether `text` is the segments with anything between them, in linear time."""
+    if not text.startswith(segments[0].removesuffix(blank)):
+        return False  # most are told apart here
     first, *middle = segments
     if not middle:
         return text == first

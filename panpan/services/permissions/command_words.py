@@ -3,13 +3,14 @@
 `simple_commands` gives up (None) on whatever it does not understand completely, so that an allowance is never widened
 by shell syntax. `command_parts` never gives up: it takes apart more than a shell would, so that nothing slips past a
 restriction by quotes, wrappers or separators. Neither is a shell; the promise is only on which side each one errs.
-`simple_commands` reads more than `tools/shell/simple_words.py` on purpose, such as `;` and `*`: the user's own rule has
+`simple_commands` reads more than what may run unasked, such as globs: the user's own rule has
 to name each program that it finds.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 _TOKEN = re.compile(
@@ -152,6 +153,7 @@ _DUPLICATION = re.compile(r"(?:(?<![^\s;&|()])\d+)?[<>]&[\d-]+")
 _QUOTED = re.compile(r"""'[^']*'|"(?:\$\{[^}]{0,200}\}|[^"\\]|\\.)*+"|\\.|\$\{[^}]{0,200}\}""", re.DOTALL)
 _PARTING = re.compile(r"[\s;&|()<>`]")
 _ANGLES = re.compile(r"[<>]")
+_OPERATORS = re.compile(r"([;&|<>()]+)")
 _QUOTES = re.compile(r"""['"\\]""")
 _WRAPPERS = frozenset({
     "bash", "sh", "dash", "zsh", "ksh", "fish", "busybox", "sudo", "doas", "su", "env", "eval", "exec", "command",
@@ -174,8 +176,37 @@ _MOST_OPTION_WORDS = 12
 """Words looked at behind the first option of a program for its subcommand."""
 
 
-def command_parts(command: str) -> list[CommandPart]:
+_MOST_REMEMBERED = 16
+"""Lines whose parts are kept, since each rule asks for those of the same line."""
+
+
+@lru_cache(_MOST_REMEMBERED)
+def command_texts(command: str) -> Sequence[str]:
+    """Return the line and each of its parts, with one blank between words."""
+    return tuple(
+        " ".join(text.split()) for text in (command, *(" ".join(part.words) for part in command_parts(command)))
+    )
+
+
+@lru_cache(_MOST_REMEMBERED)
+def spelled_evenly(command: str) -> str:
+    """Return the line without quotes and with one blank around words and operators: how else it could be spelled."""
+    return " ".join(_OPERATORS.sub(r" \1 ", _QUOTES.sub("", command.replace("\\\n", ""))).split())
+
+
+@lru_cache(_MOST_REMEMBERED)
+def unknown_parts(command: str) -> Sequence[CommandPart]:
+    """Return the parts of which words are only known when the line runs."""
+    return tuple(part for part in command_parts(command) if part.is_program_unknown or part.are_arguments_unknown)
+
+
+@lru_cache(_MOST_REMEMBERED)
+def command_parts(command: str) -> Sequence[CommandPart]:
     """Return everything that the line may run, and more: each part, and behind a wrapper what starts at each word."""
+    return tuple(_parts(command))
+
+
+def _parts(command: str) -> list[CommandPart]:
     parts: dict[tuple[str, ...], None] = {}
     count = 0
     for words, starts in _word_lists(command):
@@ -226,7 +257,7 @@ def _as_one_word(quoted: re.Match[str]) -> str:
 
 
 def _program(word: str) -> str:
-    return PurePosixPath(word).name or word
+    return (PurePosixPath(word).name or word) if "/" in word or word == "." else word
 
 
 def _behind_options(words: list[str], position: int) -> range:

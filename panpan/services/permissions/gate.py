@@ -13,17 +13,17 @@ import anyio.to_thread
 
 from panpan.core.hooks import Hook, ToolCall
 from panpan.errors import ToolError
+from panpan.services.permissions import reasons
+from panpan.services.permissions.idle_rules import IdleRule, idle_rules
 from panpan.services.permissions.matching import allowing_rules, covering_rule, restriction
 from panpan.services.permissions.rules import Rule, RuleSource, parse_rule
 from panpan.services.permissions.searches import secret_file, withheld_file
 from panpan.services.permissions.subject import LocatedUse, Subject, subject_of
 from panpan.services.permissions.suggestions import narrowest_rule
-from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionMode
+from panpan.types.permission import Allow, Ask, Behaviour, Decision, Deny, PermissionMode, Reason
 
-PLAN_MODE_NOTICE = (
-    "plan mode is on: nothing may be changed until the user leaves it; look around with tools that only read, and "
-    "describe what you would do"
-)
+PLAN_WRITERS = frozenset({"Write", "Edit", "MultiEdit", "Patch"})
+"""Tools that may write the plan file in plan mode: of these it is known that they change the files they name alone."""
 
 
 class RuleStore(Protocol):
@@ -35,7 +35,7 @@ class RuleStore(Protocol):
 
 
 @dataclass(slots=True)
-class _Rules:
+class Rules:
     """All rules that count, by what they do."""
 
     allow: list[Rule] = field(default_factory=list)
@@ -50,99 +50,152 @@ class PermissionGate(Hook):
         sources: The rules, from all places.
         mode: What happens to calls that no rule decides.
         store: Where "always" is kept; without one it holds until the session ends.
+        external_directory: What happens to paths outside the workspace that no rule opens.
 
     Raises:
         ConfigError: A rule cannot be read.
     """
 
     def __init__(
-        self, sources: Sequence[RuleSource] = (), *, mode: PermissionMode = "default", store: RuleStore | None = None
+        self,
+        sources: Sequence[RuleSource] = (),
+        *,
+        mode: PermissionMode = "default",
+        store: RuleStore | None = None,
+        external_directory: Behaviour = "ask",
     ) -> None:
-        self.mode = mode
-        """May be changed at any time; what is set counts from the next call on."""
+        self.previous_mode: PermissionMode = mode
+        """The mode before the present one."""
+        self.plan_file: Path | None = None
+        """The one file that may be written in plan mode, canonical."""
+        self.when_mode_changes: Callable[[PermissionMode], None] = lambda _: None
+        """Told the new mode; the session supplies it."""
         self.warnings: list[str] = []
         """What the user should know about the rules, one sentence each."""
+        self.rules = Rules()
+        self._mode: PermissionMode = mode
         self._store = store
-        self._rules = _Rules()
+        self._external_directory = external_directory
         for source in sources:
             self._add(source)
+        self.warnings += map(str, self.idle_rules(within_files=True))
+
+    @property
+    def mode(self) -> PermissionMode:
+        """May be changed at any time; what is set counts from the next call on."""
+        return self._mode
+
+    @mode.setter
+    def mode(self, mode: PermissionMode) -> None:
+        if mode != self._mode:
+            self.previous_mode, self._mode = self._mode, mode
+            self.when_mode_changes(mode)
+
+    def idle_rules(self, *, within_files: bool = False) -> list[IdleRule]:
+        """Return the rules that can never matter beside all others, or beside those of the same file."""
+        rules = self.rules
+        return list(idle_rules(rules.allow, rules.ask, rules.deny, within_files=within_files))
 
     def rule_lines(self) -> Sequence[str]:
         """Return the rules that count, in the order in which they are asked: what each does, its text, its place."""
-        kinds = (("deny", self._rules.deny), ("ask", self._rules.ask), ("allow", self._rules.allow))
+        kinds = (("deny", self.rules.deny), ("ask", self.rules.ask), ("allow", self.rules.allow))
         return [f"{kind:<5}  {rule.text}  (from {rule.source})" for kind, rules in kinds for rule in rules]
 
     async def before_tool(self, call: ToolCall) -> Decision:
         try:
             subject = subject_of(call)
         except ToolError as exc:
-            return Deny(str(exc))
+            return Deny(Reason(str(exc), "bad-path"))
         decision = self._restricted(subject) or await self._withheld(call, subject) or self._opened(subject)
         if isinstance(decision, Ask) and self.mode == "dontAsk":
-            return Deny(f"the mode dontAsk denies what would be asked: {decision.reason}")
+            return Deny(reasons.not_asked(self.mode, decision.reason))
         return decision
 
     def _add(self, source: RuleSource) -> None:
         """Add the rules of one place; all are read, so that a broken one is found even where it would not count."""
-        allow = [parse_rule(text, source.name) for text in source.allow]
+        allow = [parse_rule(rule.text, rule.place) for rule in source.written("allow")]
         if source.may_allow:
-            self._rules.allow += allow
+            self.rules.allow += allow
         else:
             self.warnings += [f"{rule} does not count: rules there may only ask or deny" for rule in allow]
-        self._rules.ask += [parse_rule(text, source.name) for text in source.ask]
-        self._rules.deny += [parse_rule(text, source.name) for text in source.deny]
+        self.rules.ask += [parse_rule(rule.text, rule.place) for rule in source.written("ask")]
+        self.rules.deny += [parse_rule(rule.text, rule.place) for rule in source.written("deny")]
 
     def _restricted(self, subject: Subject) -> Decision | None:
         """Return what holds whatever is allowed: rules that deny or ask, plan mode, protected paths."""
-        findings = [(rule, found) for rule in self._rules.deny if (found := restriction(rule, subject))]
+        findings = [(rule, found) for rule in self.rules.deny if (found := restriction(rule, subject))]
         for rule, found in findings:
             if found == "holds":
-                return Deny(f"{rule} denies it")
+                return Deny(reasons.denied_by(rule, subject))
+        closed = self._closed(subject)
+        if closed and self._external_directory == "deny":
+            return Deny(reasons.outside(closed, subject, is_denied=True))
         if self.mode == "plan" and not subject.is_read_only:
-            return Deny(PLAN_MODE_NOTICE)
-        protected = [use for use in subject.uses if _needs_a_person(use)]
+            if self._writes_only_the_plan(subject):
+                return Allow(Reason("it writes the plan file", "mode"), _closed_paths(subject, subject.uses))
+            return Deny(Reason(reasons.PLAN_MODE_NOTICE, "mode"))
+        protected = [use for use in subject.protected if not self._reads_plan(use)]
         if protected:
-            return Ask(
-                f"{_listed(protected)} is protected, since it {_reasons(protected)}",
-                is_protected=True,
-                approved_paths=_closed_paths(subject, protected),
-            )
+            approved = _closed_paths(subject, protected)
+            return Ask(reasons.protected(protected), is_protected=True, approved_paths=approved)
         for rule, _ in findings:
-            return Ask(_unclear(rule, "denies"), approved_paths=_closed_paths(subject))
-        for rule in self._rules.ask:
+            return Ask(reasons.unclear(rule, "denies"), approved_paths=_closed_paths(subject))
+        for rule in self.rules.ask:
             if found := restriction(rule, subject):
-                reason = f"{rule} wants it asked" if found == "holds" else _unclear(rule, "asks about")
+                holds = found == "holds"
+                reason = reasons.asked_by(rule, subject) if holds else reasons.unclear(rule, "asks about")
                 return Ask(reason, approved_paths=_closed_paths(subject))
         return None
 
     async def _withheld(self, call: ToolCall, subject: Subject) -> Decision | None:
         """Return a question where a search through a folder would show a file that may not be read."""
-        if reason := await secret_file(subject, call.context.paths):
-            return Ask(reason, is_protected=True, approved_paths=_closed_paths(subject))
-        rules = [rule for rule in (*self._rules.deny, *self._rules.ask) if rule.specifier is not None]
-        reason = await withheld_file(rules, subject, getattr(call.args, "glob", None))
-        return Ask(reason, approved_paths=_closed_paths(subject)) if reason else None
+        if text := await secret_file(subject, call.context.paths):
+            return Ask(Reason(text, "protected"), is_protected=True, approved_paths=_closed_paths(subject))
+        rules = [rule for rule in (*self.rules.deny, *self.rules.ask) if rule.specifier is not None]
+        text = await withheld_file(rules, subject, getattr(call.args, "glob", None))
+        return Ask(Reason(text, "withheld"), approved_paths=_closed_paths(subject)) if text else None
 
     def _opened(self, subject: Subject) -> Decision:
         """Return what mode, place and allow rules say about a call that nothing restricts."""
         approved = _closed_paths(subject)
         if self.mode == "bypassPermissions":
-            return Allow("the mode bypassPermissions lets it run", approved)
-        covering = [(use, covering_rule(self._rules.allow, use, subject)) for use in subject.uses if not use.is_open]
-        outside = [use for use, rule in covering if rule is None]
-        if outside:
-            return self._question(f"{_listed(outside)} lies outside the workspace {subject.root}", subject)
-        opening = list(dict.fromkeys(rule for _, rule in covering if rule is not None))
+            return Allow(reasons.by_mode("the mode bypassPermissions lets it run"), approved)
+        closed = self._closed(subject)
+        if closed and self._external_directory == "ask":
+            return self._question(reasons.outside(closed, subject), subject)
+        covering = [self._covering(use, subject) for use in subject.uses if not use.is_open]
+        opening = list(dict.fromkeys(rule for rule in covering if rule is not None))
         if subject.is_read_only and subject.tool_class != "network":
-            return Allow(_and_rules("it only reads, where reading is allowed", opening), approved)
+            return Allow(reasons.read_only(opening, subject), approved)
         if self.mode == "acceptEdits" and subject.tool_class == "write":
-            return Allow(_and_rules("the mode acceptEdits lets files of the workspace be changed", opening), approved)
-        rules = allowing_rules(self._rules.allow, subject)
+            text = "the mode acceptEdits lets files of the workspace be changed"
+            return Allow(reasons.by_mode(text, opening), approved)
+        rules = allowing_rules(self.rules.allow, subject)
         if rules is not None:
-            return Allow(_allowed_by([*rules, *(rule for rule in opening if rule not in rules)]), approved)
-        return self._question(_DEFAULT_REASONS[subject.tool_class], subject)
+            rules = [*rules, *(rule for rule in opening if rule not in rules)]
+            return Allow(reasons.by_rules(rules), approved)
+        return self._question(reasons.not_allowed(subject), subject)
 
-    def _question(self, reason: str, subject: Subject) -> Ask:
+    def _covering(self, use: LocatedUse, subject: Subject) -> Rule | None:
+        return covering_rule(self.rules.allow, use, subject)
+
+    def _closed(self, subject: Subject) -> list[LocatedUse]:
+        """Return the uses of paths outside the workspace that no rule opens; the plan file is no matter of rules."""
+        return [
+            use
+            for use in subject.uses
+            if not use.is_open and use.path != self.plan_file and self._covering(use, subject) is None
+        ]
+
+    def _reads_plan(self, use: LocatedUse) -> bool:
+        """Return whether it is a look at the model's own plan, which it may take in every mode."""
+        return use.path == self.plan_file and not use.is_write
+
+    def _writes_only_the_plan(self, subject: Subject) -> bool:
+        is_plan = all(use.path == self.plan_file for use in subject.uses)
+        return subject.tool in PLAN_WRITERS and subject.tool_class == "write" and bool(subject.uses) and is_plan
+
+    def _question(self, reason: Reason, subject: Subject) -> Ask:
         rule = narrowest_rule(subject)
         return Ask(reason, rule, approved_paths=_closed_paths(subject), remember=self._rememberer(rule))
 
@@ -152,47 +205,14 @@ class PermissionGate(Hook):
 
         async def remember() -> None:
             rule = parse_rule(text, "your answer in this session")
-            if all(known.text != text for known in self._rules.allow):
-                self._rules.allow.append(rule)
+            if all(known.text != text for known in self.rules.allow):
+                self.rules.allow.append(rule)
             if self._store is not None:
                 await anyio.to_thread.run_sync(self._store.save, text)
 
         return remember
 
 
-_DEFAULT_REASONS = {
-    "read": "nothing allows it yet",
-    "write": "it changes files, and nothing allows that yet",
-    "command": "it runs a command that may change things, and nothing allows that yet",
-    "network": "it reaches into the network, and nothing allows that yet",
-}
-
-
 def _closed_paths(subject: Subject, protected: Iterable[LocatedUse] = ()) -> frozenset[Path]:
     """Return the canonical paths that an allowance must open for this call, beside what is open anyway."""
     return frozenset(use.path for use in (*subject.uses, *protected) if not use.is_open or use in protected)
-
-
-def _listed(uses: Sequence[LocatedUse]) -> str:
-    names = list(dict.fromkeys(str(use.path) for use in uses))
-    return names[0] if len(names) == 1 else f"{names[0]} (and {len(names) - 1} more)"
-
-
-def _needs_a_person(use: LocatedUse) -> bool:
-    return use.location.is_secret or (use.is_write and use.location.is_protected)
-
-
-def _reasons(protected: Sequence[LocatedUse]) -> str:
-    return " and ".join(dict.fromkeys(use.location.protection for use in protected if use.location.protection))
-
-
-def _unclear(rule: Rule, verb: str) -> str:
-    return f"parts of the command are only known when it runs, and {rule} {verb} what it could become"
-
-
-def _and_rules(reason: str, rules: Sequence[Rule]) -> str:
-    return f"{reason}; {_allowed_by(rules)}" if rules else reason
-
-
-def _allowed_by(rules: Sequence[Rule]) -> str:
-    return f"{', and '.join(map(str, rules))} {'allows' if len(rules) == 1 else 'allow'} it"

@@ -13,9 +13,9 @@ from panpan.services.permissions.command_words import has_live_words, simple_com
 from panpan.services.permissions.domain_pattern import DomainPattern
 from panpan.services.permissions.path_pattern import PathPattern
 from panpan.services.permissions.rules import READ_TOOLS, NamePattern, Rule
-from panpan.services.permissions.searches import searches_where_it_runs
 from panpan.services.permissions.subject import LocatedUse, Subject
-from panpan.tools.shell.read_only import read_only_paths
+from panpan.tools.shell.analysis.facts import SimpleCommand, Word
+from panpan.tools.shell.analysis.judge import judge
 
 Restriction: TypeAlias = Literal["holds", "may hold"]
 
@@ -52,15 +52,20 @@ def allowing_rules(rules: Iterable[Rule], subject: Subject) -> list[Rule] | None
 
 
 def covering_rule(rules: Iterable[Rule], use: LocatedUse, subject: Subject) -> Rule | None:
-    """Return a rule that names the path of `use`, whatever the tool; a rule for the whole tool names none."""
+    """Return a rule that names the path of `use`, whatever the tool; a rule for the whole tool names none.
+
+    A rule that is the whole command line names the paths in it, where they mean the same in every folder.
+    """
     for rule in rules:
-        pattern = rule.specifier
-        if (
-            isinstance(pattern, PathPattern)
-            and _speaks_of(rule, use, subject)
-            and pattern.covers(use.path, subject.root)
-        ):
-            return rule
+        match rule.specifier:
+            case PathPattern() as pattern if _speaks_of(rule, use, subject):
+                if pattern.covers(use.path, subject.root):
+                    return rule
+            case CommandPattern() as pattern if subject.command is not None and use.use.path.startswith("/"):
+                if pattern.matches_exactly(subject.command):
+                    return rule
+            case _:
+                continue
     return None
 
 
@@ -100,10 +105,15 @@ def _rules_for_each_command(rules: Sequence[Rule], command: str) -> list[Rule] |
 
 
 def _only_filters(words: tuple[str, ...]) -> bool:
-    """Return whether the command would run unasked wherever it stands: it only looks, and at no files."""
-    if has_live_words(words) or searches_where_it_runs(words):
+    """Return whether the command would run unasked wherever it stands: it only looks, and at no files.
+
+    The line does not run as one that only looks, so the command must need nothing for that either.
+    """
+    if has_live_words(words):
         return False
-    return read_only_paths(shlex.join(words)) == ()
+    effect = judge(SimpleCommand(shlex.join(words), tuple(Word(shlex.quote(word), word) for word in words)))
+    is_at_files = effect.reads not in ((), (".",)) or effect.searches or effect.asks_git_in
+    return effect.is_read_only and not is_at_files and not effect.needed_environment
 
 
 def _opens(rule: Rule, words: tuple[str, ...]) -> bool:

@@ -11,10 +11,13 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TypeAlias
 
+from panpan.config.settings_file import WrittenRule
+from panpan.config.sources import Loaded
 from panpan.errors import ConfigError
 from panpan.services.permissions.command_pattern import CommandPattern
 from panpan.services.permissions.domain_pattern import DomainPattern
 from panpan.services.permissions.path_pattern import PathPattern
+from panpan.types.permission import Behaviour
 
 READ_TOOLS = frozenset({"Read", "LS", "Glob", "Grep"})
 """What a rule for Read speaks of."""
@@ -48,12 +51,17 @@ class Rule:
 
     text: str
     source: str
-    """For people, such as "--allowedTools" or "~/.panpan/settings.toml"."""
+    """For people, such as "--allowedTools" or "~/.panpan/settings.toml:7"."""
     tool: str
     specifier: Specifier | None
 
     def __str__(self) -> str:
         return f"the rule {self.text} from {self.source}"
+
+    @property
+    def takes_paths(self) -> bool:
+        """Whether it speaks of a tool that works on files."""
+        return self.tool in READ_TOOLS | EDIT_TOOLS
 
     def names(self, tool_name: str) -> bool:
         """Return whether the rule speaks of the tool at all."""
@@ -66,7 +74,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class RuleSource:
-    """The rules of one place.
+    """The rules of one place; a rule that is only a text stands at the place as a whole.
 
     Args:
         name: The place, for people.
@@ -78,9 +86,28 @@ class RuleSource:
 
     name: str
     may_allow: bool = True
-    allow: Sequence[str] = ()
-    ask: Sequence[str] = ()
-    deny: Sequence[str] = ()
+    allow: Sequence[str | WrittenRule] = ()
+    ask: Sequence[str | WrittenRule] = ()
+    deny: Sequence[str | WrittenRule] = ()
+
+    def written(self, behaviour: Behaviour) -> Sequence[WrittenRule]:
+        """Return the rules that allow, ask or deny, each with its place."""
+        items: Sequence[str | WrittenRule] = {"allow": self.allow, "ask": self.ask, "deny": self.deny}[behaviour]
+        return [WrittenRule(item, self.name) if isinstance(item, str) else item for item in items]
+
+
+def rule_sources(loaded: Loaded) -> list[RuleSource]:
+    """Return the permission rules of all settings, by where they were written."""
+    return [
+        RuleSource(
+            source.place,
+            may_allow=source.kind != "project" or loaded.trust.is_trusted,
+            allow=source.written_rules("allow"),
+            ask=source.written_rules("ask"),
+            deny=source.written_rules("deny"),
+        )
+        for source in loaded.sources
+    ]
 
 
 def parse_rule(text: str, source: str) -> Rule:
@@ -122,14 +149,14 @@ def rules_of_no_tool(sources: Sequence[RuleSource], tools: Collection[str]) -> I
     """
     known = {name.lower(): name for name in (*_WELL_KNOWN.values(), *tools)}
     for source in sources:
-        for text in (*source.allow, *source.ask, *source.deny):
-            name = text.partition("(")[0].strip()
+        for rule in (*source.written("allow"), *source.written("ask"), *source.written("deny")):
+            name = rule.text.partition("(")[0].strip()
             if name in tools or "*" in name or name.startswith("mcp__"):
                 continue
             if name not in known.values() and (close := get_close_matches(name.lower(), known, n=1, cutoff=0.75)):
                 advice = f"there is no tool {name}; did you mean {known[close[0]]}?"
-                raise _unreadable(text, source.name, advice)
-            yield f"the permission rule {text!r} from {source.name} is about a tool that this panpan does not have"
+                raise _unreadable(rule.text, rule.place, advice)
+            yield f"the permission rule {rule.text!r} from {rule.place} is about a tool that this panpan does not have"
 
 
 def split_rules(text: str) -> list[str]:

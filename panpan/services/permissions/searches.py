@@ -5,27 +5,25 @@ what the rule withholds. The look around is bounded, and what it could not see c
 """
 
 import os
-import re
-import shlex
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import anyio.to_thread
 
+from panpan.services.permissions.live_patterns import look_for_links, look_through_patterns, matches
 from panpan.services.permissions.path_pattern import PathPattern
 from panpan.services.permissions.rules import Rule
 from panpan.services.permissions.subject import Subject
+from panpan.system.canonical import canonical_path
 from panpan.system.paths import PathResolver
 from panpan.system.protected import may_name_secrets
-from panpan.tools.shell.read_only import read_only_paths
-from panpan.tools.shell.simple_words import split_commands
+from panpan.tools.shell.analysis.analyse import analyse
 
 _MOST_FILES = 20_000
 _MOST_NAMES = 200_000
 """Files among which one for secrets is looked for by its name, which takes a second or so."""
-_RECURSIVE = re.compile(r"\S+ (?:.* )?-(?:\w*[rR]|-\w*recursive)")
-_SEARCH_PROGRAMS = frozenset({"grep", "egrep", "fgrep", "rg", "diff"})
 _NOT_ONE_NAME = frozenset("!{},; \t\n")
 """Characters with which a glob may mean more than one pattern says; then every file counts as searched."""
 _ADVICE = "search a narrower path, or with a glob that leaves it out"
@@ -40,22 +38,42 @@ async def withheld_file(rules: Sequence[Rule], subject: Subject, glob: str | Non
         glob: Names that the search is limited to.
     """
     folders = _searched_folders(subject)
-    if not folders:
+    patterns = _patterns(subject)
+    if not folders and not patterns:
         return None
     readers = [
         rule for rule in rules if isinstance(rule.specifier, PathPattern) and rule.tool in ("Read", subject.tool)
     ]
     if not readers:
         return None
-    return await anyio.to_thread.run_sync(partial(_look, readers, folders, subject.root, glob), abandon_on_cancel=True)
+    return await anyio.to_thread.run_sync(
+        partial(_look, readers, folders, patterns, subject, glob), abandon_on_cancel=True
+    )
 
 
 async def secret_file(subject: Subject, paths: PathResolver) -> str | None:
-    """Return why a search in the shell would show a file for secrets, or None; Grep leaves such files out itself."""
-    folders = _searched_folders(subject) if subject.command is not None else []
-    if not folders:
+    """Return why the shell would show a file for secrets, or what lies elsewhere, or None.
+
+    It does so in a search, or for a pattern such as `*`. Grep leaves such files out itself, and what git tracks is no
+    secret.
+    """
+    if subject.command is None or not subject.is_read_only:
         return None
-    return await anyio.to_thread.run_sync(partial(_look_for_secrets, folders, paths), abandon_on_cancel=True)
+    effects = analyse(subject.command).effects
+    folders = _searched_folders(subject, is_git_searched=False)
+    linked = folders if any(effect.follows_links for effect in effects) else []
+    patterns = _patterns(subject)
+    if not folders and not patterns:
+        return None
+
+    def look() -> str | None:
+        return (
+            look_through_patterns(patterns, subject.cwd, paths)
+            or look_for_links(linked, paths)
+            or _look_for_secrets(folders, paths)
+        )
+
+    return await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
 
 
 def _look_for_secrets(folders: Sequence[Path], paths: PathResolver) -> str | None:
@@ -71,31 +89,35 @@ def _look_for_secrets(folders: Sequence[Path], paths: PathResolver) -> str | Non
     return None
 
 
-def _searched_folders(subject: Subject) -> list[Path]:
+def _searched_folders(subject: Subject, *, is_git_searched: bool = True) -> list[Path]:
     """Return the folders whose files the call would show; listing their names shows no file."""
-    folders = [use.path for use in subject.uses if use.path.is_dir()]
     if subject.tool == "Grep":
-        return folders
+        return [use.path for use in subject.uses if use.path.is_dir()]
     if subject.command is None or not subject.is_read_only:
         return []
-    commands = [words for words in split_commands(subject.command) or () if words[0] in _SEARCH_PROGRAMS]
-    if any(searches_where_it_runs(words) for words in commands):
-        folders.append(subject.cwd)
-    return folders if commands else []
+    found = (
+        canonical_path(subject.cwd / path)
+        for effect in analyse(subject.command).effects
+        if is_git_searched or effect.asks_git_in is None
+        for path in effect.placed_searches
+    )
+    return [path for path in dict.fromkeys(found) if path.is_dir()]
 
 
-def searches_where_it_runs(words: tuple[str, ...]) -> bool:
-    """Return whether the command looks through the working directory because it names no path.
-
-    A flag behind the pattern is among the paths, since some systems read it as one: it may be no path at all.
-    """
-    is_recursive = words[0] == "rg" or _RECURSIVE.match(" ".join(words)) is not None
-    paths = read_only_paths(shlex.join(words)) or ()
-    return is_recursive and (not paths or any(path.startswith("-") for path in paths))
+def _patterns(subject: Subject) -> list[str]:
+    """Return the patterns that the shell would replace by the names of files."""
+    if subject.command is None or not subject.is_read_only:
+        return []
+    return [pattern for effect in analyse(subject.command).effects for pattern in effect.placed_globs]
 
 
-def _look(rules: Sequence[Rule], folders: Sequence[Path], root: Path, glob: str | None) -> str | None:
-    for count, path in enumerate((file for folder in folders for file in _files(folder)), 1):
+def _look(
+    rules: Sequence[Rule], folders: Sequence[Path], patterns: Sequence[str], subject: Subject, glob: str | None
+) -> str | None:
+    root = subject.root
+    matched = (canonical_path(path) for pattern in patterns for path in matches(pattern, subject.cwd))
+    searched = (file for folder in folders for file in _files(folder))
+    for count, path in enumerate(chain(matched, searched), 1):
         if count > _MOST_FILES:
             return f"the folder is too large to tell whether {rules[0]} names a file in it; {_ADVICE}"
         for rule in rules:

@@ -4,12 +4,25 @@ Everything is taken from the validated arguments, and each path is located once.
 """
 
 import os
+import posixpath
+import re
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from panpan.core.hooks import ToolCall
+from panpan.errors import ToolError
 from panpan.system.paths import Location, PathResolver
+from panpan.system.protected import plain_names
+from panpan.tools.shell.analysis.analyse import analyse
+from panpan.tools.shell.analysis.facts import Effect, LineFacts
 from panpan.tools.tool import PathUse, ToolClass
+
+_TAKES_FOLDERS = frozenset({"rm", "mv"})
+"""Programs that take a folder away with all that is in it."""
+_QUOTES = re.compile(r"""["'\\]""")
+_HOME = re.compile(r"^\$(?:HOME\b|\{HOME\})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +49,11 @@ class LocatedUse:
         """Whether the path may be touched without a question about where it lies."""
         return self.location.is_inside if self.is_write else self.location.is_readable
 
+    @property
+    def needs_a_person(self) -> bool:
+        """Whether no rule, mode or flag may open it: it may hold secrets, or is protected and would be changed."""
+        return self.location.is_secret or (self.is_write and self.location.is_protected)
+
 
 @dataclass(frozen=True, slots=True)
 class Subject:
@@ -49,12 +67,22 @@ class Subject:
     """Canonical root of the project; patterns start from it."""
     cwd: Path
     """Where relative paths start."""
-    command: str | None
+    command: str | None = None
     """The command line, for Bash."""
-    url: str | None
+    url: str | None = None
     """The address, for WebFetch."""
-    names: tuple[str, ...]
+    names: tuple[str, ...] = ()
     """What an agent or skill is called."""
+    facts: LineFacts | None = None
+    """What the command line would do, for Bash."""
+    mentioned: tuple[LocatedUse, ...] = ()
+    """Protected paths among the words of commands of which it is not known what they do to them, or in a folder that
+    one takes away."""
+
+    @property
+    def protected(self) -> list[LocatedUse]:
+        """What only a person may open."""
+        return [use for use in (*self.uses, *self.mentioned) if use.needs_a_person]
 
 
 def subject_of(call: ToolCall) -> Subject:
@@ -64,24 +92,60 @@ def subject_of(call: ToolCall) -> Subject:
         ToolError: A path of the call cannot be used.
     """
     paths = call.context.paths
+    command = _text(call, "command") if call.tool.name == "Bash" else None
+    facts = analyse(command) if command is not None else None
     return Subject(
         tool=call.tool.name,
         tool_class=call.tool.tool_class,
         is_read_only=call.tool.is_read_only(call.args),
-        uses=tuple(_located(use, paths) for use in call.tool.path_uses(call.args)),
+        uses=tuple(located(use, paths) for use in call.tool.path_uses(call.args)),
         root=paths.root,
         cwd=paths.cwd,
-        command=_text(call, "command") if call.tool.name == "Bash" else None,
+        command=command,
         url=_text(call, "url") if call.tool.name == "WebFetch" else None,
         names=tuple(name for key in ("subagent_type", "agent", "skill", "name") if (name := _text(call, key))),
+        facts=facts,
+        mentioned=tuple(_mentioned(facts, paths)) if facts is not None else (),
     )
 
 
-def _located(use: PathUse, paths: PathResolver) -> LocatedUse:
+def located(use: PathUse, paths: PathResolver) -> LocatedUse:
+    """Return the path with where it really is.
+
+    Raises:
+        ToolError: It cannot be used.
+    """
     location = paths.locate(use.path)
     written = Path(os.path.normpath(paths.absolute(use.path)))
     spellings = (location.path,) if written == location.path else (location.path, written)
     return LocatedUse(use, location, spellings)
+
+
+def _mentioned(facts: LineFacts, paths: PathResolver) -> Iterator[LocatedUse]:
+    """Yield the protected paths that the line names for commands which may do anything with them."""
+    for effect in facts.effects:
+        for name in _names(effect, paths):
+            with suppress(ToolError):  # no path that could be touched
+                use = located(PathUse(name, "write"), paths)
+                if use.needs_a_person:
+                    yield use
+
+
+def _names(effect: Effect, paths: PathResolver) -> Iterator[str]:
+    """Yield the paths that a command may do anything with."""
+    command, folder = effect.command, effect.command.directory or "."
+    if effect.placed_writes is None or effect.runs_code is not False:
+        yield from (posixpath.join(folder, word) for word in effect.mentions)
+        words = (*command.words, *(redirect.target for redirect in command.redirects))
+        for word in words:
+            if word.text is None:  # what can be seen of it may tell the place, or the name
+                name = _HOME.sub("~", _QUOTES.sub("", word.source))
+                yield name if name.startswith("~") else posixpath.join(folder, name)
+    elif effect.program in _TAKES_FOLDERS and not any(word.is_glob for word in command.words):
+        for written in effect.placed_writes:
+            place = paths.cwd / written
+            if place.is_dir():
+                yield from (str(place / name) for name, _ in plain_names() if os.path.lexists(place / name))
 
 
 def _text(call: ToolCall, name: str) -> str | None:

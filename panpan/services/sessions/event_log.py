@@ -23,7 +23,13 @@ def log_event(event: Event) -> None:
         case RetryScheduled():
             log.debug("retry", extra={"attempt": event.attempt, "reason": event.reason, "delay_s": event.delay_s})
         case PermissionDecided():
-            log.debug("permission", extra={"tool": event.name, "is_allowed": event.is_allowed, "reason": event.reason})
+            fields = {
+                "tool": event.name,
+                "is_allowed": event.is_allowed,
+                "reason": event.reason,
+                "reasons": [reason.as_json() for reason in event.reasons],
+            }
+            log.debug("permission", extra=fields)
         case ToolStarted():
             log.debug("tool started", extra={"tool": event.name, "title": event.title, "id": event.tool_use_id})
         case ToolFinished():

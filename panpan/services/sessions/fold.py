@@ -24,6 +24,9 @@ class FoldedSession:
     """What its requests begin with, by the profile of the model."""
     permission_mode: PermissionMode | None = None
     """What the user chose last in the session; None where he kept that of the settings."""
+    plan_file: str | None = None
+    """Name of the file that holds its newest plan; None: there is none. It may be anything."""
+    is_plan_approved: bool = False
     title: str | None = None
     messages: list[Message] = field(default_factory=list)
     """Valid to send."""
@@ -58,6 +61,8 @@ def _take_note(session: FoldedSession, record: Mapping[str, Any]) -> None:
             session.prefixes[prefix.profile] = prefix
         case {"type": "system", "subtype": "permission_mode", "permissionMode": str(mode)} if is_permission_mode(mode):
             session.permission_mode = mode
+        case {"type": "system", "subtype": "plan_file", "planFile": str(name)}:
+            session.plan_file, session.is_plan_approved = name, record.get("isApproved") is True
         case {"type": "summary", "summary": str(title)}:
             session.title = title
         case _:

@@ -10,6 +10,7 @@ from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
 from panpan.llm.model_profile import FULL, ModelProfile
 from panpan.services.permissions.gate import PermissionGate
+from panpan.services.plan_mode import PlanMode
 from panpan.services.sessions.log import SessionLog
 from panpan.services.sessions.prefix import NO_PREFIX, SessionPrefix
 from panpan.services.steering import Steering
@@ -92,6 +93,8 @@ class SessionParts:
     models: ModelSource | None = None
     """None: the session keeps the model that it has."""
     gate: PermissionGate = field(default_factory=PermissionGate)
+    plan_mode: PlanMode | None = None
+    """Must be among the hooks of the model; None: the mode plan has no file and no notice."""
     steering: Steering = field(default_factory=Steering)
     """Must be among the hooks of the model."""
     settings: Settings = field(default_factory=Settings)

@@ -107,6 +107,14 @@ def permission_mode_record(mode: PermissionMode) -> dict[str, Any]:
     return {"type": "system", "subtype": "permission_mode", "uuid": new_id(), "permissionMode": mode}
 
 
+def plan_file_record(name: str, *, is_approved: bool) -> dict[str, Any]:
+    """Return the record of the file that holds the session's newest plan, and whether the user has approved that.
+
+    It says the name alone: which folder plans lie in is not for a log to say.
+    """
+    return {"type": "system", "subtype": "plan_file", "uuid": new_id(), "planFile": name, "isApproved": is_approved}
+
+
 def model_record(model: str, effort: Effort | None) -> dict[str, Any]:
     """Return the record that the session talks to another model, or with another effort, from now on."""
     return {"type": "system", "subtype": "model", "uuid": new_id(), "model": model, "effort": effort}

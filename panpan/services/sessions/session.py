@@ -71,6 +71,9 @@ class Session(AsyncContextManagerMixin):
         self.chosen_model: str | None = None
         """What `use_model` was last given; None: the model is the one that the session was opened with."""
         self._turn_scope: CancelScope | None = None
+        parts.gate.when_mode_changes = lambda mode: self._note(permission_mode_record(mode))
+        if parts.plan_mode is not None:
+            parts.plan_mode.note = self._note
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self, None]:
@@ -215,9 +218,7 @@ class Session(AsyncContextManagerMixin):
         """
         if not is_permission_mode(mode):
             raise ConfigError(f"there is no permission mode {mode!r}")
-        if mode != self.parts.gate.mode:
-            self.parts.gate.mode = mode
-            self._note(permission_mode_record(mode))
+        self.parts.gate.mode = mode
 
     def permission_rules(self) -> Sequence[str]:
         """Return the rules that count, a line each: those that deny, then those that ask, then those that allow.

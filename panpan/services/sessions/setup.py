@@ -11,13 +11,14 @@ from typing import Any
 from panpan.config.locations import Locations
 from panpan.config.settings import Settings
 from panpan.config.sources import Loaded, load_settings
+from panpan.config.trust import trust_of
 from panpan.core.enabled_tools import enabled_tools
 from panpan.errors import ConfigError
 from panpan.llm.answer_notes import notes_on_answers
 from panpan.llm.factory import AnswerWishes, ResolvedModel, answer_wishes, resolve_from
 from panpan.llm.model_profile import ModelProfile
 from panpan.services.budget import check_price_known
-from panpan.services.permissions.rules import RuleSource, rules_of_no_tool
+from panpan.services.permissions.rules import RuleSource, rule_sources, rules_of_no_tool
 from panpan.tools.tool import Tool
 from panpan.types.llm import Effort
 
@@ -56,16 +57,7 @@ class Setup:
     @property
     def rule_sources(self) -> Sequence[RuleSource]:
         """The permission rules, by where they were written."""
-        return [
-            RuleSource(
-                source.place,
-                may_allow=source.kind != "project",
-                allow=source.rules("allow"),
-                ask=source.rules("ask"),
-                deny=source.rules("deny"),
-            )
-            for source in self.loaded.sources
-        ]
+        return rule_sources(self.loaded)
 
     @property
     def warnings_of_model(self) -> Sequence[str]:
@@ -80,14 +72,14 @@ class Setup:
         return (*self.loaded.warnings, *rules_of_no_tool(self.rule_sources, names))
 
     def with_model(self, name: str) -> "Setup":
-        """Return the same with the model that `--model NAME` would choose, in the settings as they are on disk now.
+        """Return the same with the model that `--model NAME` would choose, in the user's settings as they are now.
 
         Raises:
             ConfigError: The name leads to no model.
             BudgetError: There is a budget and the price of the model is not known.
         """
         overrides = {**self.overrides, "model": name}
-        loaded = load_settings(self.cwd, self.env, overrides, self.locations)
+        loaded = load_settings(self.cwd, self.env, overrides, self.locations, trust=self.loaded.trust)
         model = resolve_from(loaded, self.env, why_override=f"you chose {name}")
         return replace(self, overrides=overrides, model=model).checked()
 
@@ -118,6 +110,7 @@ def set_up(
     every_tool: Sequence[Tool[Any]],
     *,
     why_model: str | None = None,
+    trusts_project: bool = False,
 ) -> Setup:
     """Read the settings and decide what follows from them.
 
@@ -127,6 +120,7 @@ def set_up(
         overrides: Settings by dotted key, stronger than files and environment.
         every_tool: All tools that there are.
         why_model: Why the overrides name the model, as half a sentence; None: the command line does.
+        trusts_project: Whether what the project says is believed, as it is now and in this session.
 
     Raises:
         ConfigError: A setting, the model, the key or the folder is not there or wrong.
@@ -134,7 +128,8 @@ def set_up(
     """
     cwd = _workspace(cwd)
     locations = Locations.find(cwd, env)
-    loaded = load_settings(cwd, env, overrides, locations)
+    trust = trust_of(locations)
+    loaded = load_settings(cwd, env, overrides, locations, trust=trust.for_this_run() if trusts_project else trust)
     model = resolve_from(loaded, env, why_override=why_model)
     return Setup(cwd, env, overrides, locations, loaded, every_tool, model, answer_wishes(loaded.settings)).checked()
 

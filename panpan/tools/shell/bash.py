@@ -7,6 +7,7 @@ that runs alone.
 import signal
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from pathlib import Path
 from typing import ClassVar
 
 import anyio
@@ -14,10 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
 from panpan.system.process import ProcessEnded, run_process
+from panpan.tools.shell.analysis.facts import LineFacts
 from panpan.tools.shell.line_folder import LineFolder
 from panpan.tools.shell.progress_pacer import ProgressPacer
-from panpan.tools.shell.read_only import is_read_only_command, read_only_paths
-from panpan.tools.shell.safe_path import without_workspace
+from panpan.tools.shell.read_only_environment import read_only_environment
 from panpan.tools.shell.working_directory import DirectoryReport, find_shell, follow, shell_arguments, start_directory
 from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
 from panpan.types.tool import Output, Progress, ToolYield
@@ -49,7 +50,13 @@ class BashTool(Tool[BashInput]):
     timeout_s: ClassVar[float | None] = None
 
     def is_read_only(self, args: BashInput) -> bool:
-        return is_read_only_command(args.command)
+        return self.facts(args).is_read_only
+
+    def facts(self, args: BashInput) -> LineFacts:
+        """Return what running the command would do."""
+        from panpan.tools.shell.analysis.analyse import analyse
+
+        return analyse(args.command)
 
     def title(self, args: BashInput) -> str:
         first, _, rest = args.command.strip().partition("\n")
@@ -59,11 +66,14 @@ class BashTool(Tool[BashInput]):
         return args.timeout / 1000
 
     def path_uses(self, args: BashInput) -> Sequence[PathUse]:
-        return tuple(PathUse(path, "read") for path in read_only_paths(args.command) or ())
+        facts = self.facts(args)
+        reads = [PathUse(path, "read") for path in facts.reads]
+        return (*reads, *(PathUse(path, "write") for path in facts.writes))
 
     async def run(self, args: BashInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         _require_runnable(args.command)
         cwd = start_directory(ctx.paths, may_change=ctx.runs_alone)
+        environment = await self._environment(args, ctx, cwd)
         collector = ctx.outputs.collector(f"bash-{ctx.tool_use_id}", max_chars=MAX_RESULT_CHARS)
         folder, pacer = LineFolder(), ProgressPacer()
         ended = ProcessEnded(exit_code=0, timed_out=False)
@@ -72,7 +82,7 @@ class BashTool(Tool[BashInput]):
             process = run_process(
                 shell_arguments(args.command, report.file, shell=find_shell()),
                 cwd=cwd,
-                env=self._environment(args, ctx),
+                env=environment,
                 timeout_s=args.timeout / 1000,
                 kill_grace_s=KILL_GRACE_S,
                 take_pipe=in_background.keep_reading,
@@ -94,12 +104,11 @@ class BashTool(Tool[BashInput]):
         collector.feed(folder.finish())
         yield _output(collector.finish(), [*_ending(ended, args), *notes], ended)
 
-    def _environment(self, args: BashInput, ctx: ToolContext) -> dict[str, str]:
+    async def _environment(self, args: BashInput, ctx: ToolContext, cwd: Path) -> dict[str, str]:
         environment = dict(ctx.environment)
-        if self.is_read_only(args):
-            # It may have been allowed unasked for the names of its programs, so these must not be the workspace's own.
-            environment["PATH"] = without_workspace(environment.get("PATH", ""), ctx.paths)
-            environment.pop("RIPGREP_CONFIG_PATH", None)
+        facts = self.facts(args)
+        if facts.is_read_only:
+            environment = await read_only_environment(facts, environment, cwd, ctx.paths)
         return ctx.processes.marked(environment)
 
 

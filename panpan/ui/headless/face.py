@@ -4,8 +4,9 @@ from abc import ABC, abstractmethod
 
 from panpan.core.turn_totals import TurnTotals
 from panpan.types.content import ToolUseBlock
+from panpan.types.display import PlanDisplay
 from panpan.types.events import Event, PermissionDecided
-from panpan.types.messages import AssistantMessage
+from panpan.types.messages import AssistantMessage, ToolResultMessage
 from panpan.ui.headless.outcome import Outcome
 
 
@@ -16,7 +17,7 @@ class TurnSummary:
         self.totals = TurnTotals()
         self.last_reply: AssistantMessage | None = None
         self.answer = ""
-        """The text of the last reply, and before it that of those that it goes on with."""
+        """The text of the last reply, and before it that of those that it goes on with; or a plan in its place."""
         self.denials: list[ToolUseBlock] = []
 
     def follow(self, event: Event) -> None:
@@ -27,6 +28,8 @@ class TurnSummary:
                 self.answer = self.answer + event.text if goes_on else event.text
                 self.last_reply = event
                 self.totals.add(event)
+            case ToolResultMessage(display=PlanDisplay(is_result=True, text=plan)):
+                self.answer = plan
             case PermissionDecided(is_allowed=False) if self.last_reply is not None:
                 self.denials.extend(use for use in self.last_reply.tool_uses if use.id == event.tool_use_id)
             case _:

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 
+from panpan.types.display import PlanDisplay
 from panpan.types.events import Event
+from panpan.types.messages import ToolResultMessage
 from panpan.ui.answer_text import AnswerText
 from panpan.ui.headless.face import HeadlessFace, TurnSummary
 from panpan.ui.headless.outcome import Outcome
@@ -11,7 +13,7 @@ from panpan.ui.tool_lines import ToolLines
 
 
 class TextFace(HeadlessFace):
-    """Prints the text of the replies.
+    """Prints the text of the replies, and a plan that is the result of the run.
 
     Args:
         out: Standard output.
@@ -25,6 +27,11 @@ class TextFace(HeadlessFace):
 
     async def show(self, event: Event) -> None:
         await self._answer.follow(event)
+        match event:
+            case ToolResultMessage(display=PlanDisplay(is_result=True, text=plan)):
+                await self._answer.add_whole(plan)
+            case _:
+                pass
         if self._note is not None:
             for line in self._tool_lines.lines(event):
                 await self._answer.make_room()

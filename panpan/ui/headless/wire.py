@@ -101,6 +101,7 @@ def notice_line(
                 "tool_name": event.name,
                 "tool_use_id": event.tool_use_id,
                 "reason": event.reason,
+                "reasons": [reason.as_json() for reason in event.reasons],
             }
         case SystemReminder():
             body = {"subtype": "system_reminder", "cause": event.cause, "content": event.text}

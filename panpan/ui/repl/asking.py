@@ -1,17 +1,20 @@
 """Puts the questions of tools and of the gate to the user, as dialogs."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from anyio import to_thread
 
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
+from panpan.types.plan import PlanAnswer, PlanEdited, PlanProposal, PlanRejected
 from panpan.types.user_questions import UserAnswer, UserQuestion
 from panpan.ui.repl.dialog_queue import DialogQueue
 from panpan.ui.repl.dialogs.dialog import NARROWEST, Dialog
 from panpan.ui.repl.dialogs.permission import PermissionDialog
+from panpan.ui.repl.dialogs.plan import PlanDialog, PlanDialogAnswer, WantsToEdit
 from panpan.ui.repl.dialogs.questions import Declined, QuestionsDialog
+from panpan.ui.repl.input.editor import EditorFailed
 from panpan.ui.repl.rendering.diff import diff_lines
 from panpan.ui.repl.theme import Theme
 
@@ -30,6 +33,8 @@ class AskingScreen:
     """Returns the cells of a row, and how things look."""
     note_waiting: Callable[[], None]
     """Called when a question begins to wait."""
+    edit: Callable[[str], Awaitable[str | EditorFailed]]
+    """Lets the user edit a text in his editor."""
 
 
 class Asking:
@@ -77,6 +82,32 @@ class Asking:
         dialog: Dialog[Sequence[UserAnswer] | Declined] = QuestionsDialog(questions, room=screen.room)
         answer = await screen.dialogs.ask(dialog)
         return None if isinstance(answer, Declined) else answer
+
+    async def plan(self, proposal: PlanProposal) -> PlanAnswer:
+        """Ask whether a plan is carried out; implements `PlanAsker`."""
+        if (screen := self._screen) is None:
+            return PlanRejected()
+        screen.note_waiting()
+        note = ""
+        while True:
+            dialog: Dialog[PlanDialogAnswer]
+            dialog = await to_thread.run_sync(_plan_dialog, proposal, note, screen, abandon_on_cancel=True)
+            said = await screen.dialogs.ask(dialog)
+            if not isinstance(said, WantsToEdit):
+                return said
+            edited = await screen.edit(proposal.text)
+            if isinstance(edited, str) and edited.strip():
+                return PlanEdited(edited)
+            note = edited.reason if isinstance(edited, EditorFailed) else "the plan was empty, and is as it was before"
+
+
+def _plan_dialog(proposal: PlanProposal, note: str, screen: AskingScreen) -> PlanDialog:
+    """Return the dialog with its rows laid out: they may be many, so this runs in a thread."""
+    width, theme = screen.look()
+    dialog = PlanDialog(proposal, str(proposal.file), note=note, room=screen.room)
+    if width >= NARROWEST:
+        dialog.lay_out(width, theme)
+    return dialog
 
 
 def _preview_rows(question: PermissionQuestion, width: int, theme: Theme) -> Sequence[str]:

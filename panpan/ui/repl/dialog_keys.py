@@ -9,6 +9,7 @@ from prompt_toolkit.keys import Keys
 
 from panpan.ui.repl.dialog_queue import DialogQueue
 from panpan.ui.repl.dialogs.permission import PermissionDialog
+from panpan.ui.repl.dialogs.plan import PlanDialog
 
 _NAMES = {
     Keys.ControlM: "enter",
@@ -29,7 +30,7 @@ class DialogKeys:
 
     Args:
         dialogs: Those that ask the user.
-        interrupt_turn: Ends the turn whose call is refused with ESC.
+        interrupt_turn: Ends the turn whose call, or plan, is refused with ESC.
     """
 
     def __init__(self, dialogs: DialogQueue, interrupt_turn: Callable[[], object]) -> None:
@@ -68,6 +69,6 @@ class DialogKeys:
 
     def _press(self, key: str) -> None:
         dialog = self._dialogs.current
-        if key in ("escape", "c-c") and isinstance(dialog, PermissionDialog) and not dialog.is_telling:
+        if key in ("escape", "c-c") and isinstance(dialog, PermissionDialog | PlanDialog) and not dialog.is_telling:
             self._interrupt_turn()  # a no to the call, and to the turn; where words are typed, back to the choices
         self._dialogs.press("escape" if key == "c-c" else key)

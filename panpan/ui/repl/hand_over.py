@@ -66,6 +66,13 @@ class HandOver:
         self._job = job
         self._is_wanted.set()
 
+    async def edited(self, text: str, screen: Screen) -> str | EditorFailed:
+        """Let the user edit a text, such as a plan, in his editor, and return what he saved."""
+        async with screen.handed_over():
+            return await edit_in_editor(
+                text, self._env, lambda file: screen.show(f"what the editor had saved is in {file}")
+            )
+
     async def _edit(self, screen: Screen) -> None:
         before, unfolded = self._draft.text, self._draft.unfolded
 

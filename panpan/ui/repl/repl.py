@@ -95,7 +95,11 @@ class Repl:
     async def run(self, first_prompt: str | None = None) -> Next:
         """Show the session until the user leaves it, and return what comes then."""
         questions = AskingScreen(
-            self._dialogs, self._room_for_dialog, lambda: (self.width, self.theme), self._caller.question_waits
+            self._dialogs,
+            self._room_for_dialog,
+            lambda: (self.width, self.theme),
+            self._caller.question_waits,
+            lambda text: self._other_programs.edited(text, self._screen),
         )
         self._caller.idle()
         self._desk.box.serve(self._completer, self._mark, self._example)

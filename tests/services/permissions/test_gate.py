@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.errors import ConfigError
-from panpan.services.permissions.gate import PLAN_MODE_NOTICE, PermissionGate
+from panpan.services.permissions.gate import PermissionGate
+from panpan.services.permissions.reasons import PLAN_MODE_NOTICE
 from panpan.services.permissions.rules import RuleSource
 from panpan.system.paths import PathResolver
-from panpan.types.permission import Allow, Ask, Decision, Deny
+from panpan.types.permission import Allow, Ask, Decision, Deny, Reason
 from tests.services.permissions.gate_calls import Calls
 
 
@@ -63,8 +64,8 @@ async def test_the_network_asks_although_it_only_reads(calls: Calls) -> None:
 async def test_plan_mode_does_not_yield_to_allow_rules(calls: Calls) -> None:
     planning = gate("plan", allow=("Edit", "Bash"))
 
-    assert await planning.before_tool(calls.write("a.py")) == Deny(PLAN_MODE_NOTICE)
-    assert await planning.before_tool(calls.bash("make")) == Deny(PLAN_MODE_NOTICE)
+    assert await planning.before_tool(calls.write("a.py")) == Deny(Reason(PLAN_MODE_NOTICE, "mode"))
+    assert await planning.before_tool(calls.bash("make")) == Deny(Reason(PLAN_MODE_NOTICE, "mode"))
 
 
 @pytest.mark.parametrize("mode", ["default", "acceptEdits", "bypassPermissions"])
@@ -73,7 +74,7 @@ async def test_protected_paths_ask_for_a_person_in_every_mode(calls: Calls, mode
 
     assert isinstance(decision, Ask)
     assert decision.is_protected
-    assert decision.reason == (
+    assert decision.reason.text == (
         f"{calls.root}/.git/config is protected, since it holds git's own configuration and hooks, which run commands"
     )
     assert decision.rule is None
@@ -84,7 +85,7 @@ async def test_a_question_about_several_protected_files_says_all_the_reasons(cal
     decision = await gate().before_tool(calls.write(".env", ".ssh/config", ".bashrc", "a.py"))
 
     assert isinstance(decision, Ask)
-    assert decision.reason == (
+    assert decision.reason.text == (
         f"{calls.root}/.env (and 2 more) is protected, since it holds credentials and is run when a shell or a session "
         "starts"
     )
@@ -130,7 +131,7 @@ async def test_a_search_in_the_shell_asks_where_it_would_show_secrets(calls: Cal
 
     assert isinstance(decision, Ask)
     assert decision.is_protected
-    assert "use Grep, which leaves it out" in decision.reason
+    assert "use Grep, which leaves it out" in decision.reason.text
     assert isinstance(await gate().before_tool(calls.read(".", name="Grep")), Allow)
 
 
@@ -141,7 +142,7 @@ async def test_paths_outside_ask_on_their_own_and_open_only_themselves(calls: Ca
         decision = await gate(mode, allow=("Read", "Edit")).before_tool(call)
 
         assert isinstance(decision, Ask)
-        assert "outside the workspace" in decision.reason
+        assert "outside the workspace" in decision.reason.text
         assert decision.approved_paths == {target}
 
 
@@ -212,14 +213,15 @@ async def test_shell_syntax_does_not_widen_an_allowance(calls: Calls, command: s
 async def test_a_deny_rule_holds_for_any_part_of_a_command(calls: Calls, command: str, mode: str) -> None:
     decision = await gate(mode, allow=("Bash",), deny=("Bash(rm *)",)).before_tool(calls.bash(command))
 
-    assert decision == Deny("the rule Bash(rm *) from the flags denies it")
+    assert isinstance(decision, Deny)
+    assert decision.reason.text == "the rule Bash(rm *) from the flags denies it"
 
 
 async def test_a_command_that_a_deny_rule_may_mean_is_asked(calls: Calls) -> None:
     decision = await gate("bypassPermissions", deny=("Bash(rm *)",)).before_tool(calls.bash("$CMD x"))
 
     assert isinstance(decision, Ask)
-    assert "only known when it runs" in decision.reason
+    assert "only known when it runs" in decision.reason.text
 
 
 async def test_a_read_rule_denies_every_tool_that_would_read_the_file(calls: Calls) -> None:
@@ -298,7 +300,7 @@ async def test_an_ask_rule_asks_in_every_mode_and_offers_no_always(calls: Calls)
 
         assert isinstance(decision, Ask)
         assert decision.rule is None
-        assert "the rule Bash(git push *) from the flags" in decision.reason
+        assert "the rule Bash(git push *) from the flags" in decision.reason.text
 
 
 async def test_rules_for_servers_agents_and_hosts_hold(calls: Calls) -> None:

@@ -24,7 +24,7 @@ from panpan.services.interrupt_notice import InterruptNotice
 from panpan.services.sessions.session import Session
 from panpan.types.events import Event, ReplyStarted, TextDelta, ToolFinished, ToolProgress, TurnEnded
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
-from panpan.types.permission import Ask, Decision, PermissionAnswer, PermissionQuestion
+from panpan.types.permission import Ask, Decision, PermissionAnswer, PermissionQuestion, Reason
 from tests.fakes.scripted_llm import ScriptedLLM, call, say
 from tests.fakes.session import log_path, recorded, session_in
 from tests.fakes.tools import changing, looking, refusing
@@ -305,7 +305,7 @@ async def test_a_turn_that_was_interrupted_before_any_call_began_is_followed_by_
 
     class Asks(Hook):
         async def before_tool(self, call: ToolCall) -> Decision | None:
-            return Ask("may it?")
+            return Ask(Reason("may it?"))
 
     llm = ScriptedLLM(call(("1", "Change", {})))
     async with session_in(tmp_path, llm, changing(), hooks=[Asks()], ask=never) as session:

@@ -8,13 +8,13 @@ from panpan.core.hooks import Hook
 from panpan.core.tool_executor import ToolExecutor
 from panpan.types.content import ToolUseBlock
 from panpan.types.messages import ToolResultMessage
-from panpan.types.permission import Ask, PermissionAnswer
+from panpan.types.permission import Ask, PermissionAnswer, Reason
 from tests.tools.files.conftest import TOOLS
 
 
 class AsksAlways(Hook):
     async def before_tool(self, call):
-        return Ask("it writes")
+        return Ask(Reason("it writes"))
 
 
 async def call_while(workspace, tool_name, arguments, meanwhile):

@@ -314,7 +314,11 @@ def test_the_gate_sees_paths_and_a_title() -> None:
         PathUse("a", "read"),
         PathUse("/etc/passwd", "read"),
     )
-    assert tool.path_uses(BashInput(command="rm -rf /")) == ()
+    assert tool.path_uses(BashInput(command="rm -rf /")) == (PathUse("/", "write"),)
+    assert tool.path_uses(BashInput(command="cd src && echo x > ../a")) == (
+        PathUse("src", "read"),
+        PathUse("src/../a", "write"),
+    )
     assert tool.is_read_only(BashInput(command="ls"))
     assert not tool.is_read_only(BashInput(command="rm x"))
     assert tool.title(BashInput(command="  make test\nmake lint")) == "make test …"

@@ -1,15 +1,19 @@
 """Questions reach the screen that shows them, and nobody answers where there is none."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from panpan.types.display import DiffDisplay, FileDiff
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
+from panpan.types.plan import PlanAnswer, PlanApproved, PlanEdited, PlanProposal, PlanRejected
 from panpan.types.user_questions import Choice, UserQuestion
 from panpan.ui.repl.asking import Asking, AskingScreen
 from panpan.ui.repl.dialog_queue import DialogQueue
+from panpan.ui.repl.input.editor import EditorFailed
 from panpan.ui.repl.theme import Theme
 from tests.ui.repl.dialogs.drawn import rows_of
 
@@ -23,10 +27,17 @@ class Screen:
     def __init__(self, width: int = 80, room: int = 20) -> None:
         self.dialogs = DialogQueue(lambda: None, lambda: 0.0)
         self.waited = 0
-        self.for_asking = AskingScreen(self.dialogs, lambda: room, lambda: (width, Theme("dark")), self._note)
+        self.edits: list[str | EditorFailed] = []
+        """What the user saves in his editor, one time after the other."""
+        self.for_asking = AskingScreen(
+            self.dialogs, lambda: room, lambda: (width, Theme("dark")), self._note, self._edited
+        )
 
     def _note(self) -> None:
         self.waited += 1
+
+    async def _edited(self, text: str) -> str | EditorFailed:
+        return self.edits.pop(0)
 
     def rows(self, width: int = 80) -> list[str]:
         """Return the rows of the dialog that is shown."""
@@ -142,3 +153,52 @@ async def test_a_diff_can_be_asked_about_in_a_terminal_that_is_too_narrow_for_it
 
 def _has(screen: Screen, row: str) -> None:
     assert row in screen.rows()
+
+
+PLAN = PlanProposal("Change parse, then run the tests.", Path("/plans/a.md"), ("default", "acceptEdits"))
+
+
+async def judged(screen: Screen, *pressed: str) -> PlanAnswer:
+    """Put a plan, press a key whenever a dialog waits, and return the answer."""
+    asking, answers = Asking("settings.toml"), list[PlanAnswer]()
+
+    async def ask() -> None:
+        answers.append(await asking.plan(PLAN))
+
+    with asking.shown_by(screen.for_asking):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            for key in pressed:
+                # laid out in a thread, so that it comes when it comes
+                while screen.dialogs.current is None or screen.dialogs.current.answer is not None:
+                    await anyio.lowlevel.checkpoint()
+                screen.rows()
+                screen.dialogs.current.was_drawn()
+                screen.dialogs.press(key)
+    return answers[0]
+
+
+async def test_a_plan_goes_to_the_screen() -> None:
+    screen = Screen()
+
+    assert await judged(screen, "a") == PlanApproved("acceptEdits")
+    assert screen.waited == 1
+
+
+async def test_a_plan_is_edited_in_the_users_editor() -> None:
+    screen = Screen()
+    screen.edits = ["Change it all."]
+
+    assert await judged(screen, "e") == PlanEdited("Change it all.")
+
+
+@pytest.mark.parametrize("edit", ["", " \n", EditorFailed("there is no editor")])
+async def test_a_plan_that_the_editor_did_not_bring_back_is_asked_about_again(edit: str | EditorFailed) -> None:
+    screen = Screen()
+    screen.edits = [edit]
+
+    assert await judged(screen, "e", "y") == PlanApproved("default")
+
+
+async def test_without_a_screen_no_plan_is_approved() -> None:
+    assert await Asking("settings.toml").plan(PLAN) == PlanRejected()

@@ -9,7 +9,7 @@ from panpan.tools.shell.analysis.facts import LineFacts
 from panpan.tools.shell.analysis.judge import judge
 from panpan.tools.shell.analysis.parser import ShellParser
 
-_MOST_REMEMBERED = 256
+_MOST_REMEMBERED = 64
 
 
 @lru_cache(_MOST_REMEMBERED)

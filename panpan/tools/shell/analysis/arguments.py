@@ -41,9 +41,8 @@ def read_arguments(name: str, row: Row, words: Sequence[Word]) -> Reading:
     Raises:
         NotHarmlessError: They are not known to be harmless; the text continues "is not known to be harmless …".
     """
-    if row.exactly and all(word.text is not None for word in words):
-        if " ".join(word.text or "" for word in words) in row.exactly:
-            return Reading(row, name=name)
+    if [word.text for word in words] in [one.split() for one in row.exactly]:
+        return Reading(row, name=name)
     match row.language:
         case "echo":
             return Reading(row, tuple(_printed(words)), name=name)
@@ -97,6 +96,8 @@ class _Reader:
         self._operands: list[Word] = []
         self._certain: set[int] = set()
         """Positions of operands that cannot be flags, since `--` stands before them."""
+        self._doubtful: set[int] = set()
+        """Positions of operands that are flags or their values to GNU's programs."""
         self._flags: set[str] = set()
         self._folder: str | None = None
 
@@ -119,7 +120,9 @@ class _Reader:
             before = list(waiting)
             self._take_flag(text, waiting)
             if self._operands:
-                self._operands += [word, *before[len(waiting) :][::-1]]
+                also = [word, *before[len(waiting) :][::-1]]
+                self._doubtful.update(range(len(self._operands), len(self._operands) + len(also)))
+                self._operands += also
         if self._row.not_bare:
             raise NotHarmlessError(f"with {self._operands[0].source}" if self._operands else "without arguments")
         return self._judged()
@@ -168,7 +171,7 @@ class _Reader:
 
     def _judged(self) -> Reading:
         row, operands = self._row, self._operands
-        is_searching = row.searches is True or (row.searches and not self._flags.isdisjoint(row.searches))
+        is_searching = row.searches is True or (row.searches and self._may_have(row.searches))
         if row.operands_with and operands and self._flags.isdisjoint(row.operands_with):
             raise NotHarmlessError(f"with {operands[0].source}")
         self._require_count()
@@ -183,9 +186,21 @@ class _Reader:
             self._require_fitting(operands)
         if any(operand.text == "" for operand in operands):
             raise NotHarmlessError("with a path of no characters")
-        if not operands and (row.here or (is_searching and row.operands != "revisions")):
-            operands = [_HERE]
+        # What looks like a flag may be one, and then there is no path.
+        skipped = len(self._operands) - len(operands)
+        sure = [
+            operand
+            for at, operand in enumerate(operands, skipped)
+            if at not in self._doubtful and not (operand.text or "").startswith("-")
+        ]
+        if not sure and (row.here or (is_searching and row.operands != "revisions")):
+            operands = [*operands, _HERE]
         return Reading(row, tuple(operands), bool(is_searching), self._folder, self._name)
+
+    def _may_have(self, flags: Sequence[str]) -> bool:
+        """Return whether one of the flags is there; what looks like one among the operands may be any."""
+        looks_like = any((operand.text or "").startswith("-") for operand in self._operands)
+        return looks_like or not self._flags.isdisjoint(flags)
 
     def _require_count(self) -> None:
         fewest, most = self._row.count if self._row.operands != "none" else (0, 0)

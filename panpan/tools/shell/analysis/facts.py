@@ -5,7 +5,7 @@ tuple means that there is nothing.
 """
 
 import posixpath
-import posixpath
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -114,6 +114,19 @@ class Effect:
         return _placed(self.reads, self.command.directory)
 
     @property
+    def placed_searches(self) -> tuple[str, ...]:
+        """`searches`, relative to the directory in which the line starts, as far as that is known."""
+        return _placed(self.searches, self.command.directory) or ()
+
+    @property
+    def placed_globs(self) -> tuple[str, ...]:
+        """`globs`, relative to the directory in which the line starts, as far as that is known."""
+        if self.command.directory in (None, "."):
+            return self.globs
+        folder = re.sub(r"[\\*?\[\]]", r"\\\g<0>", self.command.directory or "")
+        return _placed(self.globs, folder) or ()
+
+    @property
     def placed_writes(self) -> tuple[str, ...] | None:
         """`writes`, relative to the directory in which the line starts; None: unknown."""
         return _placed(self.writes, self.command.directory)
@@ -164,4 +177,6 @@ def _placed(paths: tuple[str, ...] | None, directory: str | None) -> tuple[str, 
     """Return paths relative to where the line starts; None where there is one of which that is not known."""
     if paths is None or (directory is None and not all(path.startswith("/") for path in paths)):
         return None
-    return tuple(path if directory in (".", None) else posixpath.join(directory, path) for path in paths)
+    if directory in (None, "."):
+        return paths
+    return tuple(directory if path == "." else posixpath.join(directory, path) for path in paths)

@@ -29,10 +29,7 @@ def judge(command: SimpleCommand) -> Effect:
 
 
 def _judge(command: SimpleCommand, most_wrappers: int) -> Effect:
-    if not command.words:
-        effect = _only_redirects(command)
-    else:
-        effect = _of_program(command, most_wrappers)
+    effect = _of_program(command, most_wrappers) if command.words else _only_redirects(command)
     return _with_redirects(replace(effect, mentions=tuple(_mentioned(command))))
 
 
@@ -133,13 +130,9 @@ def _other(command: SimpleCommand, name: str, refusal: str, most_wrappers: int) 
     if name == "find":
         return _of_find(command, refusal)
     kind = kind_of(name, [word.text or "" for word in arguments])
-    why = refusal or load_table().never.get(name) or kind.why or f"{name} is not in the table of programs that only look"
-    runs_code = True if name in load_table().never else kind.runs_code
-    return Effect(command, name, None, None, runs_code, kind.uses_network, why if " " in name else _about(name, why))
-
-
-def _about(name: str, why: str) -> str:
-    return f"{name}: {why}" if why.startswith("it ") else why
+    never = load_table().never.get(name, "")
+    about = f"{name}: {never or kind.why}" if never or kind.why else f"{name} is not in the table of what only looks"
+    return Effect(command, name, None, None, True if never else kind.runs_code, kind.uses_network, refusal or about)
 
 
 def _of_wrapped(command: SimpleCommand, name: str, wrapped: Wrapped, most_wrappers: int) -> Effect:

@@ -86,7 +86,11 @@ def paths_of_test(words: Sequence[Word]) -> list[Word]:
 
 _BODY = r"(?:[^\\\n\[{d}]|\\[^\n]|\[\^?\]?[^\]\\\n\[{d}]*\])*"
 """Between two delimiters. A delimiter in brackets is left out, since GNU and BSD read it differently."""
-_SUBSTITUTIONS = "|".join(rf"s{d}{_BODY.format(d=d)}{d}{_BODY.format(d=d)}{d}[gpiI0-9]*" for d in (r"/", r"\|", r"\#", r"\,"))
+_DELIMITERS = ("/", r"\|", r"\#", r"\,")
+_SUBSTITUTIONS = "|".join(
+    rf"s{delimiter}{body}{delimiter}{body}{delimiter}[gpiI0-9]*"
+    for delimiter, body in ((one, _BODY.format(d=one)) for one in _DELIMITERS)
+)
 _ADDRESS = rf"(?:\d+(?:~\d+)?|\$|/{_BODY.format(d='/')}/I?)"
 _COMMAND = rf"(?:{_ADDRESS}(?:,[ ]*(?:{_ADDRESS}|\+\d+))?)?[ ]*!?[ ]*(?:[pd=]|q|{_SUBSTITUTIONS})"
 SED_SCRIPT = rf"[ ]*{_COMMAND}[ ]*(?:;[ ]*(?:{_COMMAND})?[ ]*)*"

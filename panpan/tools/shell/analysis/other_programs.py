@@ -91,7 +91,10 @@ def git_does_more(arguments: Sequence[str]) -> GitForm:
             position += 2 if arguments[position] == "-c" else 1
     name = arguments[position] if position < len(arguments) else ""
     # Options such as --output and --work-tree name other places.
-    is_plain = not any(word.startswith(("--o", "--work-tree", "--git-dir", "--separate", "--template")) for word in arguments)
+    elsewhere = ("--o", "--work-tree", "--git-dir", "--separate", "--template")
+    is_known = is_known and name in _GIT_LOCAL and all(arguments)
     return GitForm(
-        folder or ".", is_known and is_plain and name in _GIT_LOCAL and all(arguments), True if name in _GIT_NETWORK else None
+        folder or ".",
+        is_known and not any(word.startswith(elsewhere) for word in arguments),
+        True if name in _GIT_NETWORK else None,
     )

@@ -107,7 +107,8 @@ class _RowReader:
             },
             "sub": self.rows(data.get("sub", {})),
         }
-        row = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()} | flags
+        plain = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
+        row: dict[str, Any] = plain | flags
         if unknown := row.keys() - {field.name for field in fields(Row)}:
             raise ValueError(f"the row {name} says {', '.join(sorted(unknown))}, which means nothing")
         return Row(**row)

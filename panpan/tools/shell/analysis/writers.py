@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from panpan.tools.shell.analysis.facts import Word
+from panpan.tools.shell.analysis.languages import SED_SCRIPT, fits
 
 _Roles: TypeAlias = Literal["all", "last", "moved", "behind the mode"]
 
@@ -126,10 +127,19 @@ def _written_by_dd(words: Sequence[Word]) -> Written:
 
 
 def _written_by_sed(words: Sequence[Word]) -> Written | None:
-    """Return the files that `sed -i` changes; its script may do anything, so that is not all that it may write."""
-    operands = [word for flag, word in _flags_and_operands(words, "efl") if not flag and word]
-    flags = [flag for flag, _ in _flags_and_operands(words, "efl") if flag]
-    if not any(flag.startswith("--in-place") or (not flag.startswith("--") and "i" in flag) for flag in flags):
+    """Return the files that `sed -i` changes, where its scripts are known to write and run nothing else."""
+    read = list(_flags_and_operands(words, "efl"))
+    flags = [flag for flag, _ in read if flag]
+    # With a suffix it keeps the old content in further files.
+    if not any(flag in ("-i", "-Ei", "-ri", "-ni", "--in-place") for flag in flags):
         return None
-    has_script = any(flag in ("-e", "-f", "--expression", "--file") for flag in flags)
-    return Written((), tuple(operands if has_script else operands[1:]), runs_code=None)
+    if any(flag.startswith(("-i", "--in-place")) and flag not in ("-i", "--in-place") for flag in flags):
+        return None
+    operands = [word for flag, word in read if not flag and word]
+    scripts = [word for flag, word in read if flag in ("-e", "--expression") and word]
+    if not scripts:
+        scripts, operands = operands[:1], operands[1:]
+    is_known = bool(scripts) and not any(flag.startswith(("-f", "--file")) for flag in flags)
+    if not is_known or not all(fits(script.text or "", SED_SCRIPT) for script in scripts):
+        return None
+    return Written((), tuple(operands))

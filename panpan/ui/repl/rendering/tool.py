@@ -5,12 +5,13 @@ from math import ceil
 
 from panpan.system.terminal_text import clean_for_terminal, clean_line
 from panpan.types.content import DocumentBlock, ImageBlock, ToolUseBlock
-from panpan.types.display import DiffDisplay, SummaryDisplay
+from panpan.types.display import DiffDisplay, PlanDisplay, SummaryDisplay
 from panpan.types.messages import ToolResultMessage
 from panpan.ui.repl.rendering.attachments import attachment_mark
 from panpan.ui.repl.rendering.cells import broken, cell_width, cut, wrapped, wrapped_under_indent
 from panpan.ui.repl.rendering.diff import diff_lines
 from panpan.ui.repl.rendering.duration import spoken_s
+from panpan.ui.repl.rendering.markdown_rows import markdown_rows
 from panpan.ui.repl.rendering.spinner import spinner
 from panpan.ui.repl.rendering.todos import todo_lines
 from panpan.ui.repl.theme import Role, Theme
@@ -87,6 +88,8 @@ def result_lines(
         case SummaryDisplay(text=text):
             summary = wrapped(clean_line(text), room)
             return _hanging([*summary, *(_text_rows(message, room) if is_expanded else ())], room, theme, "dim")
+        case PlanDisplay(text=text, summary=summary):
+            return _hanging([*wrapped(clean_line(summary), room), "", *markdown_rows(text, room, theme)], room, theme)
         case None:
             texts = _text_rows(message, room)
             rows = texts if is_expanded else _folded(texts, _HEAD, _TAIL)

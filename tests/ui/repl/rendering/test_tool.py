@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.types.content import Base64Source, ImageBlock, TextBlock, ToolResultBlock, ToolUseBlock
-from panpan.types.display import DiffDisplay, Display, FileDiff, SummaryDisplay
+from panpan.types.display import DiffDisplay, Display, FileDiff, PlanDisplay, SummaryDisplay
 from panpan.types.messages import ToolResultMessage
 from panpan.ui.repl.rendering.spinner import FRAMES
 from panpan.ui.repl.rendering.tool import result_lines, running_line, title_line
@@ -57,6 +57,18 @@ def test_a_summary_stands_for_a_result_unless_all_is_wanted() -> None:
 
     assert result_lines(message, None, 60, PLAIN) == ["  └ 2 lines"]
     assert result_lines(message, None, 60, PLAIN, is_expanded=True) == ["  └ 2 lines", "    a", "    b"]
+
+
+def test_a_plan_stays_on_the_screen_as_markdown_which_is_its_source_without_colours() -> None:
+    message = result("approved", PlanDisplay(text="# Plan\n\n1. Change `parse`.", summary="approved; mode default"))
+
+    assert result_lines(message, None, 60, PLAIN) == [
+        "  └ approved; mode default",
+        "",
+        "    # Plan",
+        "",
+        "    1. Change `parse`.",
+    ]
 
 
 def test_of_a_long_result_the_first_and_last_lines_are_shown() -> None:
@@ -140,7 +152,7 @@ def test_todos_are_a_checklist_whatever_the_model_wrote() -> None:
 @given(NASTY, NASTY, st.integers(8, 80), st.booleans(), st.booleans())
 def test_rows_fit_and_drive_nothing(text: str, name: str, width: int, is_error: bool, is_expanded: bool) -> None:
     use = ToolUseBlock(id="1", name="TodoWrite", input={"todos": [{"content": text, "status": "pending"}]})
-    for display in (None, SummaryDisplay(text=text)):
+    for display in (None, SummaryDisplay(text=text), PlanDisplay(text=text, summary=text)):
         message = result(text, display, is_error=is_error)
         check(result_lines(message, None, width, DARK, is_expanded=is_expanded), width)
         check(result_lines(message, use, width, DARK, is_expanded=is_expanded), width)

@@ -1,0 +1,113 @@
+"""From the settings of a folder to its gate: the one way, for a session and for whoever only asks what it would say."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from panpan.config.locations import Locations
+from panpan.config.sources import Loaded
+from panpan.core.enabled_tools import enabled_tools
+from panpan.core.hooks import ToolCall
+from panpan.core.tool_call import prepared
+from panpan.errors import ConfigError, ToolError
+from panpan.services.permissions.examples import check_examples
+from panpan.services.permissions.gate import PermissionGate, RuleStore
+from panpan.services.permissions.rules import rule_sources
+from panpan.services.permissions.subject import Subject, subject_of
+from panpan.system.output_store import OutputStore
+from panpan.system.paths import PathResolver
+from panpan.tools.registry import all_tools
+from panpan.tools.seen_files import SeenFiles
+from panpan.tools.tool import ToolContext
+from panpan.types.content import ToolUseBlock
+from panpan.types.permission import Decision, Deny, PermissionMode, Reason
+
+
+def workspace_paths(cwd: Path, loaded: Loaded, locations: Locations, *, readable: Path | None = None) -> PathResolver:
+    """Return what knows where paths lie for a session in `cwd`.
+
+    Args:
+        cwd: The workspace, canonical.
+        loaded: Its settings.
+        locations: Where panpan's own files are.
+        readable: A folder of panpan's own that may be read, such as that for large outputs.
+
+    Raises:
+        ConfigError: An additional directory is no folder.
+    """
+    folders = loaded.settings.additional_directories
+    for number, folder in enumerate(folders):
+        if not folder.is_dir():
+            origin = loaded.origins[f"additional_directories[{number}]"]
+            raise ConfigError(f"{folder} ({origin}) is not a folder, so that tools cannot work there")
+    readable_roots = () if readable is None else (readable,)
+    return PathResolver(cwd, extra_roots=folders, readable_roots=readable_roots, protected_roots=(locations.home,))
+
+
+def gate_of(loaded: Loaded, paths: PathResolver, *, store: RuleStore | None = None) -> PermissionGate:
+    """Return the gate that the settings describe.
+
+    Args:
+        loaded: The settings.
+        paths: Says where the paths lie that rules have as examples.
+        store: Where "always" is kept.
+
+    Raises:
+        ConfigError: A rule cannot be read, or does not do what its examples say.
+    """
+    sources = rule_sources(loaded)
+    check_examples(sources, paths)
+    permission = loaded.settings.permission
+    return PermissionGate(sources, mode=permission.mode, store=store, external_directory=permission.external_directory)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What the gate says of a call that is not made."""
+
+    decision: Decision
+    subject: Subject | None
+    """What the gate took the call for; None where it could not be made at all."""
+
+
+class FolderGate:
+    """The gate of a folder without a session: decides, asks nobody and runs nothing.
+
+    Args:
+        cwd: The workspace, canonical.
+        loaded: Its settings.
+        locations: Where panpan's own files are.
+
+    Raises:
+        ConfigError: A rule or a folder of the settings is wrong.
+    """
+
+    def __init__(self, cwd: Path, loaded: Loaded, locations: Locations) -> None:
+        self.paths = workspace_paths(cwd, loaded, locations)
+        self.gate = gate_of(loaded, self.paths)
+        self.mode: PermissionMode = self.gate.mode
+        """That of the settings."""
+        # A tool that a rule takes away is kept, so that the gate names the rule.
+        self._tools = {tool.name: tool for tool in enabled_tools(all_tools(), loaded.settings.tools.enabled)}
+        self._outputs = OutputStore(locations.outputs_folder)
+
+    async def judge(self, tool: str, arguments: Mapping[str, Any], mode: PermissionMode | None = None) -> Judged:
+        """Return what the gate says of a call.
+
+        Args:
+            tool: Name of the tool.
+            arguments: As a model would write them.
+            mode: That of the settings if not given.
+        """
+        call = prepared(ToolUseBlock(id="call", name=tool, input=dict(arguments)), self._tools)
+        if call.tool is None or call.args is None:
+            return Judged(Deny(Reason(call.problem, "bad-call")), None)
+        context = ToolContext("call", self.paths, SeenFiles(), self._outputs, environment={})
+        tool_call = ToolCall("call", call.tool, call.args, arguments, context)
+        self.gate.mode = mode or self.mode
+        decision = await self.gate.before_tool(tool_call)
+        try:
+            return Judged(decision, subject_of(tool_call))
+        except ToolError:
+            return Judged(decision, None)

@@ -1,0 +1,250 @@
+"""The URL guard: the one way from an address that somebody wrote to the addresses that may be dialled.
+
+The rule: an address that two programs could read in two ways is refused, and so is a host of which any address is not
+public. Whoever asks dials what comes out and nothing else, without asking a name server again, and passes each redirect
+through here as a new address.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from typing import TypeAlias
+
+from panpan.errors import ToolError
+
+Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
+"""Returns all addresses of a host, for a port."""
+
+MAX_URL_CHARS = 8_000
+"""RFC 9110, section 4.1, asks servers to take that much."""
+_MAX_ADDRESSES = 256
+_MAX_HOST_CHARS = 253
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<rest>.*)", re.DOTALL)
+_AUTHORITY = re.compile(r"(?:\[(?P<ipv6>[^\]]*)\]|(?P<host>[^:\[\]]*))(?::(?P<port>.*))?", re.DOTALL)
+_PORT = re.compile(r"[1-9][0-9]{0,4}")
+_LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
+_NUMERIC_LABEL = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_IPV4 = re.compile(r"(?:(?:0|[1-9][0-9]{0,2})\.){3}(?:0|[1-9][0-9]{0,2})")
+_LOCAL_NAMES = (
+    "localhost",
+    "localdomain",
+    "local",
+    "internal",
+    "intranet",
+    "private",
+    "corp",
+    "home",
+    "lan",
+    "home.arpa",
+)
+"""Endings of names that lead into a private network, whatever a name server says: RFC 6761, 6762, 8375, and those that
+ICANN keeps out of the public names."""
+
+_NOT_PUBLIC_V4 = tuple(map(IPv4Network, (
+    "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
+    "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24",
+    "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4", "168.63.129.16/32",
+)))  # fmt: skip
+"""IANA's registry of special-purpose IPv4 addresses, multicast, and the address at which Azure's platform answers."""
+
+_PUBLIC_V6 = IPv6Network("2000::/3")
+"""All that IANA has given out as global unicast."""
+_NOT_PUBLIC_V6 = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20")))
+"""What IANA's registry of special-purpose IPv6 addresses takes out of it again. 2001::/23 holds Teredo and 2002::/16 is
+6to4: behind both lies an IPv4 address, as behind NAT64 (64:ff9b::/96), which is not in 2000::/3."""
+
+_CLOSED_PORTS = frozenset({
+    1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
+    111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532,
+    540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061,
+    6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
+})  # fmt: skip
+"""Ports of services that are no web servers: https://fetch.spec.whatwg.org/#port-blocking"""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainUrl:
+    """An address that can be read in one way only."""
+
+    url: str
+    """As it is to be asked for: the scheme and the host in lower case, without a default port or a dot at the end."""
+    scheme: str
+    host: str
+    """A name of ASCII letters, or an IP address without brackets."""
+    port: int
+    address: IPv4Address | IPv6Address | None
+    """The host, where it is an IP address."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedUrl:
+    """An address that may be asked for, and where."""
+
+    plain: PlainUrl
+    addresses: tuple[str, ...]
+    """The IP addresses to dial, and no others; all are public."""
+
+
+async def guard_url(url: str, resolve: Resolve) -> GuardedUrl:
+    """Return where `url` may be asked for.
+
+    Args:
+        url: As somebody wrote it, or as a redirect named it.
+        resolve: Finds the addresses of a host that is a name; not called for others.
+
+    Raises:
+        ToolError: It may not be asked for; says why.
+    """
+    plain = plain_url(url)
+    if plain.address is not None:
+        found: Sequence[str] = (str(plain.address),)
+    else:
+        found = await resolve(plain.host, plain.port)
+    return GuardedUrl(plain, public_addresses(plain.host, found))
+
+
+def plain_url(url: str) -> PlainUrl:
+    """Return the parts of `url`.
+
+    Raises:
+        ToolError: It is no web address, could be read in more than one way, or names a host or port that is closed.
+    """
+    if len(url) > MAX_URL_CHARS:
+        raise _refused(f"it has {len(url):,} characters where {MAX_URL_CHARS:,} are possible")
+    if not url.isprintable() or " " in url or "\\" in url:
+        raise _refused("it holds blanks, backslashes or characters that do not print; write them as %20 and the like")
+    found = _URL.fullmatch(url)
+    if found is None:
+        raise _refused("it is no whole address; write it like https://example.org/page")
+    scheme = found["scheme"].lower()
+    if scheme not in _DEFAULT_PORTS:
+        raise _refused(f"only http and https may be asked for, not {scheme}")
+    authority = found["authority"]
+    if "@" in authority:
+        raise _refused("it holds a user name or password")
+    parts = _AUTHORITY.fullmatch(authority)
+    if parts is None:
+        raise _refused("its host could be read in more than one way")
+    port = _port(parts["port"], scheme)
+    if parts["ipv6"] is not None:
+        address: IPv4Address | IPv6Address | None = _ipv6(parts["ipv6"])
+        host = str(address)
+    else:
+        host = _host(parts["host"])
+        address = IPv4Address(host) if _IPV4.fullmatch(host) else None
+    shown_host = f"[{host}]" if parts["ipv6"] is not None else host
+    shown_port = "" if port == _DEFAULT_PORTS[scheme] else f":{port}"
+    rest = found["rest"] if found["rest"].startswith("/") else f"/{found['rest']}"
+    return PlainUrl(f"{scheme}://{shown_host}{shown_port}{rest}", scheme, host, port, address)
+
+
+def public_addresses(host: str, found: Sequence[str]) -> tuple[str, ...]:
+    """Return the addresses of a host, each once.
+
+    Raises:
+        ToolError: There are none, or one is not public.
+    """
+    if not found:
+        raise ToolError(f"{host} has no address; look whether the name is right")
+    if len(found) > _MAX_ADDRESSES:
+        raise ToolError(f"{host} has {len(found):,} addresses, which is more than any web server")
+    addresses: dict[str, None] = {}
+    for text in found:
+        address = _public(text)
+        if address is None:
+            raise ToolError(
+                f"{host} leads to {text[:80]!r}, which is no public address; nothing in this machine or its network is "
+                "asked for"
+            )
+        addresses[address] = None
+    return tuple(addresses)
+
+
+def is_public(address: IPv4Address | IPv6Address) -> bool:
+    """Return whether the address belongs to the public internet."""
+    if isinstance(address, IPv4Address):
+        return not any(address in network for network in _NOT_PUBLIC_V4)
+    is_special = address.scope_id is not None or any(address in network for network in _NOT_PUBLIC_V6)
+    return address in _PUBLIC_V6 and not is_special
+
+
+def _public(text: str) -> str | None:
+    """Return a resolver's address as it is to be dialled; None where it is not public, or not in its usual form."""
+    try:
+        address = IPv6Address(text) if ":" in text else IPv4Address(text)
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) and address.scope_id is None else None
+    return str(mapped or address) if is_public(mapped or address) else None
+
+
+def _port(text: str | None, scheme: str) -> int:
+    if text is None:
+        return _DEFAULT_PORTS[scheme]
+    if not _PORT.fullmatch(text) or int(text) > 65_535:
+        raise _refused("its port is no number from 1 to 65535, written without zeros in front")
+    if int(text) in _CLOSED_PORTS:
+        raise _refused(f"port {text} belongs to a service that is no web server")
+    return int(text)
+
+
+def _ipv6(text: str) -> IPv6Address:
+    if "%" in text:
+        raise _refused("its host names an interface of this machine")
+    try:
+        return IPv6Address(text)
+    except ValueError:
+        raise _refused("what stands in the brackets is no IPv6 address") from None
+
+
+def _host(text: str) -> str:
+    """Return the host as a name server or a socket is given it.
+
+    A host whose last label is a number is an IPv4 address or nothing: other programs read `0x7f.1`, `127.1` and
+    `017700000001` as addresses (https://url.spec.whatwg.org/#ends-in-a-number-checker).
+    """
+    if not text.isascii():
+        text = _ascii_host(text)
+    host = text.lower().removesuffix(".")
+    labels = host.split(".")
+    if _NUMERIC_LABEL.fullmatch(labels[-1]):
+        try:
+            return str(IPv4Address(host))
+        except ValueError:
+            raise _refused("its host is a number that programs read in different ways; write four decimals") from None
+    if len(host) > _MAX_HOST_CHARS or not all(map(_LABEL.fullmatch, labels)):
+        raise _refused("its host is no name of letters, digits, hyphens and dots")
+    if any(label.startswith("xn--") for label in labels):
+        _check_encoded(labels)
+    if len(labels) == 1 or any(host == name or host.endswith(f".{name}") for name in _LOCAL_NAMES):
+        raise _refused(f"{host} is the name of a host in this machine or its network")
+    return host
+
+
+def _ascii_host(text: str) -> str:
+    """Return a host with other letters as `xn--` labels; one that other programs would first normalise is refused."""
+    import idna  # takes 20 ms, and few hosts need it
+
+    try:
+        encoded = idna.encode(text, strict=True)
+    except (idna.IDNAError, UnicodeError):
+        raise _refused("its host has letters that stand for others; write it in its usual letters") from None
+    return encoded.decode("ascii")
+
+
+def _check_encoded(labels: Sequence[str]) -> None:
+    import idna
+
+    try:
+        for label in labels:
+            if label.startswith("xn--"):
+                idna.ulabel(label)
+    except (idna.IDNAError, UnicodeError):
+        raise _refused("its host is an encoded name that cannot be decoded") from None
+
+
+def _refused(reason: str) -> ToolError:
+    return ToolError(f"the address is refused: {reason}")

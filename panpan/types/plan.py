@@ -1,0 +1,55 @@
+"""What the model plans to do, put to the user, and what he says to it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+from panpan.types.permission import PermissionMode
+
+
+@dataclass(frozen=True, slots=True)
+class PlanProposal:
+    """A plan that waits for the user's yes; only that ends plan mode."""
+
+    text: str
+    """Markdown."""
+    file: Path
+    """Where it is kept."""
+    modes: Sequence[PermissionMode]
+    """The permission modes in which the work may go on, as the user may choose."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanApproved:
+    """The user wants it done as it was shown."""
+
+    mode: PermissionMode
+    """In which to go on; one of those of the proposal."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanEdited:
+    """The user has changed the plan, and is asked again with what it says now."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRejected:
+    """Plan mode stays."""
+
+    comments: str = ""
+    """What the user wants otherwise; the model is told."""
+
+
+PlanAnswer: TypeAlias = PlanApproved | PlanEdited | PlanRejected
+"""What the user said."""
+
+
+class PlanAsker(Protocol):
+    """Puts a plan to the user; a face supplies it. Cancelling the call withdraws the question."""
+
+    async def __call__(self, proposal: PlanProposal) -> PlanAnswer:
+        """Return the answer."""
+        ...

@@ -1,0 +1,129 @@
+"""A throw-away box in which real programs run command lines over a small tree with a git repository.
+
+Every helper that a repository can name is there, and each would leave a file `PWNED` behind.
+"""
+
+import hashlib
+import os
+import shlex
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import anyio
+
+from panpan.system.paths import PathResolver
+from panpan.tools.shell.analysis.facts import LineFacts
+from panpan.tools.shell.read_only_environment import read_only_environment
+
+_HELPERS = (
+    "core.fsmonitor", "core.pager", "core.editor", "core.sshCommand", "core.alternateRefsCommand", "diff.external",
+    "diff.odd.command", "diff.odd.textconv", "filter.odd.clean", "filter.odd.smudge", "filter.odd.process",
+    "gpg.program", "credential.helper", "pager.log", "pager.diff", "pager.status", "interactive.diffFilter",
+    "merge.odd.driver", "alias.status", "alias.lg", "diff.tool", "trace2.eventTarget",
+)  # fmt: skip
+
+
+class LookingBox:
+    """Runs lines that only look, as the Bash tool would, and says what they changed.
+
+    Args:
+        folder: An empty folder, which becomes the one place that can be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "work"
+        self._folder = folder
+        self._home = folder / "home"
+        self._variables: dict[LineFacts | tuple[object, ...], dict[str, str]] = {}
+        for path in (self.root / "src", self._home):
+            path.mkdir(parents=True)
+        (self.root / "a.txt").write_text("b,2\na,1\nfoo\n")
+        (self.root / "b.txt").write_text("a,1\nbar\n")
+        (self.root / "-n").write_text("odd\n")
+        (self.root / "data.json").write_text('{"a": {"b": [1, 2]}}')
+        (self.root / "data.bin").write_bytes(bytes(range(256)))
+        (self.root / "src/a.py").write_text("foo = 1\n")
+        (self.root / "link").symlink_to("a.txt")
+        self._make_repository()
+
+    def _make_repository(self) -> None:
+        helper = self._folder / "helper"
+        helper.write_text(f"#!/bin/sh\necho $0 $* >> {self.root}/PWNED\necho $0 $* >> {self._home}/PWNED\ncat\n")
+        helper.chmod(0o755)
+        self._git("init", "--initial-branch=main")
+        self._git("remote", "add", "origin", "https://example.invalid/x.git")
+        self._git("add", "a.txt", "b.txt", "src")
+        self._git("commit", "--message=one")
+        self._git("tag", "v1")
+        (self.root / "b.txt").write_text("a,2\n")
+        self._git("stash")
+        (self.root / "a.txt").write_text("b,3\nfoo\n")
+        self._git("commit", "--all", "--message=two")
+        (self.root / "a.txt").write_text("b,2\na,1\nfoo\n")
+        for hook in ("post-index-change", "pre-auto-gc", "reference-transaction", "fsmonitor-watchman"):
+            path = self.root / ".git/hooks" / hook
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(helper.read_text())
+            path.chmod(0o755)
+        for key in _HELPERS:
+            self._git("config", key, str(helper))
+        self._git("config", "log.showSignature", "true")
+        (self.root / ".git/info").mkdir(exist_ok=True)
+        (self.root / ".git/info/attributes").write_text("* diff=odd filter=odd merge=odd\n")
+        # An index that does not know the times of the files: whoever may would refresh it.
+        os.utime(self.root / "b.txt", (1, 1))
+
+    def _git(self, *args: str) -> None:
+        variables = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.environ["PATH"]}
+        who = {
+            f"GIT_{role}_{what}": "x@example.invalid" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+        }
+        subprocess.run(["git", *args], cwd=self.root, env=variables | who, check=True, capture_output=True)
+
+    def run(self, lines: Sequence[tuple[str, LineFacts]]) -> list[int]:
+        """Run lines one after the other, and return their exit codes.
+
+        Raises:
+            AssertionError: A line left a process behind.
+        """
+        script = "all=(/proc/[0-9]*)\n"
+        for line, facts in lines:
+            words = [f"{name}={value}" for name, value in self._environment(facts).items()]
+            command = shlex.join(["env", "-i", *words, "timeout", "10", "/bin/bash", "-c", line])
+            script += f'{command} </dev/null >/dev/null 2>&1; code=$?; now=(/proc/[0-9]*); echo "$code ${{#now[@]}}"\n'
+        ran = subprocess.run(
+            [*self._box(), "/bin/bash", "-s"],
+            check=True, timeout=100, capture_output=True, text=True, input=f'{script}echo "${{#all[@]}}"\n',
+        )  # fmt: skip
+        *ended, processes = ran.stdout.splitlines()
+        for (line, _), report in zip(lines, ended, strict=True):
+            assert report.split()[1] == processes, f"{line} left a process"
+        return [int(report.split()[0]) for report in ended]
+
+    def _environment(self, facts: LineFacts) -> Mapping[str, str]:
+        key = (tuple(facts.git_folders), tuple(facts.needed_environment.items()))
+        if key not in self._variables:
+
+            async def environment() -> dict[str, str]:
+                base = {"PATH": os.environ["PATH"], "HOME": str(self._home), "TERM": "dumb", "GIT_PAGER": "cat"}
+                return await read_only_environment(facts, base, self.root, PathResolver(self.root.resolve()))
+
+            self._variables[key] = anyio.run(environment)
+        return self._variables[key]
+
+    def _box(self) -> list[str]:
+        folder = str(self._folder)
+        return [
+            "bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--ro-bind", "/", "/", "--tmpfs", "/tmp",
+            "--bind", folder, folder, "--dev", "/dev", "--proc", "/proc", "--chdir", str(self.root),
+        ]  # fmt: skip
+
+    def state(self) -> dict[str, tuple[int, int, str]]:
+        """Return mode, time of change and content of all that is there, the repository's index among it."""
+        state = {}
+        for path in sorted([self._folder, *self._folder.rglob("*")]):
+            status = path.lstat()
+            content = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() and not path.is_symlink() else ""
+            state[str(path.relative_to(self._folder))] = (status.st_mode, status.st_mtime_ns, content)
+        return state

@@ -1,0 +1,90 @@
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from panpan.services.permissions.live_patterns import look_for_links, look_through_patterns, matches
+from panpan.system.paths import PathResolver
+from panpan.types.permission import Allow, Ask
+from tests.needed_programs import need
+from tests.services.permissions.gate_calls import Calls
+from tests.services.permissions.test_gate import gate
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path.resolve() / "project"
+    (root / "src").mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+    for name in ("a.py", "b.txt", ".env", "src/c.py", "[x]", "-n"):
+        (root / name).touch()
+    (root / "link.txt").symlink_to(tmp_path / "outside")
+    return root
+
+
+@pytest.mark.parametrize(
+    ("pattern", "closed"),
+    [
+        ("*.py", ""),
+        ("src/*", ""),
+        ("?.*", ""),
+        ("*.txt", "outside the workspace"),
+        ("*", "outside the workspace"),
+        ("l[i]nk*", "outside the workspace"),
+        (".e*", "protected"),
+        (".[a-z]*", "protected"),
+        ("*/c.py", ""),
+        ("../*", "outside the workspace"),
+        ("\\*", ""),
+        ("nowhere/*", ""),
+    ],
+)
+def test_each_file_that_a_pattern_matches_is_judged(root: Path, pattern: str, closed: str) -> None:
+    found = look_through_patterns([pattern], root, PathResolver(root))
+
+    assert closed in (found or "") if closed else found is None
+
+
+def test_links_in_a_folder_that_lead_out_of_it_are_found(root: Path) -> None:
+    assert "outside the workspace" in (look_for_links([root], PathResolver(root)) or "")
+    assert look_for_links([root / "src"], PathResolver(root)) is None
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text("abc.py*?[]\\-x!env/src", min_size=1, max_size=7).filter(lambda text: not text.startswith("/")))
+def test_bash_matches_nothing_that_is_not_found(root: Path, pattern: str) -> None:
+    need("bash")
+    if pattern.endswith("\\"):
+        return
+    ran = subprocess.run(
+        ["bash", "-c", f"shopt -s nullglob; printf '%s\\n' {pattern}"],
+        cwd=root, capture_output=True, text=True, check=False, timeout=20,
+    )  # fmt: skip
+    named = {(root / line).resolve() for line in ran.stdout.splitlines() if line and (root / line).exists()}
+    if "*" not in pattern and "?" not in pattern and "[" not in pattern:
+        return
+
+    assert named <= {path.resolve() for path in matches(pattern, root)} | {root}
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("cat *.py", Allow),
+        ("cat src/*", Allow),
+        ("cat *", Ask),
+        ("cat .e*", Ask),
+        ("head *.txt", Ask),
+        ("cd src && cat *.py", Allow),
+        ("cd src && cat ../*", Ask),
+        ("diff -r src src", Allow),
+        ("diff -r . src", Ask),
+    ],
+)
+async def test_the_gate_asks_about_what_a_pattern_would_show(root: Path, command: str, expected: type) -> None:
+    calls = Calls(root)
+    call = calls.of("Bash", "command", is_read_only=True, command=command, paths=())
+
+    assert isinstance(await gate().before_tool(call), expected)

@@ -1,0 +1,96 @@
+"""Forms of git that somebody else wrote, with the variables that make them harmless."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from panpan.errors import ToolError
+from panpan.system.git import harmless_git_variables
+from panpan.system.process import Captured, capture
+from tests.system.hostile_repository import HostileRepository, git
+from tests.system.test_git import HOSTILE, tree_of
+
+LINES = (
+    "git status", "git status -v -v", "git status --short src", "git diff", "git diff --cached", "git diff --stat HEAD",
+    "git diff -- file.txt", "git log -p -m -1", "git log --format='%H %s %G?' -2", "git log -S one", "git show HEAD",
+    "git show -m HEAD", "git show HEAD:file.txt", "git blame file.txt", "git grep one", "git branch -vv",
+    "git ls-files -m -o --exclude-standard", "git describe --always", "git cat-file -p HEAD:file.txt",
+    "git shortlog -s HEAD", "git stash list", "git stash show -p", "git reflog", "git tag -n3 -l", "git remote -v",
+    "git rev-parse HEAD", "git for-each-ref", "git config --get user.name", "git worktree list", "git count-objects -v",
+    "git ls-tree -r HEAD", "git check-ignore -v file.txt", "git log --stat --graph", "git diff --word-diff HEAD",
+)  # fmt: skip
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> HostileRepository:
+    return HostileRepository(tmp_path / "repository", tmp_path / "traces")
+
+
+async def run(line: str, folder: Path) -> Captured:
+    variables = await harmless_git_variables([folder])
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder.parent), **variables}
+    return await capture(["bash", "-c", line], cwd=folder, env=environment, timeout_s=20)
+
+
+@pytest.mark.parametrize("make_hostile", HOSTILE.values(), ids=HOSTILE.keys())
+async def test_nothing_that_the_repository_names_is_run_and_nothing_changes(
+    make_hostile: Callable[[HostileRepository], None], repository: HostileRepository
+) -> None:
+    make_hostile(repository)
+    os.utime(repository.folder / "picture.bin", (1, 1))
+    before = tree_of(repository.folder)
+
+    for line in LINES:
+        await run(line, repository.folder)
+
+    assert repository.traces == set()
+    assert tree_of(repository.folder) == before
+
+
+async def test_a_submodule_that_only_the_index_lists_is_not_asked(repository: HostileRepository) -> None:
+    HOSTILE["hostile_submodule"](repository)
+    git(repository.folder, "config", "--unset", "submodule.inner.ignore")
+    (repository.folder / ".gitmodules").unlink()
+
+    await run("git status", repository.folder)
+    await run("git diff", repository.folder)
+
+    assert repository.traces == set()
+
+
+async def test_diffs_are_shown_where_the_repository_names_a_program_for_them(repository: HostileRepository) -> None:
+    HOSTILE["diff_driver"](repository)
+
+    shown = await run("git diff file.txt", repository.folder)
+
+    assert shown.exit_code == 0
+    assert b"-one\n+two\n" in shown.stdout
+
+
+async def test_diffs_are_gits_own_where_nothing_else_is_named(repository: HostileRepository) -> None:
+    shown = await run("git diff file.txt", repository.folder)
+
+    assert shown.stdout.startswith(b"diff --git a/file.txt b/file.txt\n")
+
+
+async def test_a_repository_whose_files_lie_around_it_is_not_asked(
+    repository: HostileRepository, tmp_path: Path
+) -> None:
+    repository.configure("core.worktree", str(tmp_path))
+
+    with pytest.raises(ToolError, match="says that its files lie in"):
+        await harmless_git_variables([repository.folder])
+
+
+async def test_worktrees_and_folders_within_may_be_asked(repository: HostileRepository, tmp_path: Path) -> None:
+    git(repository.folder, "worktree", "add", "-q", str(tmp_path / "second"))
+    (tmp_path / "second" / "sub").mkdir()
+
+    for folder in (tmp_path / "second", tmp_path / "second" / "sub", repository.folder):
+        assert (await run("git status", folder)).exit_code == 0
+
+
+async def test_outside_a_repository_and_in_a_folder_that_is_missing_nothing_is_refused(tmp_path: Path) -> None:
+    assert await harmless_git_variables([tmp_path, tmp_path / "missing"])

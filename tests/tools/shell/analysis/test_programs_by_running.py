@@ -1,0 +1,110 @@
+"""What the table says is harmless, run for real: nothing changes, nothing stays, and there is no network to use."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from panpan.tools.shell.analysis.analyse import analyse
+from panpan.tools.shell.analysis.languages import fits
+from panpan.tools.shell.analysis.table import Row
+from tests.looking_box import LookingBox
+from tests.needed_programs import need
+from tests.tools.shell.analysis.table_rows import all_rows, harmless_lines
+
+ROWS = all_rows()
+FAMILIES = sorted({name.split()[0] for name in ROWS})
+AS_FOUND = {
+    "deadline": None,
+    "suppress_health_check": list(HealthCheck),
+    "phases": [Phase.reuse, Phase.generate],  # each try starts a box
+}
+TRIED_LINES = 30
+MOST_LINES = 12
+VALUES = [
+    "1", "3", "10", "word", "a.txt", "'*.py'", ",", "all", "1,3", "HEAD", "0x10", "+2", "no", "v1", "user.name", "'%s'",
+    "x", "d", "f", "a", "1p", "s/a/b/w", "new.txt", "-1", "yesterday", "-o", "'a b'", "none", "1:a.txt", "2,1",
+]  # fmt: skip
+WITHOUT_CHOICE = sorted(name for name, row in ROWS.items() if not row.sub and row.exactly and row.not_bare)
+"""Families that have no flags and operands to choose from."""
+OPERANDS = [
+    "a.txt", "b.txt", "src", ".", "-", "-n", "link", "data.json", "data.bin", "'*.txt'", "src/*", "*.txt", "nowhere",
+    "new.txt", "HEAD", "HEAD:a.txt", "main", "v1", "foo", "1", "3", "+%F", "-x", "--", "p", "1p", "s/a/b/", "=", "!",
+    "-f", "-o", "new", "-v", "-a", "-i", "-w", "--output=new.txt", "-delete", "-name", "-newer", "-type", "f",
+    "\\(", "$HOME", "~", "..", "@{u}", "user.name", "refs/heads/x", "stash@{0}", "--stat", "-p", "-print", "%s",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def box(tmp_path_factory: pytest.TempPathFactory) -> LookingBox:
+    need("bwrap")
+    need("git")
+    return LookingBox(tmp_path_factory.mktemp("looking"))
+
+
+def run(box: LookingBox, lines: Sequence[str]) -> list[int]:
+    before = box.state()
+    codes = box.run([(line, analyse(line)) for line in lines])
+    assert box.state() == before, lines
+    return codes
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_harmless_example_leaves_everything_as_it_was(box: LookingBox, family: str) -> None:
+    for name, row in ROWS.items():
+        if name.split()[0] == family:
+            run(box, harmless_lines(name, row))
+
+
+def test_gits_questions_are_answered_in_spite_of_what_the_repository_names(box: LookingBox) -> None:
+    lines = [line for name, row in ROWS.items() if name.startswith("git") for line in harmless_lines(name, row)]
+    may_say_no = ("grep", "check-ignore", "branch --list", "show-ref", "describe", "config", "whatchanged", "rev-parse")
+
+    codes = run(box, lines)
+
+    failed = [
+        line for line, code in zip(lines, codes, strict=True) if code and not any(no in line for no in may_say_no)
+    ]
+    assert failed == []
+
+
+def test_the_box_shows_what_a_helper_would_do(tmp_path: Path) -> None:
+    need("bwrap")
+    need("git")
+    box = LookingBox(tmp_path)
+
+    box.run([("git status", analyse("pwd"))])
+
+    assert (tmp_path / "work/PWNED").exists()
+
+
+def _flags(row: Row) -> list[str]:
+    """Return the flags of a row, those with a value with each that fits."""
+    with_values = [
+        f"{flag.rstrip('?')}={value}" if flag.startswith("--") else f"-{flag.rstrip('?')}{value}"
+        for flag, regex in row.values.items()
+        for value in VALUES
+        if fits(value.strip("'"), regex)
+    ]
+    expression = [" ".join([word, *(["1"] if following else [])]) for word, following in row.expression.items()]
+    return [*(f"-{letter}" for letter in row.short), *sorted(row.long), *with_values, *expression]
+
+
+def _lines(name: str, row: Row) -> st.SearchStrategy[str]:
+    operands = st.sampled_from(OPERANDS)
+    words = st.one_of(st.sampled_from(flags), operands) if (flags := _flags(row)) else operands
+    return st.lists(words, max_size=5).map(lambda parts: " ".join([name, *parts]))
+
+
+@pytest.mark.parametrize("family", sorted(set(FAMILIES) - set(WITHOUT_CHOICE)))
+def test_whatever_a_row_lets_through_leaves_everything_as_it_was(box: LookingBox, family: str) -> None:
+    lines = st.one_of([_lines(name, row) for name, row in ROWS.items() if name.split()[0] == family])
+
+    @settings(max_examples=2, **AS_FOUND)  # type: ignore[arg-type]
+    @given(st.lists(lines, min_size=TRIED_LINES, max_size=TRIED_LINES, unique=True))
+    def check(tried: list[str]) -> None:
+        run(box, [line for line in tried if analyse(line).is_read_only][:MOST_LINES])
+
+    check()

@@ -30,7 +30,7 @@ class InputBox:
     def __init__(self, mark: Callable[[], str]) -> None:
         self._mark = mark
         self._hint: Callable[[], str] = _nothing
-        self.has_one_row: Callable[[], bool] = lambda: False
+        self._is_narrow: Callable[[], bool] = lambda: False
         """Asked at each drawing, whether it has to leave the room to something else."""
         self.buffer = Buffer(multiline=True, complete_while_typing=True, enable_history_search=False)
         search = SearchToolbar()
@@ -45,9 +45,13 @@ class InputBox:
             get_line_prefix=self._prefix,
             wrap_lines=True,
             dont_extend_height=True,
-            height=lambda: Dimension(min=1, max=1 if self.has_one_row() else _MAX_ROWS),
+            height=lambda: Dimension(min=1, max=1 if self._is_narrow() else _MAX_ROWS),
         )
         self.container: AnyContainer = HSplit([self.window, search])
+
+    def be_one_row_while(self, condition: Callable[[], bool]) -> None:
+        """Take one row and no more while a condition holds, such as that something else needs the room."""
+        self._is_narrow = condition
 
     def use_history(self, history: History) -> None:
         """Let this be what is recalled, and where what is sent is kept; called before the input is shown."""

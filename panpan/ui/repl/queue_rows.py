@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from panpan.system.terminal_text import clean_for_terminal
+from panpan.system.terminal_text import clean_line
 from panpan.ui.repl.rendering.cells import cut
 from panpan.ui.repl.theme import Theme
 from panpan.ui.repl.work import Waiting
@@ -23,5 +23,5 @@ def queue_rows(waiting: Sequence[Waiting], width: int, theme: Theme) -> Sequence
 
 
 def _row(one: Waiting, width: int) -> str:
-    first = clean_for_terminal(one.text[:_MAX_READ_CHARS]).strip().split("\n")[0]
+    first = clean_line(one.text[:_MAX_READ_CHARS].strip().split("\n")[0])
     return cut(f"  ↳ {one.until}: {first}", width)

@@ -11,6 +11,7 @@ from panpan.ui.repl.asking import Asking, AskingScreen
 from panpan.ui.repl.caller import Caller
 from panpan.ui.repl.clipboard_paste import ClipboardPaste
 from panpan.ui.repl.commands.command import Command, Leave, Next, Option
+from panpan.ui.repl.contents import Contents
 from panpan.ui.repl.desk import Desk
 from panpan.ui.repl.dialog_keys import DialogKeys
 from panpan.ui.repl.dialog_queue import DialogQueue
@@ -27,7 +28,6 @@ from panpan.ui.repl.passing_hint import PassingHint
 from panpan.ui.repl.queue_rows import queue_rows
 from panpan.ui.repl.rendering.cells import cut
 from panpan.ui.repl.rendering.fitting import fitted
-from panpan.ui.repl.screen import Contents
 from panpan.ui.repl.status_view import StatusView
 from panpan.ui.repl.theme import Theme, ThemeName
 from panpan.ui.repl.turn_view import TurnView

@@ -7,9 +7,8 @@ queue, the input) is drawn below and drawn again, at most ten times a second unl
 import os
 import signal
 import termios
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -17,24 +16,16 @@ from prompt_toolkit.application import Application
 from prompt_toolkit.application.run_in_terminal import in_terminal
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.enums import EditingMode
-from prompt_toolkit.filters import Condition, has_completions, is_done
 from prompt_toolkit.input import Input
-from prompt_toolkit.key_binding import DynamicKeyBindings, KeyBindings
-from prompt_toolkit.layout import (
-    AnyContainer,
-    CompletionsMenu,
-    ConditionalContainer,
-    HSplit,
-    Layout,
-)
-from prompt_toolkit.output import ColorDepth
-from prompt_toolkit.styles import Style
+from prompt_toolkit.key_binding import DynamicKeyBindings
 
+from panpan.ui.repl.contents import Contents
 from panpan.ui.repl.input_box import InputBox
+from panpan.ui.repl.menu_style import color_depth, menu_style
 from panpan.ui.repl.reflow import Drawn
 from panpan.ui.repl.steady_output import SteadyOutput
 from panpan.ui.repl.theme import Theme
-from panpan.ui.repl.view_window import ViewWindow
+from panpan.ui.repl.windows import Windows
 
 FRAME_S = 0.1
 """Between two drawings of what changes by itself."""
@@ -48,42 +39,10 @@ _ROWS_AT_ONCE = 100
 _ROWS_AHEAD = 300
 """How many rows may wait before whoever follows a turn waits, too."""
 
-ROWS_FOR_INPUT = 2
-"""A row to type in, and the status line."""
-_ROWS_FOR_STATUS = 12
-"""In a terminal of fewer rows, a dialog takes the place of the status line."""
-_MENU_ROWS = 8
 _GO_ON_S = 0.2
 """Within which a program that was stopped and goes on is told so."""
 _CLOSE_S = 1.0
 """Far longer than it takes; a terminal that takes nothing must not keep panpan."""
-
-
-def _nothing(width: int) -> Sequence[str]:
-    return ()
-
-
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """What the screen shows below the scrollback beside the input, and what keys do; another for each session.
-
-    The views are each given the width and return rows; they stand in this order, the input before the status.
-    """
-
-    keys: KeyBindings
-    live: Callable[[int], Sequence[str]] = _nothing
-    """What the turn is doing."""
-    dialog: Callable[[int], Sequence[str]] = _nothing
-    caret: Callable[[], tuple[int, int] | None] = lambda: None
-    """Row and cell of the caret in the dialog; None where it is in the input."""
-    queue: Callable[[int], Sequence[str]] = _nothing
-    status: Callable[[int], Sequence[str]] = _nothing
-    is_moving: Callable[[], bool] = lambda: False
-    """Whether something changes by itself, as a spinner does."""
-    was_drawn: Callable[[bool], None] = lambda is_whole: None
-    """Called after each drawing, with whether the whole dialog is on the screen."""
-    key_pressed: Callable[[], None] = lambda: None
-    """Called before a key is handled."""
 
 
 class Screen:
@@ -109,7 +68,6 @@ class Screen:
         does_reflow: bool = False,
     ) -> None:
         self._output = output
-        self._contents = contents
         self._pending: list[str] = []
         self._is_dirty = False
         self.is_handed_over = False
@@ -123,17 +81,15 @@ class Screen:
         """Set when panpan was stopped and goes on."""
         self._scope = anyio.CancelScope(shield=True)
         """Ended by `_close` alone: what has the terminal last leaves it as it was, and that is no other program."""
-        self._box = box
-        self._dialog = self._window(lambda contents: contents.dialog, lambda: self.room_for_dialog, self._caret)
-        box.has_one_row = lambda: self._dialog.has_rows
+        self._windows = Windows(output, box, contents)
         self._drawn = Drawn(0)
         self._drawn_size: Size | None = None
         """The window's when the last drawing began; it may change meanwhile."""
-        self._color_depth = _color_depth(theme)
+        self._color_depth = color_depth(theme)
         self._app: Application[None] = Application(
-            layout=Layout(self._container(), focused_element=box.window),
-            key_bindings=DynamicKeyBindings(lambda: self._contents.keys),
-            style=_style(theme),
+            layout=self._windows.layout,
+            key_bindings=DynamicKeyBindings(lambda: self._windows.contents.keys),
+            style=menu_style(theme),
             color_depth=lambda: self._color_depth,
             input=keyboard,
             output=output,
@@ -160,13 +116,12 @@ class Screen:
     @property
     def room(self) -> int:
         """Rows there are above the input."""
-        return max(self.rows - ROWS_FOR_INPUT, 1)
+        return self._windows.room
 
     @property
     def room_for_dialog(self) -> int:
         """The same where a dialog is open."""
-        others = (ROWS_FOR_INPUT if self.rows >= _ROWS_FOR_STATUS else 1) + self._app.layout.is_searching
-        return max(self.rows - others, 1)
+        return self._windows.room_for_dialog
 
     def use_vi_keys(self, *, is_on: bool) -> None:
         """Switch the keys of vi on or off."""
@@ -174,12 +129,12 @@ class Screen:
 
     def use_theme(self, theme: Theme) -> None:
         """Draw completions in another theme."""
-        self._app.style, self._color_depth = _style(theme), _color_depth(theme)
+        self._app.style, self._color_depth = menu_style(theme), color_depth(theme)
         self.refresh()
 
     def use(self, contents: Contents) -> None:
         """Show other things around the input, with the next frame, and let keys do what they do there."""
-        self._contents = contents
+        self._windows.contents = contents
         self.refresh()
 
     def show(self, *lines: str) -> None:
@@ -238,7 +193,7 @@ class Screen:
             await anyio.sleep(FRAME_S)
             if self._pending and not self.is_handed_over:
                 await self._print_in_parts()
-            elif (self._is_dirty or self._contents.is_moving()) and not self.is_handed_over:
+            elif (self._is_dirty or self._windows.contents.is_moving()) and not self.is_handed_over:
                 self._is_dirty = False
                 self._app.invalidate()
 
@@ -307,41 +262,10 @@ class Screen:
         self._app.renderer.reset()  # which forgets where the windows were
         self._app._redraw()
 
-    def _container(self) -> AnyContainer:
-        status = self._window(lambda contents: contents.status, self._room)
-        has_dialog = Condition(lambda: self._dialog.has_rows)
-        has_room = Condition(lambda: self.rows >= _ROWS_FOR_STATUS)
-        rows = [
-            self._window(lambda contents: contents.live, self._room).container,
-            self._dialog.container,
-            self._window(lambda contents: contents.queue, self._room).container,
-            self._box.container,
-            ConditionalContainer(CompletionsMenu(max_height=_MENU_ROWS, scroll_offset=1), filter=~has_dialog),
-            ConditionalContainer(status.container, filter=~has_completions & ~has_dialog | has_dialog & has_room),
-        ]
-        return ConditionalContainer(HSplit(rows), filter=~is_done)
-
-    def _window(
-        self,
-        view: Callable[[Contents], Callable[[int], Sequence[str]]],
-        room: Callable[[], int],
-        caret: Callable[[], tuple[int, int] | None] = lambda: None,
-    ) -> ViewWindow:
-        def rows(width: int) -> Sequence[str]:
-            return view(self._contents)(width)
-
-        return ViewWindow(rows, lambda: (self.width, room()), caret)
-
-    def _room(self) -> int:
-        return self.room
-
-    def _caret(self) -> tuple[int, int] | None:
-        return self._contents.caret()
-
     def _note_drawn(self) -> None:
         """Remember how long the rows are that stand on the screen, and tell that they were seen."""
         self.has_been_drawn.set()
-        self._contents.was_drawn(self._has_whole_dialog())
+        self._windows.contents.was_drawn(self._windows.has_whole_dialog())
         screen = self._app.renderer.last_rendered_screen
         if screen is None:
             return
@@ -353,56 +277,14 @@ class Screen:
     def _note_key(self) -> None:
         """Tell that a key came; what was seen in a window of another size may not be there any more."""
         if self._output.size != self._drawn_size:
-            self._contents.was_drawn(False)
-        self._contents.key_pressed()
+            self._windows.contents.was_drawn(False)
+        self._windows.contents.key_pressed()
 
     def _rows_more(self) -> int:
         """Return how many rows came between since the last drawing; once for each change of the width."""
         drawn, self._drawn = self._drawn, Drawn(0)
         return drawn.rows_more(self.width)
 
-    def _has_whole_dialog(self) -> bool:
-        """Return whether every row of the dialog is on the screen; what is not there must not be answered."""
-        info = self._dialog.window.render_info
-        if info is None or self._dialog.window not in self._app.layout.visible_windows:
-            return False
-        return self._dialog.is_whole and info.window_height >= info.content_height
-
     def _begin_drawing(self) -> None:
         self._drawn_size = self._output.size
-        self._focus()
-
-    def _focus(self) -> None:
-        """Let the caret be where somebody types: in the dialog, or in the input and its search."""
-        window = self._box.window if self._caret() is None else self._dialog.window
-        if self._app.layout.current_window is not window and not self._app.layout.is_searching:
-            self._app.layout.focus(window)
-
-
-def _color_depth(theme: Theme) -> ColorDepth | None:
-    """Return none at all for a theme without colours; None: what the terminal can do."""
-    return None if theme.has_colour else ColorDepth.DEPTH_1_BIT
-
-
-def _style(theme: Theme) -> Style:
-    if not theme.has_colour:
-        return Style.from_dict(
-            {
-                "completion-menu": "noreverse",
-                "completion-menu.completion.current": "reverse",
-                "completion-menu.meta.completion": "noreverse",
-                "scrollbar.background": "",
-                "scrollbar.button": "reverse",
-            }
-        )
-    back, front = ("#e4e4e4", "#1c1c1c") if theme.name == "light" else ("#262626", "#d0d0d0")
-    return Style.from_dict(
-        {
-            "completion-menu": f"bg:{back} {front}",
-            "completion-menu.completion.current": "reverse",
-            "completion-menu.meta.completion": f"bg:{back} {front}",
-            "completion-menu.meta.completion.current": "reverse",
-            "scrollbar.background": f"bg:{back}",
-            "scrollbar.button": f"bg:{front}",
-        }
-    )
+        self._windows.focus()

@@ -124,7 +124,8 @@ class TurnRunner:
             if last_reply is not None and (note := note_on_end(last_reply)):
                 self._view.note(note)
             if shower.left_out:
-                self._view.note(f"{shower.left_out:,} more characters had come and are not shown; /export writes them")
+                more = f"{shower.left_out:,} more characters had come"
+                self._view.note(f"[Interrupted] while it was shown: {more}; /export writes them")
         finally:
             self._is_running = False
             self._view.end()

@@ -9,13 +9,13 @@ from time import monotonic
 from prompt_toolkit.buffer import Buffer
 
 from panpan.system.terminal_text import clean_line
+from panpan.ui.repl.contents import Contents
 from panpan.ui.repl.draft import Draft
 from panpan.ui.repl.draft_keys import DraftKeys
 from panpan.ui.repl.inbox import Sent
 from panpan.ui.repl.input.paste import PasteTooLargeError
 from panpan.ui.repl.keys import Actions, key_bindings
 from panpan.ui.repl.rendering.cells import cut
-from panpan.ui.repl.screen import Contents
 from panpan.ui.repl.second_press import SecondPress
 from panpan.ui.repl.theme import Theme
 

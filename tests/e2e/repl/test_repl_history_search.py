@@ -12,7 +12,7 @@ from tests.terminal_emulator import keys
 def search(repl: Repl, text: str, found: str) -> None:
     """Search for a text, and wait until what is found stands in the input."""
     repl.send(keys.ctrl("r") + text)
-    repl.wait_for(lambda screen: f"❯ {found}" in screen.visible)
+    repl.wait_for(lambda screen: screen.before_cursor.endswith(f": {text}") and f"❯ {found}" in screen.visible)
 
 
 def test_enter_takes_what_was_found_and_a_second_one_sends_it(panpan: Panpan, start: Start) -> None:

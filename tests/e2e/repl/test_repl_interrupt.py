@@ -209,8 +209,9 @@ def test_escape_without_a_turn_does_no_harm(panpan: Panpan, start: Start) -> Non
     with serving([say("Fine.")]) as server:
         panpan.use(server)
         repl = start()
-        repl.send(keys.ESCAPE)
-        repl.wait_for_prompt()
+        repl.wait_for("? keys")
+        repl.send(keys.ESCAPE + keys.ESCAPE)
+        repl.wait_for("cannot rewind yet")
         repl.turn("hello", "Fine.")
 
     assert INTERRUPTED not in repl.text

@@ -126,7 +126,7 @@ def test_another_program_keeps_the_terminal_when_panpan_goes_on(panpan: Panpan, 
         shell.wait_for("Stopped")
         shell.wait_for(at_shell)
         shell.send(f"fg{ENTER}")
-        shell.wait_for(lambda screen: screen.before_cursor == "" and "fg" in screen.text)
+        shell.wait_for(lambda screen: screen.before_cursor == "" and screen.text.rstrip().endswith("/panpan"))
         shell.send(f"a line{ENTER}")
         shell.wait_for(ends_input("edited: a line"))
         shell.send(ctrl("c"))

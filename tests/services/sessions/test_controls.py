@@ -192,6 +192,8 @@ async def test_while_a_turn_runs_neither_message_nor_model_gets_in(tmp_path: Pat
                     await session.use_model("other")
                 with pytest.raises(ConfigError, match="the effort cannot be changed while a turn runs"):
                     await session.use_effort("low")
+                with pytest.raises(ConfigError, match="thinking cannot be changed while a turn runs"):
+                    session.use_thinking(is_on=True)
         assert session.model == "scripted"
 
     assert [message.text for message in recorded(tmp_path)] == ["go", "hello"]

@@ -29,7 +29,8 @@ def _lines(trust: ProjectTrust) -> Iterator[str]:
             for change in changes_since({}, trust.files):
                 yield from _of_change(change)
         case _:
-            yield f"{root} is trusted{'. These files count:' if trust.files.content else ', and has nothing that counts'}"
+            what_counts = ". These files count:" if trust.files.content else ", and has nothing that counts"
+            yield f"{root} is trusted{what_counts}"
             yield from indented(_named(name) for name in trust.files.content)
     if wide := wide_root(trust.files.root):
         yield f"This is {wide}: what is trusted holds wherever you work in it, but in repositories of their own."

@@ -31,10 +31,14 @@ class DialogKeys:
     Args:
         dialogs: Those that ask the user.
         interrupt_turn: Ends the turn whose call, or plan, is refused with ESC.
+        type_elsewhere: Types a letter into the input.
     """
 
-    def __init__(self, dialogs: DialogQueue, interrupt_turn: Callable[[], object]) -> None:
+    def __init__(
+        self, dialogs: DialogQueue, interrupt_turn: Callable[[], object], type_elsewhere: Callable[[str], None]
+    ) -> None:
         self._dialogs = dialogs
+        self._type_elsewhere = type_elsewhere
         self._interrupt_turn = interrupt_turn
         self.are_taken: Filter = Condition(lambda: dialogs.takes_keys)
         """Whether a key that comes now is for a dialog."""
@@ -55,6 +59,10 @@ class DialogKeys:
             elif name := _NAMES.get(press.key, press.key.value) if isinstance(press.key, Keys) else press.key:
                 self._press(name)
 
+        @keys.add("tab", filter=Condition(lambda: self._dialogs.is_behind_draft), eager=True)
+        def _(event: KeyPressEvent) -> None:
+            self._dialogs.turn_to()
+
         @keys.add("escape", filter=self.are_taken)
         def _(event: KeyPressEvent) -> None:
             self._press("escape")
@@ -69,6 +77,10 @@ class DialogKeys:
 
     def _press(self, key: str) -> None:
         dialog = self._dialogs.current
+        if not self._dialogs.takes(key):
+            self._dialogs.typed_elsewhere()
+            self._type_elsewhere(key)
+            return
         if key in ("escape", "c-c") and isinstance(dialog, PermissionDialog | PlanDialog) and not dialog.is_telling:
             self._interrupt_turn()  # a no to the call, and to the turn; where words are typed, back to the choices
         self._dialogs.press("escape" if key == "c-c" else key)

@@ -1,8 +1,8 @@
 """Dialogs that wait for the user: one is shown at a time, and none is answered by a key that was meant for another.
 
 A key counts for a dialog only when the dialog has been on the screen for a moment in which nothing was typed. Until
-then keys go where they went before, so that what somebody is typing is kept, and answers nothing; where a text is half
-typed, the moment is longer, and the dialog says so.
+then keys go where they went before, so that what somebody is typing is kept, and answers nothing. Where a text is half
+typed, they go on doing so until Tab is pressed, since whoever writes stops to think now and then; the dialog says so.
 """
 
 from collections import deque
@@ -16,10 +16,7 @@ from panpan.ui.repl.dialogs.quiet import QUIET_S, Quiet
 from panpan.ui.repl.rendering.cells import cut
 from panpan.ui.repl.theme import Theme
 
-DRAFT_QUIET_S = 1.5
-"""The same where a text is half typed: whoever writes one stops to think now and then."""
-
-_WAITS = "pause typing to answer"
+_WAITS = "tab to answer"
 _TOO_SMALL = ("the window is too small for this question: esc refuses it", "too small: esc refuses", "esc: no")
 
 T = TypeVar("T")
@@ -50,6 +47,10 @@ class DialogQueue:
         self._open: deque[_Open] = deque()
         self._quiet = Quiet(clock)
         """Of the first dialog."""
+        self._is_turned_to = False
+        """Whether the user left his text for the dialog."""
+        self._could_turn = False
+        """Whether he could, when the last key was pressed."""
         self._is_too_small = False
         """Whether the screen says that there is no room for it, and shows nothing of it."""
 
@@ -63,6 +64,7 @@ class DialogQueue:
         finally:
             if one is self.first:
                 self._quiet.end()
+                self._is_turned_to = False
             self._open.remove(one)
             self._refresh()
         answer = dialog.answer
@@ -89,7 +91,17 @@ class DialogQueue:
         """Whether a key that comes now is for the dialog."""
         if self.first is None or self.first.answered.is_set():
             return False
-        return self._quiet.has_lasted(DRAFT_QUIET_S if self._has_draft() else QUIET_S)
+        return self._quiet.has_lasted(QUIET_S) and (self._is_turned_to or not self._has_draft())
+
+    @property
+    def is_behind_draft(self) -> bool:
+        """Whether the dialog could be answered, before the key that comes now, but for a text that is half typed."""
+        return self.first is not None and self._has_draft() and not self.takes_keys and self._could_turn
+
+    def turn_to(self) -> None:
+        """The user leaves his text for the dialog."""
+        self._is_turned_to = True
+        self._refresh()
 
     @property
     def caret(self) -> tuple[int, int] | None:
@@ -131,7 +143,13 @@ class DialogQueue:
 
     def typed_elsewhere(self) -> None:
         """A key went past the dialog: it has to wait again."""
+        self._could_turn = self._quiet.has_lasted(QUIET_S)
         self._quiet.restart()
+        self._is_turned_to = False
+
+    def takes(self, key: str) -> bool:
+        """Return whether a key means something to the dialog; a letter that means nothing begins a text elsewhere."""
+        return self.current is None or self._is_too_small or self.current.takes(key)
 
     def press(self, key: str) -> None:
         """Give the dialog a key."""

@@ -78,7 +78,7 @@ class Repl:
             say=self._hint.show,
             leave=self.leave,
         )
-        dialog_keys = DialogKeys(self._dialogs, self._work.interrupt_turn)
+        dialog_keys = DialogKeys(self._dialogs, self._work.interrupt_turn, desk.draft.insert)
         self._contents = Contents(
             key_bindings(self._actions, desk.box.buffer, dialog_keys),
             self._live_lines,

@@ -7,12 +7,12 @@ from typing import Any
 
 from tests.e2e.conftest import COMMAND, Panpan
 from tests.terminal_emulator import Screen, Terminal
-from tests.terminal_emulator.keys import ENTER
+from tests.terminal_emulator.keys import ENTER, TAB
 
 MARK = "❯"
 """Stands before the input."""
 INTERRUPTED = "[Interrupted]"
-WAITS = "pause typing to answer"
+WAITS = "tab to answer"
 """What a question says that takes no keys yet, since something is half typed."""
 LOOK_S = 0.6
 """How long a person looks at a question before he answers it. A question takes no keys before it was on the screen for
@@ -53,9 +53,15 @@ class Repl(Terminal):
     def answer(self, question: str, key: str) -> None:
         """Wait for a question, read it, and press a key."""
         self.wait_for(question)
-        time.sleep(LOOK_S)  # not to wait for something: what is tested is that a key after a look counts
-        self.wait_for(lambda screen: WAITS not in "\n".join(screen.visible))  # longer where something is half typed
+        self.turn_to_question()
         self.send(key)
+
+    def turn_to_question(self) -> None:
+        """Look at the question that is on the screen as long as a person does, and leave what is half typed for it."""
+        time.sleep(LOOK_S)  # not to wait for something: what is tested is that a key after a look counts
+        if self.read(_waits):
+            self.send(TAB)
+            self.wait_for(lambda screen: not _waits(screen))
 
     def turn(self, prompt: str, answer: str) -> None:
         """Say something and wait for the answer."""
@@ -72,6 +78,11 @@ class Repl(Terminal):
         self.wait_for_prompt()
         self.submit("/exit")
         return self.wait()
+
+
+def _waits(screen: Screen) -> bool:
+    """Whether a question says that something half typed has to be left for it."""
+    return WAITS in "\n".join(screen.visible)
 
 
 def takes_keys(screen: Screen) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.e2e.conftest import Panpan
 from tests.e2e.repl.conftest import Start
-from tests.e2e.repl.driver import INTERRUPTED, LOOK_S, WAITS, Repl
+from tests.e2e.repl.driver import INTERRUPTED, Repl
 from tests.model_server import Hold, ModelServer, Reply, Text, ToolCall, calls, say, serving
 from tests.terminal_emulator import keys
 
@@ -42,8 +42,7 @@ def told(server: ModelServer, number: int = 1) -> str:
 def look(repl: Repl, text: str) -> None:
     """Wait for a question and read it."""
     repl.wait_for(lambda screen: text in "\n".join(screen.visible))
-    time.sleep(LOOK_S)  # not to wait for something: a key counts after a look
-    repl.wait_for(lambda screen: WAITS not in "\n".join(screen.visible))
+    repl.turn_to_question()
 
 
 ANSWERS = {

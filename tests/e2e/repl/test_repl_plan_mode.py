@@ -1,14 +1,13 @@
 """Plan mode on a terminal: enter, look around, write the plan, and only the user's yes goes on."""
 
 import sys
-import time
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 from tests.e2e.conftest import Panpan
 from tests.e2e.repl.conftest import Start
-from tests.e2e.repl.driver import INTERRUPTED, LOOK_S, WAITS, Repl
+from tests.e2e.repl.driver import INTERRUPTED, Repl
 from tests.model_server import Hold, ModelServer, Reply, Text, ToolCall, calls, say, serving
 from tests.terminal_emulator import keys
 
@@ -39,8 +38,7 @@ def told(server: ModelServer, number: int) -> str:
 def look(repl: Repl, text: str = QUESTION) -> None:
     """Wait for a question and read it."""
     repl.wait_for(lambda screen: text in "\n".join(screen.visible))
-    time.sleep(LOOK_S)  # not to wait for something: a key counts after a look
-    repl.wait_for(lambda screen: WAITS not in "\n".join(screen.visible))
+    repl.turn_to_question()
 
 
 def wait_for_plan_mode(repl: Repl) -> None:

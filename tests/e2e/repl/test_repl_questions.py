@@ -7,7 +7,7 @@ import pytest
 
 from tests.e2e.conftest import Panpan
 from tests.e2e.repl.conftest import Start
-from tests.e2e.repl.driver import INTERRUPTED, LOOK_S, WAITS, texts_of
+from tests.e2e.repl.driver import INTERRUPTED, LOOK_S, WAITS, ends_input, texts_of
 from tests.model_server import Hold, Reply, Text, ToolCall, call, calls, say, serving
 from tests.terminal_emulator import keys
 
@@ -61,6 +61,8 @@ def test_always_shows_the_rule_and_where_it_is_kept_and_is_not_asked_again(panpa
         repl.wait_for("Bash(touch made)")
         shown = repl.visible
         repl.answer("touch made", "a")
+        repl.wait_for("enter, or a again, saves the rule")
+        repl.send(keys.ENTER)
         repl.wait_for("One.")
         repl.wait_for_prompt()
         (panpan.workspace / "made").unlink()
@@ -135,6 +137,23 @@ def test_what_is_half_typed_is_there_after_the_question(panpan: Panpan, start: S
         repl.wait_for(lambda screen: screen.before_cursor == "❯ half of it")
 
     assert (panpan.workspace / "made").exists()
+
+
+def test_a_text_that_is_begun_at_a_question_is_a_text(panpan: Panpan, start: Start) -> None:
+    with serving([TOUCH, FINE]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.submit("go")
+        repl.wait_for("touch made")
+        time.sleep(LOOK_S)  # not to wait for something: from here on a letter may answer
+        for number, letter in enumerate("what a day", 1):
+            repl.send(letter)
+            repl.wait_for(ends_input("what a day"[:number]))
+            time.sleep(LOOK_S / 2)
+        assert not (panpan.workspace / "made").exists()
+        repl.answer("touch made", "n")
+        repl.wait_for("Fine.")
+        repl.wait_for(lambda screen: screen.before_cursor == "❯ what a day")
 
 
 def test_a_paste_answers_nothing(panpan: Panpan, start: Start) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 from panpan.types.user_questions import Choice, UserQuestion
 from panpan.ui.repl.commands.command import Option
-from panpan.ui.repl.dialog_queue import DRAFT_QUIET_S, DialogQueue
+from panpan.ui.repl.dialog_queue import DialogQueue
 from panpan.ui.repl.dialogs.permission import PermissionDialog
 from panpan.ui.repl.dialogs.pick import PickDialog
 from panpan.ui.repl.dialogs.questions import QuestionsDialog
@@ -33,6 +33,9 @@ class OneKey:
 
     def was_drawn(self):
         self.was_seen = True
+
+    def takes(self, key):
+        return True
 
     def press(self, key):
         self.answer = key
@@ -166,15 +169,33 @@ async def test_what_is_not_whole_on_the_screen_any_more_takes_no_keys_until_it_w
         assert queue.takes_keys
 
 
-async def test_while_something_is_half_typed_it_waits_longer_and_says_so(queue, clock, draft):
+async def test_a_text_that_is_half_typed_is_left_with_tab_and_no_letter_of_it_answers(queue, clock, draft):
     async with asked(queue, OneKey()):
         draft.append("half")
         look(queue, clock)
+        clock.now_s += 100
         assert not queue.takes_keys
-        assert rows(queue) == ["? Which  pause typing to answer", "this"]
-        clock.now_s += DRAFT_QUIET_S - QUIET_S
+        assert rows(queue) == ["? Which  tab to answer", "this"]
+
+        queue.typed_elsewhere()  # as before each key, this one being Tab
+        assert queue.is_behind_draft
+        queue.turn_to()
+        assert not queue.takes_keys
+        clock.now_s += QUIET_S
         assert queue.takes_keys
         assert rows(queue) == ["? Which", "this"]
+
+        queue.typed_elsewhere()
+        clock.now_s += 100
+        assert not queue.takes_keys
+
+
+async def test_nobody_turns_to_what_he_cannot_have_seen(queue, clock, draft):
+    async with asked(queue, OneKey()):
+        draft.append("half")
+        queue.was_drawn(True)
+        queue.typed_elsewhere()
+        assert not queue.is_behind_draft
 
 
 @pytest.mark.parametrize(("width", "room"), [(80, 1), (15, 10), (0, 10)])
@@ -256,7 +277,8 @@ def test_no_terminal_is_too_small_for_any_dialog(dialog_of, command, rule, press
                 assert 1 <= len(shown) <= room
                 assert_fit(shown, width)
                 queue.was_drawn(True)
-                clock.now_s += DRAFT_QUIET_S
+                clock.now_s += QUIET_S
+                queue.turn_to()
                 if queue.takes_keys:
                     queue.press(key)
 

@@ -40,6 +40,10 @@ class Dialog(Protocol, Generic[Answer_co]):
     def was_drawn(self) -> None:
         """What `lines` returned last is on the screen, all of it."""
 
+    def takes(self, key: str) -> bool:
+        """Return whether a key means something here, so that it is not the beginning of a text for the input."""
+        ...
+
     def press(self, key: str) -> None:
         """Take one key: a character as itself, or a name as prompt_toolkit has it.
 

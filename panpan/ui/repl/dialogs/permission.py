@@ -111,6 +111,10 @@ class PermissionDialog:
         if self._warned_for is not None:
             self._warning_quiet.begin()
 
+    def takes(self, key: str) -> bool:
+        """Return whether a key means something here."""
+        return len(key) > 1 or self.is_telling or any(choice.is_meant_by(key) for choice in self._offered)
+
     def press(self, key: str) -> None:
         """Take one key."""
         if self.answer is not None:
@@ -131,10 +135,12 @@ class PermissionDialog:
             case "pagedown" | "pageup":
                 self._page.turn(key)
             case _:
-                for choice in self._offered:
-                    if choice.is_meant_by(key):
-                        self._choose(choice.meaning)
-                        return
+                meant = next((choice.meaning for choice in self._offered if choice.is_meant_by(key)), None)
+                if meant == "always" and self._selected != "always":
+                    self._selected = "always"  # it holds for ever, so one letter is not enough
+                elif meant is not None:
+                    self._choose(meant)
+                    return
         self._warned_for = None
 
     def paste(self, text: str) -> None:
@@ -225,6 +231,8 @@ class PermissionDialog:
             unread = "Not all of it has been on the screen. The same key again allows it all the same."
             return rows + [theme.paint("warn", row) for row in wrapped(unread, width)]
         keys = fitted([("a letter or number answers", 0), ("or arrows and enter", 1)], width - 2, ", ")
+        if self._selected == "always":
+            keys = "enter, or a again, saves the rule"
         hint = theme.paint("dim", cut(f"  {keys}", width))
         return [*rows, hint] if form.has_gaps else rows
 

@@ -89,6 +89,10 @@ class PickDialog:
     def was_drawn(self) -> None:
         """Nothing depends on what has been seen."""
 
+    def takes(self, key: str) -> bool:
+        """Return whether a key means something: all do, since letters are typed here."""
+        return True
+
     def press(self, key: str) -> None:
         """Take one key."""
         if self.answer is not None:

@@ -119,6 +119,11 @@ class PlanDialog:
         if self._warned_for is not None:
             self._warning_quiet.begin()
 
+    def takes(self, key: str) -> bool:
+        """Return whether a key means something here."""
+        is_answer = any(key.lower() == choice.key or key == str(choice.number) for choice in self._choices)
+        return len(key) > 1 or self.is_telling or is_answer
+
     def press(self, key: str) -> None:
         """Take one key."""
         if self.answer is not None:

@@ -64,8 +64,10 @@ LONG = {"command": "\n".join(f"step {n}" for n in range(40))}
         (["Y"], YES),
         (["1"], YES),
         (["down", "enter"], YES),
-        (["a"], ALWAYS),
-        (["2"], ALWAYS),
+        (["a", "a"], ALWAYS),
+        (["a", "enter"], ALWAYS),
+        (["2", "2"], ALWAYS),
+        (["a", "y"], YES),
         (["down", "down", "enter"], ALWAYS),
         (["n"], NO),
         (["3"], NO),
@@ -92,6 +94,29 @@ def test_other_keys_answer_nothing(key: str) -> None:
     press_all(dialog, *[key] * 3)
 
     assert dialog.answer is None
+
+
+def test_one_letter_is_not_enough_for_what_holds_for_ever() -> None:
+    dialog = dialog_for()
+
+    press_all(dialog, "a")
+
+    assert dialog.answer is None
+    assert any("enter, or a again, saves the rule" in row for row in rows_of(dialog))
+
+
+@pytest.mark.parametrize("letter", ["w", "/", "5", " ", "ü"])
+def test_a_letter_that_is_no_answer_belongs_to_a_text(letter: str) -> None:
+    dialog = dialog_for()
+
+    assert not dialog.takes(letter)
+    press_all(dialog, "t")
+    assert dialog.takes(letter)
+
+
+@pytest.mark.parametrize("key", ["y", "A", "n", "t", "1", "4", "escape", "enter", "down", "pagedown", "c-o"])
+def test_answers_and_named_keys_are_its_own(key: str) -> None:
+    assert dialog_for().takes(key)
 
 
 def test_what_was_answered_stays() -> None:
@@ -249,7 +274,7 @@ def test_a_yes_to_what_was_not_all_on_the_screen_is_asked_again(key: str) -> Non
     clock = Clock()
     dialog = dialog_for(LONG, clock=clock)
 
-    press_all(dialog, key)
+    press_all(dialog, *([key, key] if key == "a" else [key]))
     assert dialog.answer is None
     assert any("Not all of it" in row for row in rows_of(drawn(dialog)))
     clock.now_s += QUIET_S
@@ -356,7 +381,7 @@ def test_always_is_offered_only_with_its_rule_and_no_number_changes(room: int, h
     dialog = dialog_for({"command": "touch x"}, room=room)
 
     assert any(f"saves {RULE}" in row for row in rows_of(drawn(dialog))) is has_rule
-    dialog.press("a")
+    press_all(dialog, "a", "a")
     assert dialog.answer == (ALWAYS if has_rule else None)
     dialog.press("3")
 

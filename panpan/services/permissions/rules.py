@@ -5,7 +5,7 @@ that silently means nothing is worse than a program that does not start.
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -131,6 +131,8 @@ def parse_rule(text: str, source: str) -> Rule:
         raise _unreadable(text, source, "only names that begin with mcp__ may have a *")
     if specifier is None or specifier.strip() in ("*", "**"):
         return Rule(text.strip(), source, tool, None)
+    if meant := _slip_for(tool, _WELL_KNOWN):
+        raise _unreadable(text, source, f"there is no tool {tool}; did you mean {meant}?")
     try:
         return Rule(text.strip(), source, tool, _parse_specifier(tool, specifier))
     except ValueError as exc:
@@ -153,10 +155,17 @@ def rules_of_no_tool(sources: Sequence[RuleSource], tools: Collection[str]) -> I
             name = rule.text.partition("(")[0].strip()
             if name in tools or "*" in name or name.startswith("mcp__"):
                 continue
-            if name not in known.values() and (close := get_close_matches(name.lower(), known, n=1, cutoff=0.75)):
-                advice = f"there is no tool {name}; did you mean {known[close[0]]}?"
-                raise _unreadable(rule.text, rule.place, advice)
+            if meant := _slip_for(name, known):
+                raise _unreadable(rule.text, rule.place, f"there is no tool {name}; did you mean {meant}?")
             yield f"the permission rule {rule.text!r} from {rule.place} is about a tool that this panpan does not have"
+
+
+def _slip_for(name: str, known: Mapping[str, str]) -> str | None:
+    """Return the tool that was meant by a name close to it; `known` has them by their names in small letters."""
+    if name in known.values() or name.startswith("mcp__"):
+        return None
+    close = get_close_matches(name.lower(), known, n=1, cutoff=0.75)
+    return known[close[0]] if close else None
 
 
 def split_rules(text: str) -> list[str]:

@@ -90,8 +90,11 @@ async def _first_line(command: Sequence[str]) -> str | None:
     return ended.stdout.decode(errors="replace").partition("\n")[0].strip()
 
 
+_NOT_USED = "commands do not run in it yet"
+
+
 async def check_sandbox() -> Check:
-    """Return what keeps commands in bounds here, tried with a harmless one, and why it is not the better one."""
+    """Return what would keep commands in bounds here, tried with a harmless one, and why it is not the better one."""
     return sandbox_check(await find_sandbox())
 
 
@@ -100,7 +103,8 @@ def sandbox_check(choice: SandboxChoice) -> Check:
     reasons = "; ".join(choice.passed_over)
     if choice.sandbox is None:
         return Check("sandbox", "missing", "none works here", f"commands would run with all your rights; {reasons}")
+    found = f"{choice.sandbox.name} works"
     if reasons:
         limits = "; ".join(choice.sandbox.limits)
-        return Check("sandbox", "note", f"{choice.sandbox.name} works", f"{reasons}. Its limits: {limits}")
-    return Check("sandbox", "ok", f"{choice.sandbox.name} works")
+        return Check("sandbox", "note", found, f"{_NOT_USED}; {reasons}. Its limits: {limits}")
+    return Check("sandbox", "note", found, _NOT_USED)

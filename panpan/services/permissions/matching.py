@@ -15,7 +15,6 @@ from panpan.services.permissions.path_pattern import PathPattern
 from panpan.services.permissions.rules import READ_TOOLS, NamePattern, Rule
 from panpan.services.permissions.subject import LocatedUse, Subject
 from panpan.tools.shell.analysis.facts import SimpleCommand, Word
-from panpan.tools.shell.analysis.judge import judge
 
 Restriction: TypeAlias = Literal["holds", "may hold"]
 
@@ -109,6 +108,8 @@ def _only_filters(words: tuple[str, ...]) -> bool:
 
     The line does not run as one that only looks, so the command must need nothing for that either.
     """
+    from panpan.tools.shell.analysis.judge import judge  # no session needs it before its first command
+
     if has_live_words(words):
         return False
     effect = judge(SimpleCommand(shlex.join(words), tuple(Word(shlex.quote(word), word) for word in words)))

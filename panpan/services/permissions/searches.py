@@ -19,7 +19,6 @@ from panpan.services.permissions.subject import Subject
 from panpan.system.canonical import canonical_path
 from panpan.system.paths import PathResolver
 from panpan.system.protected import may_name_secrets
-from panpan.tools.shell.analysis.analyse import analyse
 
 _MOST_FILES = 20_000
 _MOST_NAMES = 200_000
@@ -57,9 +56,9 @@ async def secret_file(subject: Subject, paths: PathResolver) -> str | None:
     It does so in a search, or for a pattern such as `*`. Grep leaves such files out itself, and what git tracks is no
     secret.
     """
-    if subject.command is None or not subject.is_read_only:
+    if subject.facts is None or not subject.is_read_only:
         return None
-    effects = analyse(subject.command).effects
+    effects = subject.facts.effects
     folders = _searched_folders(subject, is_git_searched=False)
     linked = folders if any(effect.follows_links for effect in effects) else []
     patterns = _patterns(subject)
@@ -93,11 +92,11 @@ def _searched_folders(subject: Subject, *, is_git_searched: bool = True) -> list
     """Return the folders whose files the call would show; listing their names shows no file."""
     if subject.tool == "Grep":
         return [use.path for use in subject.uses if use.path.is_dir()]
-    if subject.command is None or not subject.is_read_only:
+    if subject.facts is None or not subject.is_read_only:
         return []
     found = (
         canonical_path(subject.cwd / path)
-        for effect in analyse(subject.command).effects
+        for effect in subject.facts.effects
         if is_git_searched or effect.asks_git_in is None
         for path in effect.placed_searches
     )
@@ -106,9 +105,9 @@ def _searched_folders(subject: Subject, *, is_git_searched: bool = True) -> list
 
 def _patterns(subject: Subject) -> list[str]:
     """Return the patterns that the shell would replace by the names of files."""
-    if subject.command is None or not subject.is_read_only:
+    if subject.facts is None or not subject.is_read_only:
         return []
-    return [pattern for effect in analyse(subject.command).effects for pattern in effect.placed_globs]
+    return [pattern for effect in subject.facts.effects for pattern in effect.placed_globs]
 
 
 def _look(

@@ -15,7 +15,6 @@ from panpan.core.hooks import ToolCall
 from panpan.errors import ToolError
 from panpan.system.paths import Location, PathResolver
 from panpan.system.protected import plain_names
-from panpan.tools.shell.analysis.analyse import analyse
 from panpan.tools.shell.analysis.facts import Effect, LineFacts
 from panpan.tools.tool import PathUse, ToolClass
 
@@ -93,7 +92,7 @@ def subject_of(call: ToolCall) -> Subject:
     """
     paths = call.context.paths
     command = _text(call, "command") if call.tool.name == "Bash" else None
-    facts = analyse(command) if command is not None else None
+    facts = _facts_of(command) if command is not None else None
     return Subject(
         tool=call.tool.name,
         tool_class=call.tool.tool_class,
@@ -107,6 +106,12 @@ def subject_of(call: ToolCall) -> Subject:
         facts=facts,
         mentioned=tuple(_mentioned(facts, paths)) if facts is not None else (),
     )
+
+
+def _facts_of(command: str) -> LineFacts:
+    from panpan.tools.shell.analysis.analyse import analyse  # no session needs it before its first command
+
+    return analyse(command)
 
 
 def located(use: PathUse, paths: PathResolver) -> LocatedUse:

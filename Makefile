@@ -1,11 +1,12 @@
 # make demo   see a small model work on real files, with no key; fetches it once, 1.1 GB. DEMO=tape plays a tape instead
 # make test   every check and every test
 # make lint   the checks alone
+# make coverage  every test, and which lines none of them ran; takes half as long again
 # make bench  the figures of the README
 # make test-peers  the clients against the server of the embedded model; fetches a small one once, 93 MB
 # make eval   how often the embedded model does small tasks right; takes half an hour
 # make build  the wheel
-.PHONY: demo test test-peers lint check bench eval build setup
+.PHONY: demo test test-peers coverage lint check bench eval build setup
 
 BIN = .venv/bin
 
@@ -13,9 +14,15 @@ demo:
 	@scripts/setup.sh run
 	@$(BIN)/panpan demo $(if $(filter tape,$(DEMO)),,--local)
 
+TESTS = $(BIN)/python -m pytest -q -n auto --dist worksteal
+
 test: lint
+	$(TESTS)
+
+coverage:
+	@scripts/setup.sh dev
 	@rm -f .coverage .coverage.*
-	$(BIN)/python -m pytest -q -n auto --dist worksteal --cov=panpan --cov-report=term:skip-covered
+	$(TESTS) --cov=panpan --cov-report=term:skip-covered
 
 test-peers:
 	@scripts/setup.sh dev

@@ -19,7 +19,7 @@ from panpan.system.output_store import OutputStore
 from panpan.system.paths import PathResolver
 from panpan.tools.registry import all_tools
 from panpan.tools.seen_files import SeenFiles
-from panpan.tools.shell.analysis.analyse import analyse
+from panpan.tools.shell.analysis.analyse import analysed_for
 from panpan.tools.tool import ToolContext
 
 TITLE = "the permission gate"
@@ -70,7 +70,7 @@ class _Gate:
         calls = [
             self._call(tool, {key: text.format(number) for key, text in arguments.items()}) for number in range(_CALLS)
         ]
-        analyse.cache_clear()  # a command line is parsed once a call and not once and for all
+        analysed_for.cache_clear()  # a command line is parsed once a call and not once and for all
         started_at = process_time()
         for call in calls:
             await self._gate.before_tool(call)

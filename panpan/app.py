@@ -6,23 +6,25 @@ hooks are asked.
 
 import logging
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from panpan import __version__
+from panpan.config.limits import limits_of
 from panpan.config.settings_writer import RuleFile
 from panpan.config.sources import Loaded
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
 from panpan.services.budget import Budget
 from panpan.services.interrupt_notice import InterruptNotice
-from panpan.services.keys_in_results import KeysInResults, provider_keys
+from panpan.services.keys_in_results import KeysInResults, provider_keys, without_provider_keys
 from panpan.services.permissions.askers import AskerOfMode, NobodyToAsk, YesToAll
 from panpan.services.permissions.gate import PermissionGate
-from panpan.services.permissions.opening import gate_of, workspace_paths
+from panpan.services.permissions.opening import gate_of, sandbox_of, workspace_paths
+from panpan.services.permissions.sandbox_questions import SandboxQuestions
 from panpan.services.plan_mode import PlanMode
 from panpan.services.project_context.collect import ContextPlaces
 from panpan.services.project_context.nested_memory import NestedMemory
@@ -37,16 +39,18 @@ from panpan.services.sessions.parts import ModelParts, SessionParts
 from panpan.services.sessions.session import Session
 from panpan.services.sessions.setup import Setup, set_up
 from panpan.services.steering import Steering
-from panpan.system.environment import child_environment
+from panpan.system.environment import child_environment, user_environment
 from panpan.system.home import user_home
 from panpan.system.output_store import OutputStore
 from panpan.system.process_tree import ProcessTree
+from panpan.system.process_watch import end_what_multiplies
 from panpan.tools.planning.ask_user import AskUserQuestionTool
 from panpan.tools.planning.enter_plan_mode import EnterPlanModeTool
 from panpan.tools.planning.exit_plan_mode import ExitPlanModeTool
 from panpan.tools.registry import all_tools
 from panpan.tools.seen_files import SeenFiles
 from panpan.tools.tool import ToolContext
+from panpan.types.dataclass import dataclass
 from panpan.types.permission import Asker, PermissionMode
 from panpan.types.plan import PlanAsker
 from panpan.types.user_questions import UserAsker
@@ -174,6 +178,8 @@ class _Services:
         self.steering = Steering()
         memory = NestedMemory(setup.cwd, locations.project_root, home, locations.home, warn)
         places = ContextPlaces(setup.cwd, locations.project_root, locations.home, home, settings.additional_directories)
+        self.sandbox = sandbox_of(settings.sandbox, locations)
+        self._sandbox_questions = SandboxQuestions(settings.sandbox.outside, lambda: self.gate.mode, warn)
         self._project_context = (SessionStart(places, memory, warn), memory)
         self._repeated_calls = RepeatedCalls(settings.permission.doom_loop)
         self._interrupt_notice = InterruptNotice()
@@ -186,6 +192,7 @@ class _Services:
         profile = setup.profile
         return (
             self.gate,
+            self._sandbox_questions,
             self._repeated_calls,
             *(self._project_context if profile.has_project_context else ()),
             self._interrupt_notice,
@@ -207,7 +214,7 @@ def _parts(setup: Setup, services: _Services, model: ModelParts, opened: OpenedL
     if before.plan_file is not None:
         services.plan_mode.restore(before.plan_file, is_approved=before.is_plan_approved)
     prefix = opening_prefix(model, before, are_prompts_chosen=caller.prompts.are_chosen, warn=warn)
-    tool_context = _tool_context(setup, opened.id, services.seen_files)
+    tool_context = _tool_context(setup, opened.id, services)
     return SessionParts(
         id=opened.id,
         cwd=setup.cwd,
@@ -226,7 +233,8 @@ def _parts(setup: Setup, services: _Services, model: ModelParts, opened: OpenedL
         panpan_version=__version__,
         title=before.title,
         warn=warn,
-        on_close=(partial(_end_processes, tool_context.processes, warn),),
+        on_close=(partial(_end_processes, tool_context.processes, warn), tool_context.sandbox.aclose),
+        alongside=(*_watch(tool_context, warn), tool_context.sandbox.serve),
     )
 
 
@@ -238,17 +246,27 @@ def _max_rounds(loaded: Loaded, default: int) -> int:
     return min(chosen, default) if loaded.origins["max_rounds"].kind == "project" else chosen
 
 
-def _tool_context(setup: Setup, session_id: str, seen_files: SeenFiles) -> ToolContext:
+def _tool_context(setup: Setup, session_id: str, services: _Services) -> ToolContext:
     settings, locations = setup.settings, setup.locations
-    key_variables = {settings.api_key_env, *(provider.api_key_env for provider in settings.providers.values())}
+    env = without_provider_keys(setup.env, settings)
     outputs = locations.outputs_folder / session_id
     return ToolContext(
         tool_use_id="",
-        paths=workspace_paths(setup.cwd, setup.loaded, locations, readable=outputs),
-        seen_files=seen_files,
+        paths=workspace_paths(
+            setup.cwd, setup.loaded, locations, readable=outputs, temporary=services.sandbox.temporary
+        ),
+        seen_files=services.seen_files,
         outputs=OutputStore(outputs, keys=provider_keys(setup.env, settings)),
-        environment=child_environment({name: value for name, value in setup.env.items() if name not in key_variables}),
+        environment=child_environment(env, pass_env=settings.environment.pass_env),
+        user_environment=user_environment(env),
+        limits=limits_of(settings.limits),
+        sandbox=services.sandbox,
     )
+
+
+def _watch(context: ToolContext, warn: Callable[[str], None]) -> Sequence[Callable[[], Coroutine[None, None, None]]]:
+    most = context.limits.processes
+    return () if most is None else (partial(end_what_multiplies, context.processes, most, warn),)
 
 
 async def _end_processes(processes: ProcessTree, warn: Callable[[str], None]) -> None:

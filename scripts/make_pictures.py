@@ -112,13 +112,13 @@ def progress(step, total_steps, warmup_steps):
 All three tests pass.
 """
 PLAN = """\
-## Plan
+## Let the decay end at the last step
 
-1. Read `schedule.py` and the README, to see which of them is right.
-2. Let `progress` run from 0 to 1 over the steps after the warm-up.
-3. Add a test for `warmup_steps=0`, which nothing covers.
+`schedule.py` divides by all steps, although the warm-up has taken some; the README is right.
 
-Nothing is changed before you leave plan mode (`Shift+Tab`).
+1. Let `progress` run from 0 to 1 over the steps after the warm-up.
+2. Add a test for `warmup_steps=0`, which nothing covers.
+3. Run all tests.
 """
 
 
@@ -138,6 +138,10 @@ def _test() -> Step:
 def _fix() -> Step:
     thinking = Thinking("The divisor counts the warm-up a second time.")
     return Reply((thinking, Text("The divisor is wrong."), ToolCall("Edit", FIX)), tokens=_used(14_000))
+
+
+def _plan() -> Step:
+    return Reply((Text("I know enough for a plan."), ToolCall("ExitPlanMode", {"plan": PLAN})), tokens=_used(12_000))
 
 
 # What the user does
@@ -182,7 +186,8 @@ def _play_plan(tmux: Tmux) -> None:
     tmux.send("BTab")
     tmux.wait_for("plan mode")
     _ask(tmux, "how would you fix the schedule?")
-    tmux.wait_for("Nothing is changed before")
+    tmux.wait_for("Is this the plan?")
+    time.sleep(LOOK_S)
 
 
 LONG_CHECK = 'for step in $(seq 0 25 600); do echo "step $step  rate ok"; done; sleep 30'
@@ -220,8 +225,8 @@ SCENES = (
     ),
     Scene(
         "plan",
-        "panpan: plan mode",
-        lambda: [_look(), say(PLAN, tokens=_used(12_000))],
+        "panpan: plan mode, and the plan that waits for an answer",
+        lambda: [_look(), _plan()],
         _play_plan,
         rows=44,
     ),

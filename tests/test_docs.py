@@ -133,11 +133,9 @@ async def test_the_hook_that_shows_how_to_add_one_works(tmp_path: Path, monkeypa
 
 
 def test_the_settings_of_the_readme_are_settings() -> None:
-    (example,) = blocks(README, "toml")
+    sources = [parse_settings(one.encode(), Path("settings.toml"), "user") for one in blocks(README, "toml")]
 
-    source = parse_settings(example.encode(), Path("settings.toml"), "user")
-
-    assert source.rules("allow") == ("Bash(make test)", "Bash(python -m pytest *)")
+    assert ("Bash(make test)", "Bash(python -m pytest *)") in [source.rules("allow") for source in sources]
 
 
 def commands() -> Iterator[str]:

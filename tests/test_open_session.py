@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from panpan.app import open_session
 from panpan.errors import BudgetError, ConfigError
 from panpan.services.sessions.session import Session
+from panpan.system.process_watch import end_what_multiplies
 from panpan.types.events import Event, PermissionDecided
 from panpan.types.messages import AssistantMessage, ToolResultMessage
 from panpan.types.user_questions import UserAnswer, UserQuestion
@@ -212,6 +214,37 @@ async def test_where_nobody_is_there_the_model_is_not_told_of_asking(place: Plac
         assert "AskUserQuestion" not in [tool.name for tool in session.conversation.tools]
         assert "AskUserQuestion" not in session.info.tools
         assert "Bash" in session.info.tools
+
+
+async def test_commands_get_the_variables_and_limits_of_the_settings_and_no_key_of_a_provider(place: Place) -> None:
+    place.env |= {"PATH": "/usr/bin:/bin", "MY_DATA": "/data", "OTHER": "1", "LAB": "k", "GEMINI_API_KEY": "k"}
+    place.settings(
+        """
+        environment.pass_env = ["MY_DATA", "LAB", "GEMINI_API_KEY"]
+        limits.file_gb = 3
+        [providers.lab]
+        base_url = "https://lab.example.org/v1"
+        api_key_env = "LAB"
+        """
+    )
+
+    async with place.open(overrides={"model": place.tape("one", 'text = "x"')}) as session:
+        context = session.parts.tool_context
+
+    of_the_model = place.env.keys() & context.environment.keys()
+    assert of_the_model == {"HOME", "PATH", "MY_DATA"}
+    assert place.env.keys() & context.user_environment.keys() == {"HOME", "PATH", "MY_DATA", "OTHER"}
+    assert context.limits.file_bytes == 3_000_000_000
+
+
+@pytest.mark.parametrize(("most", "is_counted"), [("60", True), ('"off"', False)])
+async def test_processes_are_counted_while_a_session_is_open(place: Place, most: str, is_counted: bool) -> None:
+    place.settings(f"limits.processes = {most}\n")
+
+    async with place.open(overrides={"model": place.tape("one", 'text = "x"')}) as session:
+        runs = [run.func for run in session.parts.alongside if isinstance(run, partial)]
+
+    assert (end_what_multiplies in runs) is is_counted
 
 
 def _inline(value: Any) -> str:

@@ -18,6 +18,7 @@ from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMe
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 from panpan.types.plan import PlanApproved, PlanRejected
 from tests.fakes.planning import ScriptedJudge
+from tests.system.backends import until
 
 PLAN = "Let parse take a list of paths; then run the tests of parse."
 ENTER = 'tool_use = [{ name = "EnterPlanMode" }]'
@@ -215,3 +216,31 @@ async def test_two_sessions_do_not_share_a_plan_mode(place: Place) -> None:
         assert first.parts.plan_mode is not second.parts.plan_mode
         first.set_permission_mode("plan")
         assert (first.permission_mode, second.permission_mode) == ("plan", "default")
+
+
+BEATS = "while :; do echo x >> beats; sleep 0.01; done >/dev/null 2>&1 & sleep 0.1"
+BEATING = f'tool_use = [{{ name = "Bash", input = {{ command = "{BEATS}" }} }}]'
+
+
+@pytest.mark.parametrize("by_model", [True, False])
+async def test_a_job_from_before_changes_nothing_while_plan_mode_is_on(place: Place, by_model: bool) -> None:
+    beats = place.root / "workspace" / "beats"
+
+    async def beat() -> None:
+        before = beats.stat().st_size
+        await until(lambda: beats.stat().st_size > before)
+
+    replies = (BEATING, DONE, ENTER, DONE) if by_model else (BEATING, DONE, DONE)
+    async with place.open(*replies, mode="bypassPermissions", ask=allow, ask_plan=ScriptedJudge()) as session:
+        await turn(session)
+        await beat()
+        if not by_model:
+            session.set_permission_mode("plan")
+        events = await turn(session)
+        size = beats.stat().st_size
+        reminder = next(event for event in events if isinstance(event, SystemReminder) and event.cause == ON)
+        assert "What still runs of your commands is stopped until then: " in reminder.text
+        assert any("stopped until plan mode ends: " in warning for warning in place.warnings)
+        assert beats.stat().st_size == size
+        session.set_permission_mode("default")
+        await beat()

@@ -7,13 +7,13 @@ import os
 import re
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
 from panpan.errors import ConfigError
 from panpan.system.canonical import canonical_path
 from panpan.system.home import user_home
+from panpan.types.dataclass import dataclass
 
 _READABLE_CHARS = 60
 """How much of a project's path its slug shows; with the digest far below the 255 bytes that a file name may have."""

@@ -7,11 +7,11 @@ rule: a figure that is not known is not guessed. An unknown model has no price a
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from panpan.types.dataclass import dataclass
 from panpan.types.messages import Usage
 
 UNKNOWN_CONTEXT_TOKENS = 32_768

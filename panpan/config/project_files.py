@@ -7,7 +7,7 @@ about is then what is believed, whoever changes the file meanwhile.
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from functools import cached_property
 from hashlib import blake2b
@@ -17,6 +17,7 @@ from pathlib import Path
 from panpan.errors import ToolError
 from panpan.system.canonical import canonical_path, is_below
 from panpan.system.read_file import read_regular_file
+from panpan.types.dataclass import dataclass
 
 MAX_FILES = 2_000
 MAX_BYTES = 20_000_000

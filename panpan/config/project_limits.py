@@ -7,13 +7,14 @@ keep panpan from starting by wishing for too much.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from panpan.config.keys import KeyPath, dotted, leaves, put, quoted, shown
 from panpan.config.settings import MERGED_LISTS, Settings
 from panpan.config.settings_file import Source
 from panpan.config.vendors import VENDORS, Vendor, vendor_named
+from panpan.types.dataclass import dataclass
 
 _TIGHTENING = frozenset(
     {

@@ -67,6 +67,13 @@ def rule_text(item: Any) -> Any:
     return item["rule"]
 
 
+def _amount(value: Any) -> Any:
+    if value is None or value == "off" or (type(value) is int and value >= 1):
+        return value
+    raise ValueError('should be a whole number, at least 1, or "off"')
+
+
+Amount: TypeAlias = Annotated[int | Literal["off"] | None, BeforeValidator(_amount)]
 Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=500)]
 WebAddress: TypeAlias = Annotated[str, AfterValidator(_web_address)]
 Secret: TypeAlias = Annotated[SecretStr, AfterValidator(_header_value)]
@@ -132,6 +139,44 @@ class ToolSettings(_Frozen):
     wildcards, more fixed characters before fewer, off before on; what nothing fits is on."""
 
 
+class SandboxSettings(_Frozen):
+    """What commands of the model are held to by the operating system, `[sandbox]`; a matter of the user's alone."""
+
+    mode: Literal["on", "off"] = "on"
+    """on: commands run in the sandbox that works here, and where none does, each asks; off: with all your rights."""
+    network: bool = False
+    """Whether every command may use the network, that of this machine included."""
+    domains: Names = ()
+    """Hosts that commands may reach although the network is off, such as `pypi.org` or `*.pythonhosted.org`."""
+    writable: Annotated[tuple[Folder, ...], Field(strict=False)] = ()
+    """Folders that commands may change beside the workspace, such as `~/.cache`."""
+    outside: Names = ()
+    """Commands, as in `Bash(…)`, that the model may run outside the sandbox without a question about that; whether they
+    run is still decided as for others."""
+
+
+class EnvironmentSettings(_Frozen):
+    """What commands get of the user's environment, `[environment]`; a matter of the user's alone."""
+
+    pass_env: Names = ()
+    """Names of variables that they get beside those in `system/passed_variables.py`, such as `MY_DATA` or `WANDB_*`;
+    one with a wildcard passes nothing that is named like a secret, a whole name does."""
+
+
+class LimitSettings(_Frozen):
+    """What one command may use of the machine, `[limits]`; a matter of the user's alone."""
+
+    memory_gb: float | None = Field(default=None, gt=0)
+    """GB (10⁹ bytes) of private memory that one process may ask for; None: no limit, and where memory runs out the
+    system ends commands before other programs."""
+    processes: Amount = None
+    """Processes and threads of one command; None: 2,048 and 512 for each processor; off: no limit."""
+    file_gb: Amount = 2000
+    """GB of one file that a command writes; off: no limit."""
+    cpu_s: int | None = Field(default=None, ge=1)
+    """Seconds of processor time of one process; None: no limit but the time-outs."""
+
+
 class UiSettings(_Frozen):
     """How the terminal looks and what it says; a matter of the user's and of no project."""
 
@@ -182,6 +227,12 @@ class Settings(_Frozen):
 
     permission: PermissionSettings = PermissionSettings()
     """Who may do what, `[permission]`."""
+    sandbox: SandboxSettings = SandboxSettings()
+    """What commands are held to, `[sandbox]`."""
+    environment: EnvironmentSettings = EnvironmentSettings()
+    """What commands get of the environment, `[environment]`."""
+    limits: LimitSettings = LimitSettings()
+    """What one command may use, `[limits]`."""
     tools: ToolSettings = ToolSettings()
     """Which tools there are, `[tools]`."""
     additional_directories: Annotated[tuple[Folder, ...], Field(strict=False)] = ()
@@ -200,6 +251,15 @@ class Settings(_Frozen):
 
 
 MERGED_LISTS = frozenset(
-    {("permission", "allow"), ("permission", "ask"), ("permission", "deny"), ("additional_directories",)}
+    {
+        ("permission", "allow"),
+        ("permission", "ask"),
+        ("permission", "deny"),
+        ("additional_directories",),
+        ("sandbox", "domains"),
+        ("sandbox", "writable"),
+        ("sandbox", "outside"),
+        ("environment", "pass_env"),
+    }
 )
 """Keys whose lists are joined over all sources; every other value replaces that of a weaker source."""

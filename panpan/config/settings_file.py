@@ -5,7 +5,6 @@ misspelt rule that is passed over in silence would leave open what the user mean
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -18,6 +17,7 @@ from panpan.config.keys import KeyPath, dotted, shown
 from panpan.config.settings import FORMAT_VERSION, Settings, rule_text
 from panpan.errors import ConfigError, ToolError
 from panpan.system.read_file import read_regular_file
+from panpan.types.dataclass import dataclass
 from panpan.types.permission import Behaviour
 
 _MAX_BYTES = 256_000

@@ -1,20 +1,24 @@
-"""Keeps what the user answered "always" to, in his own settings file for the project, outside the project.
+"""Changes the user's own settings files: what he answered "always" to, and how his terminal looks.
 
-The file is the user's: comments, order and layout stay as they are, and a file that cannot be understood is left alone.
-It is the only settings file that panpan writes by itself.
+The files are the user's: comments, order and layout stay as they are, and one that cannot be understood is left alone.
 """
 
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from hashlib import blake2b
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from panpan.config.keys import shown
-from panpan.config.settings import FORMAT_VERSION
-from panpan.config.settings_file import parse_settings, read_bytes
+from panpan.config.settings import FORMAT_VERSION, rule_text
+from panpan.config.settings_file import SourceKind, parse_settings, read_bytes
 from panpan.errors import ConfigError, ToolError
 from panpan.system.atomic_write import FileChangedError, write_atomic
 from panpan.system.file_lock import LockUnsupportedError, hold_lock
 from panpan.system.private import make_private_folder
+
+if TYPE_CHECKING:
+    from tomlkit import TOMLDocument
 
 _LOCK_WAIT_S = 5.0
 _MAX_TRIES = 5
@@ -22,13 +26,14 @@ _MAX_TRIES = 5
 
 _BOM = b"\xef\xbb\xbf"
 
-_HEAD = f"""# Your own settings for this project. panpan adds the permissions that you answer "always" to.
-version = {FORMAT_VERSION}
-"""
+_HEAD = {
+    "local": '# Your own settings for this project. panpan adds the permissions that you answer "always" to.\n',
+    "user": "# Your own settings for every project.\n",
+}
 
 
 class RuleFile:
-    """A settings file to which permission rules are added.
+    """A settings file in which permission rules are kept.
 
     Args:
         path: The file, see `Locations.local_settings`; made, private, with the first rule.
@@ -36,6 +41,11 @@ class RuleFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+
+    @property
+    def place(self) -> str:
+        """The file, as the places of its rules begin."""
+        return shown(self._path)
 
     def save(self, rule: str) -> None:
         """Add the rule to `permission.allow` unless it is there. Blocks: call it from a worker thread.
@@ -47,55 +57,125 @@ class RuleFile:
             ConfigError: The file cannot be read, understood or written; it is as it was.
             LockHeldError: Another process keeps it locked.
         """
-        make_private_folder(self._path.parent)
-        with ExitStack() as stack:
-            with suppress(LockUnsupportedError):  # the digest below keeps two writers apart all the same
-                stack.enter_context(hold_lock(self._path.with_suffix(".lock"), wait_s=_LOCK_WAIT_S))
-            for _ in range(_MAX_TRIES):
-                with suppress(FileChangedError):
-                    self._add(rule)
-                    return
-        raise ConfigError(f"the permission could not be saved: {shown(self._path)} keeps changing; try again")
 
-    def _add(self, rule: str) -> None:
-        old = read_bytes(self._path)
-        new = self._with_rule(old or b"", rule)
-        if new == old:
-            return
-        try:
-            if old is None:
-                write_atomic(self._path, new, mode=0o600, must_not_exist=True)
-            else:
-                write_atomic(self._path, new, mode=0o600, expected_digest=blake2b(old, digest_size=16).digest())
-        except FileChangedError:
-            raise
-        except ToolError as exc:
-            raise ConfigError(f"the permission could not be saved: {shown(exc)}") from exc
+        def with_rule(old: bytes) -> bytes:
+            rules = self._rules(old)
+            if rule in rules:
+                return old
+            return self._changed(old, lambda document: _add(document, rule), (*rules, rule), rule)
 
-    def _with_rule(self, old: bytes, rule: str) -> bytes:
-        rules = parse_settings(old, self._path, "local").rules("allow")
-        if rule in rules:
-            return old
+        _rewrite(self._path, "local", with_rule, "the permission")
+
+    def remove(self, rule: str) -> None:
+        """Take the rule out of `permission.allow`, if it is there. Blocks, and raises what `save` does."""
+
+        def without_rule(old: bytes) -> bytes:
+            rules = self._rules(old)
+            if rule not in rules:
+                return old
+            left = tuple(other for other in rules if other != rule)
+            return self._changed(old, lambda document: _remove(document, rule), left, rule)
+
+        _rewrite(self._path, "local", without_rule, "the removal of the permission")
+
+    def _rules(self, data: bytes) -> Sequence[str]:
+        return parse_settings(data, self._path, "local").rules("allow")
+
+    def _changed(self, old: bytes, change: Callable[["TOMLDocument"], None], wanted: Sequence[str], rule: str) -> bytes:
         try:
-            new = _BOM * old.startswith(_BOM) + _appended(old.decode("utf-8-sig") or _HEAD, rule).encode()
-            is_as_meant = parse_settings(new, self._path, "local").rules("allow") == (*rules, rule)
+            new = _edited(old, change)
+            is_as_meant = self._rules(new) == wanted
         except (UnicodeEncodeError, ConfigError) as exc:
             raise ConfigError(f"the rule {shown(rule)} cannot be written into a settings file") from exc
         if not is_as_meant:
-            raise ConfigError(
-                f"{shown(self._path)} is laid out in a way that panpan cannot add to; add the rule by hand"
-            )
+            raise ConfigError(f"{self.place} is laid out in a way that panpan cannot change; change the rule by hand")
         return new
 
 
-def _appended(text: str, rule: str) -> str:
+def save_ui(path: Path, kind: SourceKind, key: str, value: str | bool) -> None:
+    """Let a settings file say how the terminal looks. Blocks: call it from a worker thread.
+
+    Args:
+        path: One of the user's own; made, private, where it is missing.
+        kind: Which of them it is.
+        key: Of the table `ui`.
+        value: What it shall be.
+
+    Raises:
+        ConfigError: The file cannot be read, understood or written; it is as it was.
+        LockHeldError: Another process keeps it locked.
+    """
+
+    def change(document: "TOMLDocument") -> None:
+        _table(document, "ui")[key] = value
+
+    def with_value(old: bytes) -> bytes:
+        values = parse_settings(old, path, kind).values
+        new = _edited(old, change)
+        if parse_settings(new, path, kind).values != {**values, "ui": {**values.get("ui", {}), key: value}}:
+            raise ConfigError(f"{shown(path)} is laid out in a way that panpan cannot change; set ui.{key} by hand")
+        return new
+
+    _rewrite(path, kind, with_value, f"ui.{key}")
+
+
+def _rewrite(path: Path, kind: SourceKind, changed: Callable[[bytes], bytes], what: str) -> None:
+    """Let `changed` make the new content of a file from the old one, also where others write it at the same time."""
+    make_private_folder(path.parent)
+    with ExitStack() as stack:
+        with suppress(LockUnsupportedError):  # the digest below keeps two writers apart all the same
+            stack.enter_context(hold_lock(path.with_suffix(".lock"), wait_s=_LOCK_WAIT_S))
+        for _ in range(_MAX_TRIES):
+            with suppress(FileChangedError):
+                _rewrite_once(path, kind, changed, what)
+                return
+    raise ConfigError(f"{what} could not be saved: {shown(path)} keeps changing; try again")
+
+
+def _rewrite_once(path: Path, kind: SourceKind, changed: Callable[[bytes], bytes], what: str) -> None:
+    old = read_bytes(path)
+    begun = old or f"{_HEAD[kind]}version = {FORMAT_VERSION}\n".encode()
+    new = changed(begun)
+    if new == begun:
+        return
+    try:
+        if old is None:
+            write_atomic(path, new, mode=0o600, must_not_exist=True)
+        else:
+            write_atomic(path, new, mode=0o600, expected_digest=blake2b(old, digest_size=16).digest())
+    except FileChangedError:
+        raise
+    except ToolError as exc:
+        raise ConfigError(f"{what} could not be saved: {shown(exc)}") from exc
+
+
+def _edited(old: bytes, change: Callable[["TOMLDocument"], None]) -> bytes:
+    """Return a settings file after a change; all that is not changed stays as it is written."""
     import tomlkit
 
-    document = tomlkit.parse(text)
-    if "permission" not in document:
-        document["permission"] = tomlkit.table()
-    permission = document["permission"]
+    document = tomlkit.parse(old.decode("utf-8-sig"))
+    change(document)
+    return _BOM * old.startswith(_BOM) + tomlkit.dumps(document).encode()
+
+
+def _table(document: "TOMLDocument", name: str) -> Any:
+    import tomlkit
+
+    if name not in document:
+        document[name] = tomlkit.table()
+    return document[name]
+
+
+def _add(document: "TOMLDocument", rule: str) -> None:
+    import tomlkit
+
+    permission = _table(document, "permission")
     if "allow" not in permission:
         permission["allow"] = tomlkit.array().multiline(True)
     permission["allow"].append(rule)
-    return tomlkit.dumps(document)
+
+
+def _remove(document: "TOMLDocument", rule: str) -> None:
+    allow = document["permission"]["allow"]
+    for at in reversed([at for at, item in enumerate(allow.unwrap()) if rule_text(item) == rule]):
+        del allow[at]

@@ -9,7 +9,6 @@ and because it can neither name the line of a mistake nor treat one source with 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from panpan.config.project_files import PROJECT_SETTINGS
 from panpan.config.settings import MERGED_LISTS, Settings, rule_text
 from panpan.config.settings_file import Source, SourceKind, check, parse_settings, read_settings_file
 from panpan.config.trust import NO_TRUST, ProjectTrust, trust_of
+from panpan.types.dataclass import dataclass
 
 FLAGS: Mapping[str, str] = {
     "additional_directories": "--add-dir",

@@ -9,7 +9,7 @@ import json
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Self, TypeAlias
@@ -24,6 +24,7 @@ from panpan.system.canonical import is_below
 from panpan.system.home import user_home
 from panpan.system.private import make_private_folder
 from panpan.system.read_file import read_regular_file
+from panpan.types.dataclass import dataclass
 
 TRUST_FILE = "trust.json"
 _MAX_BYTES = 32_000_000

@@ -5,11 +5,11 @@ The rule: every character is visible, and values of files for secrets are neithe
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from panpan.config.project_files import ProjectFiles, setting_of
 from panpan.system.terminal_text import spelled_out
+from panpan.types.dataclass import dataclass
 
 _MAX_CHARS = 64_000
 _MAX_LINES = 1_000

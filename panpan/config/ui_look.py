@@ -7,14 +7,14 @@ in full a moment later, tells the user.
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from panpan.config.bounded_toml import parse_toml
 from panpan.config.locations import Locations
+from panpan.types.dataclass import dataclass
 
-ThemeSetting: TypeAlias = Literal["auto", "light", "dark", "high-contrast"]
+ThemeSetting: TypeAlias = Literal["auto", "light", "dark", "high-contrast", "plain"]
 
 _THEMES: tuple[ThemeSetting, ...] = get_args(ThemeSetting)
 _MAX_BYTES = 256_000
@@ -50,6 +50,20 @@ def read_ui_look(cwd: Path, env: Mapping[str, str], *, plain: bool | None) -> Ui
         plain=said.get("plain") is True if plain is None else plain,
         history_file=locations.history_file,
     )
+
+
+def look_file(cwd: Path, env: Mapping[str, str], key: str) -> tuple[Path, Literal["user", "local"]]:
+    """Return the file of the user's that decides how the terminal looks, and which it is.
+
+    Args:
+        cwd: Where panpan works.
+        env: The environment.
+        key: What about the look, such as `theme`.
+    """
+    locations = Locations.find(cwd, env)
+    if key in _ui_table(locations.local_settings):
+        return locations.local_settings, "local"
+    return locations.user_settings, "user"
 
 
 def _ui_table(path: Path) -> dict[str, Any]:

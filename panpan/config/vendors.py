@@ -6,9 +6,11 @@ Addresses are those of the vendors' own pages on their OpenAI-compatible or Anth
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Literal, TypeAlias
+
+from panpan.types.dataclass import dataclass
 
 Dialect: TypeAlias = Literal["anthropic", "openai"]
 """The Messages API, or OpenAI's chat completions."""

@@ -5,13 +5,13 @@ them in that order. If a new service needs an `if` in `query.py`, it is this fil
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
 from panpan.core.conversation import Conversation
 from panpan.tools.tool import Tool, ToolContext
+from panpan.types.dataclass import dataclass
 from panpan.types.messages import AssistantMessage, SystemReminder, UserMessage
 from panpan.types.permission import Decision
 from panpan.types.tool import Output

@@ -4,10 +4,14 @@ Deny wins over ask, ask over allow. A call that several hooks ask about is asked
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 
+from panpan.core.call_digest import digest_of
 from panpan.core.hooks import Hook, ToolCall
+from panpan.errors import ToolError
+from panpan.types.dataclass import dataclass
 from panpan.types.display import DiffDisplay
 from panpan.types.permission import Allow, Ask, Asker, Decision, Deny, PermissionQuestion, Reason
 
@@ -25,10 +29,31 @@ class Permission:
     """What the model is told where the call may not run."""
     reasons: tuple[Reason, ...] = ()
     """Of the hooks that decided, for programs."""
+    saved_rule: str = ""
+    """What the user's "always" saved; empty where he saved nothing."""
+    digest: str = ""
+    """Of the call that it is about; nothing else may run on the strength of it."""
+
+
+def joined(decisions: Sequence[Decision]) -> Decision | None:
+    """Return the decisions of several hooks about one call as one; None where there are none."""
+    first = next((one for kind in (Deny, Ask, Allow) for one in decisions if isinstance(one, kind)), None)
+    asks = [one for one in decisions if isinstance(one, Ask)]
+    if not isinstance(first, Ask) or len(asks) == 1:
+        return first
+    reason = replace(first.reason, text=_joined(asks))
+    return replace(
+        first, reason=reason, rule=None, prefix_rule=None, is_protected=any(one.is_protected for one in asks)
+    )
 
 
 async def permission_for(call: ToolCall, hooks: Sequence[Hook], ask: Asker) -> Permission:
-    """Return whether `call` may run; waits for the user where a hook asks."""
+    """Return whether `call`, as it is now, may run; waits for the user where a hook asks."""
+    digest = digest_of(call)
+    return replace(await _permission(call, hooks, ask), digest=digest)
+
+
+async def _permission(call: ToolCall, hooks: Sequence[Hook], ask: Asker) -> Permission:
     decisions = [decision for hook in hooks if (decision := await hook.before_tool(call)) is not None]
     if denials := [decision for decision in decisions if isinstance(decision, Deny)]:
         reason = _joined(denials)
@@ -44,18 +69,30 @@ async def permission_for(call: ToolCall, hooks: Sequence[Hook], ask: Asker) -> P
 
 
 async def _asked(call: ToolCall, asks: Sequence[Ask], approved: frozenset[Path], ask: Asker) -> Permission:
+    try:
+        preview = await call.tool.preview(call.args, call.context)
+    except ToolError as error:
+        if not approved and not any(decision.advice_for_model for decision in asks):
+            why = Reason(f"not asked, since it cannot be done: {error}", "bad-call")
+            return Permission(False, why.text, text_for_model=str(error), reasons=(why,))
+        preview = None  # it may fail only for want of the yes, or the user is asked whether to go on at all
     question = PermissionQuestion(
         tool_use_id=call.tool_use_id,
         tool_name=call.tool.name,
-        input=call.input,
+        input=deepcopy(call.input),
         title=call.tool.title(call.args),
         reason=_joined(asks),
         rule=asks[0].rule if len(asks) == 1 else None,
+        prefix_rule=asks[0].prefix_rule if len(asks) == 1 else None,
         is_protected=any(decision.is_protected for decision in asks),
-        preview=await call.tool.preview(call.args, call.context),
+        preview=preview,
         reasons=_reasons(asks),
     )
+    digest = question.digest
     answer = await ask(question)
+    if answer.is_allowed and answer.digest not in ("", digest):
+        why = Reason("the answer was to another question", "bad-call")
+        return Permission(False, why.text, text_for_model=f"{call.tool.name} was not run: {why.text}", reasons=(why,))
     if not answer.is_allowed:
         said = answer.feedback or "The user refused it. Go on without it, or ask what to do instead."
         advice = (decision.advice_for_model for decision in asks)
@@ -65,10 +102,13 @@ async def _asked(call: ToolCall, asks: Sequence[Ask], approved: frozenset[Path],
             text_for_model=" ".join(filter(None, (f"{call.tool.name} was not run.", said, *advice))),
             reasons=question.reasons,
         )
-    if answer.is_remembered and asks[0].remember is not None and question.rule is not None:
-        await asks[0].remember()
+    rule = question.prefix_rule if answer.is_for_prefix else question.rule
+    saved_rule = ""
+    if answer.is_remembered and asks[0].remember is not None and rule is not None:
+        await asks[0].remember(rule)
+        saved_rule = rule
     reason = f"asked ({question.reason}); the answer was yes"
-    return Permission(True, reason, approved, question.preview, reasons=question.reasons)
+    return Permission(True, reason, approved, preview, reasons=question.reasons, saved_rule=saved_rule)
 
 
 def _joined(decisions: Sequence[Decision]) -> str:

@@ -6,12 +6,12 @@ message before it passes it on, and consumes them under `aclosing`.
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook, Round
 from panpan.core.tool_executor import ToolExecutor
 from panpan.errors import StreamError, TurnLimitError
+from panpan.types.dataclass import dataclass
 from panpan.types.events import Event, RoundEnded
 from panpan.types.llm import ModelClient
 from panpan.types.messages import AssistantMessage, ToolResultMessage

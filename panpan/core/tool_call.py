@@ -4,7 +4,6 @@ Whatever is wrong here becomes the text of an error result, so it says what to d
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
@@ -12,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from panpan.tools.tool import Tool
 from panpan.types.content import ToolUseBlock
+from panpan.types.dataclass import dataclass
 
 MAX_ERROR_CHARS = 4_000
 """Of the text that tells the model why a call did not run."""

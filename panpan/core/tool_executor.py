@@ -23,6 +23,7 @@ from anyio import (
 )
 from anyio.streams.memory import MemoryObjectSendStream
 
+from panpan.core.call_digest import digest_of
 from panpan.core.conversation import error_result
 from panpan.core.hooks import Hook, ToolCall
 from panpan.core.permission import permission_for
@@ -138,7 +139,9 @@ class ToolExecutor(AsyncContextManagerMixin):
         tool_call = ToolCall(call.use.id, call.tool, call.args, call.use.input, context)
         permission = await permission_for(tool_call, self._hooks, self._ask)
         is_allowed, reason = permission.is_allowed, permission.reason
-        await send.send(PermissionDecided(call.use.id, call.use.name, is_allowed, reason, permission.reasons))
+        await send.send(
+            PermissionDecided(call.use.id, call.use.name, is_allowed, reason, permission.reasons, permission.saved_rule)
+        )
         if not permission.is_allowed:
             return Output(shortened(permission.text_for_model), is_error=True)
 
@@ -153,7 +156,10 @@ class ToolExecutor(AsyncContextManagerMixin):
         title, limit_s = call.tool.title(call.args), call.tool.time_limit_s(call.args)
         await send.send(ToolStarted(call.use.id, call.use.name, title, limit_s))
         started_at = perf_counter()
-        output = await _run_tool(call.tool, call.args, context, send)
+        if digest_of(tool_call) == permission.digest:
+            output = await _run_tool(call.tool, call.args, context, send)
+        else:  # what runs is what was decided about, to the byte
+            output = Output(f"{call.use.name} was not run: its arguments changed after the decision", is_error=True)
         for hook in self._hooks:
             try:
                 output = await hook.after_tool(tool_call, output)

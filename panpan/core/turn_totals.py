@@ -1,7 +1,8 @@
 """What a turn has used, added up from its messages."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from panpan.types.dataclass import dataclass
 from panpan.types.messages import AssistantMessage, Usage
 
 

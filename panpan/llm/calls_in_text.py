@@ -21,13 +21,13 @@ nothing else, gets it made. It goes through the same permissions as any other.
 
 import json
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from pydantic_core import from_json
 
 from panpan.llm.reply import BlockKind, OpenBlock, ReplyBuilder
 from panpan.llm.tool_arguments import read_arguments, written
+from panpan.types.dataclass import dataclass
 from panpan.types.messages import StopReason
 
 MAX_CHARS = 1024 * 1024

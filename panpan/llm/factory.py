@@ -5,7 +5,7 @@ first asked.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from panpan.errors import ConfigError
 from panpan.llm.model_choice import Chooser, NamedProvider, NoModelError, ProviderKind, Wish, merged
 from panpan.llm.model_keys import key_for
 from panpan.llm.model_profile import FULL, ModelProfile
+from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort, ModelOptions, Provider
 
 if TYPE_CHECKING:

@@ -11,13 +11,14 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Literal, TypeAlias
+
+from panpan.types.dataclass import dataclass
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,6 @@ and what is found is used only when the user says so.
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -15,6 +14,7 @@ import anyio
 from panpan.config.vendors import LOCAL_PORTS
 from panpan.system.listener import listening_user
 from panpan.system.terminal_text import clean_for_terminal
+from panpan.types.dataclass import dataclass
 
 TIME_LIMIT_S = 0.3
 MAX_ANSWER_BYTES = 1_000_000

@@ -5,7 +5,7 @@ provider and address it was given for and to no other (see `model_keys`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, TypeAlias
@@ -15,6 +15,7 @@ from panpan.config.models import FREE, UNKNOWN_OUTPUT_TOKENS, ModelFacts, facts_
 from panpan.config.vendors import ALIASES, VENDORS, Dialect, Vendor, vendor_named
 from panpan.errors import ConfigError
 from panpan.llm.model_profile import FULL, ModelProfile
+from panpan.types.dataclass import dataclass
 
 CASSETTE_PREFIX = "cassette:"
 EMBEDDED = "local"

@@ -6,10 +6,11 @@ left out, and the error says whose it is. Keys appear in no message.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from panpan.errors import ConfigError
 from panpan.llm.model_choice import Chooser, Destination, Wish, merged
+from panpan.types.dataclass import dataclass
 
 _TOKEN = "ANTHROPIC_AUTH_TOKEN"
 """Holds a token of a gateway or an account, which goes in a header of its own and not in that of keys."""

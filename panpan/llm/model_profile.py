@@ -1,8 +1,8 @@
 """What of panpan a model is given: everything, or what a small one can take."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from panpan.types.dataclass import dataclass
 from panpan.types.llm import ToolDefinition
 
 

@@ -8,12 +8,13 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from panpan.errors import ConfigError
 from panpan.llm.wire_errors import one_line
+from panpan.types.dataclass import dataclass
 
 _KINDS = ("http", "https", "all")
 """What a proxy can be for; the first two go before the last."""

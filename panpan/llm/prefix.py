@@ -5,10 +5,10 @@ remembered only saves work; the bytes are always those that encoding everything 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from panpan.llm.wire_history import WireGroup, WireHistory
+from panpan.types.dataclass import dataclass
 from panpan.types.llm import ModelOptions, ModelRequest, ToolDefinition
 
 MAX_CONVERSATIONS = 8

@@ -8,7 +8,7 @@ message, ids of calls are unique in the conversation, and a call whose arguments
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import field
 from time import monotonic
 from types import MappingProxyType
 from typing import Literal, TypeAlias
@@ -21,6 +21,7 @@ from panpan.types.content import (
     ThinkingBlock,
     ToolUseBlock,
 )
+from panpan.types.dataclass import dataclass
 from panpan.types.events import (
     BlockFinished,
     BlockStarted,

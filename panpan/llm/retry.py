@@ -4,10 +4,10 @@ Exponential back-off with full jitter: any pause between nothing and the current
 together do not come back together (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
 """
 
-from dataclasses import dataclass
 from math import isfinite
 
 from panpan.errors import RetryableError
+from panpan.types.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

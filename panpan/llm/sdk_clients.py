@@ -7,7 +7,6 @@ pause.
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
@@ -15,6 +14,7 @@ from panpan.errors import AuthenticationError
 from panpan.llm.lean_sdk import Sdk, SdkClasses, load_sdk
 from panpan.llm.model_choice import is_loopback
 from panpan.llm.network_variables import blaming_variables, has_proxies
+from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
     from ssl import SSLContext

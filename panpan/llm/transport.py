@@ -6,7 +6,7 @@ SDK's or the network's error as its cause. Nothing is retried here, and the SDK 
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import anyio
@@ -19,6 +19,7 @@ from panpan.llm.sdk_errors import request_error, request_id_of
 from panpan.llm.sse import ServerSentEvent, SseParser
 from panpan.llm.wire_errors import WireError, one_line, provider_error, read_error_body
 from panpan.system.redact import Redactor
+from panpan.types.dataclass import dataclass
 
 DEFAULT_IDLE_TIMEOUT_S = 120.0
 CONNECT_TIMEOUT_S = 15.0

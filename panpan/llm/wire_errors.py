@@ -6,7 +6,6 @@ error's text is one short line without control characters and without secrets, w
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -20,6 +19,7 @@ from panpan.errors import (
 )
 from panpan.system.redact import Redactor
 from panpan.system.terminal_text import clean_for_terminal
+from panpan.types.dataclass import dataclass
 
 MAX_DETAIL_CHARS = 400
 """Longest part of a provider's own message that is shown."""

@@ -9,9 +9,9 @@ encoded anew.
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from panpan.types.dataclass import dataclass
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
 
 UserSide: TypeAlias = UserMessage | SystemReminder | ToolResultMessage

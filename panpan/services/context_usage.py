@@ -7,7 +7,6 @@ the shares are estimates.
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal, TypeAlias, assert_never, get_args
 
@@ -21,6 +20,7 @@ from panpan.types.content import (
     ThinkingBlock,
     ToolUseBlock,
 )
+from panpan.types.dataclass import dataclass
 from panpan.types.llm import ToolDefinition
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
 

@@ -32,15 +32,28 @@ def provider_keys(env: Mapping[str, str], settings: Settings) -> KnownKeys:
     return KnownKeys(_keys(env, settings))
 
 
+def without_provider_keys(env: Mapping[str, str], settings: Settings) -> dict[str, str]:
+    """Return `env` without the variables that vendors and settings name for keys of providers."""
+    variables = set(_key_variables(settings))
+    return {name: value for name, value in env.items() if name not in variables}
+
+
 def _keys(env: Mapping[str, str], settings: Settings) -> Iterator[str]:
-    sources: tuple[Settings | ProviderSettings, ...] = (settings, *settings.providers.values())
-    for source in sources:
+    for source in _places_of_keys(settings):
         if source.api_key is not None:
             yield source.api_key.get_secret_value()
-        yield env.get(source.api_key_env or "", "")
+    for variable in _key_variables(settings):
+        yield env.get(variable, "")
+
+
+def _key_variables(settings: Settings) -> Iterator[str]:
+    yield from (source.api_key_env for source in _places_of_keys(settings) if source.api_key_env is not None)
     for vendor in VENDORS:
-        for variable in vendor.key_variables:
-            yield env.get(variable, "")
+        yield from vendor.key_variables
+
+
+def _places_of_keys(settings: Settings) -> tuple[Settings | ProviderSettings, ...]:
+    return (settings, *settings.providers.values())
 
 
 class KeysInResults(Hook):

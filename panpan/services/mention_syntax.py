@@ -6,7 +6,8 @@ is kept, the longest first: a full stop may end a sentence or a name.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from panpan.types.dataclass import dataclass
 
 _MENTION = re.compile(
     r"""

@@ -8,7 +8,7 @@ he typed it.
 import re
 from collections.abc import Collection, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from panpan.tools.files.read import ReadInput, ReadTool
 from panpan.tools.search.ls import LsInput, LsTool
 from panpan.tools.tool import Tool, ToolContext
 from panpan.types.content import TextBlock, UserContent
+from panpan.types.dataclass import dataclass
 from panpan.types.messages import UserMessage
 from panpan.types.permission import Deny
 from panpan.types.tool import Output

@@ -16,6 +16,9 @@ from panpan.errors import ToolError
 from panpan.services.permissions.gate import PermissionGate
 from panpan.services.plan_file import known_plan_file, new_plan_file, read_plan, write_plan
 from panpan.services.sessions.records import plan_file_record
+from panpan.system.held_processes import HeldProcesses
+from panpan.system.process_tree import ProcessTree
+from panpan.system.terminal_text import printable
 from panpan.tools.planning.exit_plan_mode import ExitPlanModeTool
 from panpan.tools.seen_files import SeenFiles
 from panpan.types.messages import SystemReminder
@@ -58,6 +61,7 @@ class PlanMode(Hook):
         self._was_told: bool | None = None
         """What the model was last told; None: it has to be looked up."""
         self._turns_since_told = 0
+        self._processes: HeldProcesses | None = None
 
     @property
     def file(self) -> Path | None:
@@ -75,6 +79,25 @@ class PlanMode(Hook):
         self._is_approved = is_approved
         if file is not None and file.stat().st_size == 0:
             self._seen_files.saw(file, b"")
+
+    def hold(self, tree: ProcessTree) -> None:
+        """Let what commands of the session have left running stand still while plan mode is on."""
+        self._processes = HeldProcesses(tree)
+
+    def mode_changed(self, mode: PermissionMode) -> None:
+        """Do what a new mode asks for at once: nothing that began before goes on changing files in plan mode."""
+        if self._processes is None:
+            return
+        if mode != "plan":
+            self._processes.release()
+            return
+        going_on = self._processes.hold()
+        if held := self._processes.names:
+            self._warn(f"still running, and stopped until plan mode ends: {', '.join(held)}")
+        if going_on:
+            self._warn(
+                f"could not be stopped and may go on changing files, although plan mode is on: {', '.join(going_on)}"
+            )
 
     # Planning, for the tools
 
@@ -131,7 +154,9 @@ class PlanMode(Hook):
         if was_told:
             return (SystemReminder(text=_STILL_ON, cause=ON),)
         can_exit = any(tool.name == ExitPlanModeTool.name for tool in round_.conversation.tools)
-        return (SystemReminder(text=_notice(await self._file_or_none(), can_exit=can_exit), cause=ON),)
+        held = self._processes.names if self._processes is not None else ()
+        text = _notice(await self._file_or_none(), held, can_exit=can_exit)
+        return (SystemReminder(text=text, cause=ON),)
 
     def ends_turn(self, round_: Round) -> bool:
         return self._is_delivered
@@ -168,11 +193,13 @@ def _was_told(conversation: Conversation) -> bool:
     return next((cause for cause in causes if cause in (ON, OFF)), OFF) == ON
 
 
-def _notice(file: Path | None, *, can_exit: bool) -> str:
+def _notice(file: Path | None, held: Sequence[str], *, can_exit: bool) -> str:
     parts = [
         "Plan mode is on. Until the user ends it, nothing may be changed, by whatever tool or way, and what was "
         "allowed before does not count; calls that change something are refused. Commands that only read run unasked."
     ]
+    if held:
+        parts.append(f"What still runs of your commands is stopped until then: {printable(', '.join(held))}.")
     if not can_exit:
         parts.append("Look around, then describe in your answer what you would do. The user ends plan mode himself.")
         return " ".join(parts)

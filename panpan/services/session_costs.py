@@ -4,9 +4,10 @@ A fold over the messages, so that a resumed session counts what it cost before, 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from uuid import UUID
 
+from panpan.types.dataclass import dataclass
 from panpan.types.display import DiffDisplay
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, Usage, UserMessage
 
@@ -22,10 +23,12 @@ class ModelCosts:
     """Of the replies whose price is known."""
     unpriced_replies: int = 0
     """Replies whose price is not known."""
+    uncounted_replies: int = 0
+    """Replies that were interrupted before the provider had counted their tokens; they are no part of the rest."""
 
     @property
     def cost_usd(self) -> float | None:
-        """US dollars; None where the price of a reply is not known."""
+        """US dollars; None where the price of a reply that was counted is not known."""
         return None if self.unpriced_replies else self.known_cost_usd
 
 
@@ -67,12 +70,20 @@ class SessionCosts:
         return sum(costs.known_cost_usd for costs in self.by_model.values())
 
     @property
+    def uncounted_replies(self) -> int:
+        """Replies that were interrupted before the provider had counted their tokens."""
+        return sum(costs.uncounted_replies for costs in self.by_model.values())
+
+    @property
     def cost_usd(self) -> float | None:
-        """US dollars of all replies; None where the price of one is not known."""
+        """US dollars of all replies that were counted; None where the price of one is not known."""
         return None if any(costs.unpriced_replies for costs in self.by_model.values()) else self.known_cost_usd
 
     def _add_reply(self, reply: AssistantMessage) -> None:
         costs = self.by_model.setdefault(reply.model, ModelCosts(reply.model))
+        if reply.stop_reason == "interrupted" and reply.cost_usd is None and not reply.usage.context_tokens:
+            costs.uncounted_replies += 1
+            return
         costs.replies += 1
         costs.usage += reply.usage
         self.api_duration_s += reply.duration_s

@@ -1,20 +1,23 @@
 """Commands that the user runs himself, with `!` before them: what they print becomes part of the conversation.
 
-The rule: it is Bash in everything (shell, environment, working directory, how it ends and what is kept of its output),
-except that nobody is asked, since the user typed it.
+The rule: it is Bash in everything (shell, working directory, limits, how it ends and what is kept of its output), but
+nobody is asked, since the user typed it, and it gets all of his variables except keys.
 """
 
 import re
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from anyio import CancelScope
 
 from panpan.errors import ToolError
+from panpan.system.held_processes import marked_as_users
+from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.terminal_text import clean_for_terminal
 from panpan.tools.shell.bash import MAX_COMMAND_BYTES, MAX_RESULT_CHARS, MAX_TIMEOUT_MS, BashInput, BashTool
 from panpan.tools.tool import ToolContext
+from panpan.types.dataclass import dataclass
 from panpan.types.ids import new_id
 from panpan.types.messages import UserMessage
 from panpan.types.tool import Output
@@ -23,6 +26,9 @@ USER_COMMAND_TIMEOUT_S = MAX_TIMEOUT_MS / 1000
 """Seconds after which a command is ended."""
 INTERRUPTED = "[interrupted by the user; what it printed until then is above]"
 
+_TOLD = re.compile(
+    r"<user_command>\n<command>\n(.*?)\n</command>\n<output>\n(.*)\n</output>\n</user_command>\n", re.DOTALL
+)
 _OUR_TAGS = re.compile(r"<(?=\s{0,9}/?\s{0,9}user_command\b)", re.IGNORECASE)
 
 
@@ -63,7 +69,14 @@ async def run_user_command(
         ) from None
     if size > MAX_COMMAND_BYTES:
         raise ToolError(f"the command has more than {MAX_COMMAND_BYTES:,} bytes; write a script file")
-    ctx = replace(ctx, tool_use_id=f"user-{new_id()[-8:]}", runs_alone=True)
+    # What the user runs himself runs as in his own shell: outside the sandbox, with all his variables but keys.
+    ctx = replace(
+        ctx,
+        tool_use_id=f"user-{new_id()[-8:]}",
+        runs_alone=True,
+        sandbox=CommandSandbox(),
+        environment=marked_as_users(ctx.processes, ctx.user_environment),
+    )
     printed = ctx.outputs.collector("user-command", max_chars=MAX_RESULT_CHARS)
     output: Output | None = None
     with scope or CancelScope():
@@ -81,6 +94,20 @@ async def run_user_command(
         lines=clean_for_terminal(output.text).split("\n"),
         is_error=output.is_error,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ToldCommand:
+    """What a message tells the model of a command of the user's."""
+
+    command: str
+    output: str
+
+
+def command_told_in(message: UserMessage) -> ToldCommand | None:
+    """Return what a message of `run_user_command` tells; None for any other. For faces."""
+    found = _TOLD.match(message.text)
+    return None if found is None else ToldCommand(found[1], found[2])
 
 
 def _tagged(command: str, text: str) -> str:

@@ -8,10 +8,10 @@ that it also works for targets that do not exist yet, and fails where the kernel
 
 import errno
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from panpan.errors import ToolError
+from panpan.types.dataclass import dataclass
 
 MAX_LINKS = 40
 """Links followed in one walk; the limit of Linux (path_resolution(7))."""

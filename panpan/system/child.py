@@ -84,7 +84,15 @@ class Child:
         self.stderr = stderr
 
     @classmethod
-    async def start(cls, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], has_stderr: bool) -> Self:
+    async def start(
+        cls,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        has_stderr: bool,
+        pass_fds: Sequence[int] = (),
+    ) -> Self:
         """Start a program.
 
         Args:
@@ -92,6 +100,7 @@ class Child:
             cwd: Its working directory.
             env: Its whole environment; a mark is added.
             has_stderr: Whether errors get a pipe of their own; else they go where the output goes.
+            pass_fds: Descriptors that it inherits under the same numbers, beside its input and outputs.
 
         Raises:
             ToolError: It cannot be started.
@@ -111,6 +120,7 @@ class Child:
                     cwd=cwd,
                     env=tree.marked(env),
                     start_new_session=True,
+                    pass_fds=pass_fds,
                 )
         except BaseException as exc:
             for pipe in pipes:

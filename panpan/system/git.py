@@ -12,11 +12,10 @@ from pathlib import Path
 
 from panpan.errors import ToolError
 from panpan.system.canonical import canonical_path, is_below
-from panpan.system.environment import child_environment
+from panpan.system.git_environment import ELSEWHERE, NO_PROGRAM, git_environment
 from panpan.system.process import Captured, capture
 
 _NO_DIFF_PROGRAMS = ("--no-ext-diff", "--no-textconv")
-_NO_PROGRAM = "/usr/bin/false"
 _NO_SUBMODULES = ("--ignore-submodules=all",)
 
 _SWITCHES: Mapping[str, tuple[str, ...]] = {
@@ -58,42 +57,10 @@ _REFUSED_OPTIONS = (
     "--show-signature",
     "--remerge-diff",
     "--dirty",
+    "--help",
 )
-"""They would switch a helper on again or write the index (`--dirty`); git also takes their unambiguous beginnings."""
-
-_SETTINGS: Mapping[str, str] = {
-    "core.hooksPath": "/dev/null",
-    "core.fsmonitor": "false",
-    "core.untrackedCache": "false",
-    "core.attributesFile": "/dev/null",
-    "core.pager": "cat",
-    "core.editor": _NO_PROGRAM,
-    "core.sshCommand": _NO_PROGRAM,
-    "core.gitProxy": "",
-    "core.askPass": _NO_PROGRAM,
-    "core.alternateRefsCommand": _NO_PROGRAM,
-    "core.checkStat": "default",
-    "credential.helper": "",
-    "diff.autoRefreshIndex": "false",
-    "diff.ignoreSubmodules": "all",
-    "diff.submodule": "short",
-    "status.submoduleSummary": "false",
-    "submodule.recurse": "false",
-    "log.showSignature": "false",
-    "log.diffMerges": "separate",
-    "gpg.program": _NO_PROGRAM,
-    "gpg.openpgp.program": _NO_PROGRAM,
-    "gpg.x509.program": _NO_PROGRAM,
-    "gpg.ssh.program": _NO_PROGRAM,
-    "gpg.ssh.defaultKeyCommand": "",
-    "protocol.allow": "never",
-    "safe.bareRepository": "explicit",
-    "gc.auto": "0",
-    "maintenance.auto": "false",
-    "color.ui": "false",
-    "column.ui": "never",
-}
-"""Laid over every configuration file of the repository, the user and the system."""
+"""They would switch a helper on again, write the index (`--dirty`) or start the viewer that a repository names
+(`--help`); git also takes their unambiguous beginnings."""
 
 
 async def run_git(args: Sequence[str], *, cwd: Path, timeout_s: float = 5) -> Captured:
@@ -105,20 +72,20 @@ async def run_git(args: Sequence[str], *, cwd: Path, timeout_s: float = 5) -> Ca
         timeout_s: Seconds, for each of the two questions that it takes.
 
     Raises:
-        ToolError: git is not installed, or cannot be started.
+        ToolError: git is not installed, cannot be started, or the repository says that its files are elsewhere.
         ValueError: The command is none of those whose switches are known, or an argument is refused.
     """
     _require_known(args)
     program = _git_program(cwd)
-    env = git_environment(await _named_helpers(program, cwd, timeout_s))
+    named = await _named_helpers(program, cwd, timeout_s)
+    if ELSEWHERE in named:
+        await _places(program, cwd, timeout_s)
+    env = git_environment(named)
     command = [program, "--no-pager", args[0], *_SWITCHES[args[0]], *args[1:]]
     return await capture(command, cwd=cwd, env=env, timeout_s=timeout_s)
 
 
-_PLAIN_DIFF = 'f() { diff -u --label "a/$1" --label "b/$1" "$2" "$5"; :; }; f'
-"""In place of a program for diffs that a configuration names, which no setting can switch off."""
-
-_HELPERS = r"^(filter\..*\.[a-z]+|diff\..*\.(textconv|cachetextconv|command)|diff\.external|submodule\..*\.[a-z]+)$"
+_HELPERS = r"^((filter|hook|submodule)\..*\.[a-z]+|diff\..*\.(textconv|cachetextconv|command)|diff\.external)$"
 
 
 async def harmless_git_variables(folders: Sequence[Path], *, timeout_s: float = 5) -> dict[str, str]:
@@ -141,7 +108,7 @@ async def harmless_git_variables(folders: Sequence[Path], *, timeout_s: float = 
             named |= dict.fromkeys(await _named_helpers(program, folder, timeout_s, _HELPERS))
             named |= dict.fromkeys(await _submodules(program, folder, timeout_s))
     variables = {name: value for name, value in git_environment(tuple(named)).items() if name.startswith("GIT_")}
-    return variables | {"GIT_EDITOR": _NO_PROGRAM}
+    return variables | {"GIT_EDITOR": NO_PROGRAM}
 
 
 async def _submodules(program: str, folder: Path, timeout_s: float) -> list[str]:
@@ -150,17 +117,13 @@ async def _submodules(program: str, folder: Path, timeout_s: float) -> list[str]
     Raises:
         ToolError: The repository says that its files lie around or outside the folder that holds it.
     """
+    top = await _places(program, folder, timeout_s)
+    if top is None:
+        return []
 
     async def asked(*args: str) -> Captured:
         return await capture([program, "--no-pager", *args], cwd=folder, env=git_environment(), timeout_s=timeout_s)
 
-    found = await asked("rev-parse", "--show-toplevel", "--absolute-git-dir")
-    places = found.stdout.decode(errors="surrogateescape").splitlines()
-    if found.exit_code != 0 or len(places) != 2:  # no repository, or a bare one
-        return []
-    top, git_folder = (canonical_path(Path(place)) for place in places)
-    if not is_below(canonical_path(folder), top) or (is_below(git_folder, top) and git_folder != top / ".git"):
-        raise ToolError(f"the repository {git_folder} says that its files lie in {top}, so git was not asked")
     listing = ("--null", "--name-only", "--get-regexp", r"^submodule\..*\.[a-z]+$")
     if (top / ".gitmodules").exists():
         lists = [await asked("config", "--file", str(top / ".gitmodules"), *listing)]
@@ -169,43 +132,21 @@ async def _submodules(program: str, folder: Path, timeout_s: float) -> list[str]
     return [key for one in lists for key in one.stdout.decode(errors="surrogateescape").split("\0") if key]
 
 
-def git_environment(named_helpers: Sequence[str] = ()) -> dict[str, str]:
-    """Return an environment in which git runs nothing that a repository's configuration names.
+async def _places(program: str, folder: Path, timeout_s: float) -> Path | None:
+    """Return the folder that a repository's files lie in; None where there is no repository, or a bare one.
 
-    Diffs still need `--no-ext-diff`.
-
-    Args:
-        named_helpers: Keys such as `filter.lfs.clean` and `diff.pdf.textconv` that some configuration file sets. Their
-            names are free, and git has no way to switch off all of them.
+    Raises:
+        ToolError: The repository says that they lie around or outside the folder that holds it.
     """
-    settings = dict(_SETTINGS)
-    for key in named_helpers:
-        kind, _, rest = key.partition(".")
-        name = rest.rpartition(".")[0]
-        if kind == "submodule":
-            settings[f"submodule.{name}.ignore"] = "all"
-        elif key == "diff.external" or (kind == "diff" and key.endswith(".command")):
-            settings[key] = _PLAIN_DIFF
-        elif kind == "filter":
-            settings |= {f"filter.{name}.{step}": "" for step in ("clean", "smudge", "process")}
-            settings[f"filter.{name}.required"] = "false"
-        else:
-            # An empty conversion would be an error; this one converts nothing.
-            settings |= {f"diff.{name}.textconv": "/bin/cat", f"diff.{name}.cachetextconv": "false"}
-    env = {name: value for name, value in child_environment().items() if not name.startswith("GIT_")}
-    env |= {
-        "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_PAGER": "cat",
-        "GIT_ATTR_NOSYSTEM": "1",
-        "GIT_NO_LAZY_FETCH": "1",
-        # Stronger than protocol.allow, which protocol.<name>.allow of the repository would overrule.
-        "GIT_ALLOW_PROTOCOL": "none",
-        "GIT_CONFIG_COUNT": str(len(settings)),
-    }
-    for number, (key, value) in enumerate(settings.items()):
-        env |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
-    return env
+    command = [program, "--no-pager", "rev-parse", "--show-toplevel", "--absolute-git-dir"]
+    found = await capture(command, cwd=folder, env=git_environment(), timeout_s=timeout_s)
+    places = found.stdout.decode(errors="surrogateescape").splitlines()
+    if found.exit_code != 0 or len(places) != 2:
+        return None
+    top, git_folder = (canonical_path(Path(place)) for place in places)
+    if not is_below(canonical_path(folder), top) or (is_below(git_folder, top) and git_folder != top / ".git"):
+        raise ToolError(f"the repository {git_folder} says that its files lie in {top}, so git was not asked")
+    return top
 
 
 def _require_known(args: Sequence[str]) -> None:
@@ -220,11 +161,11 @@ def _require_known(args: Sequence[str]) -> None:
             raise ValueError(f"git {args[0]} {argument} could run what the repository names or write its index")
 
 
-_CONVERTERS = r"^(filter\..*\.[a-z]+|diff\..*\.(textconv|cachetextconv))$"
+_CONVERTERS = r"^((filter|hook)\..*\.[a-z]+|diff\..*\.(textconv|cachetextconv)|core\.worktree)$"
 
 
 async def _named_helpers(program: str, cwd: Path, timeout_s: float, pattern: str = _CONVERTERS) -> list[str]:
-    """Return the keys of content filters and text conversions in all configuration files; reading them runs nothing."""
+    """Return the keys of helpers whose names are free in all configuration files; reading them runs nothing."""
     command = [program, "--no-pager", "config", "--null", "--name-only", "--get-regexp", pattern]
     found = await capture(command, cwd=cwd, env=git_environment(), timeout_s=timeout_s)
     if found.timed_out or found.is_truncated:

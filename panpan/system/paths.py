@@ -7,7 +7,6 @@ it is. Inside means inside on the canonical path, by components, whatever links 
 import os
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -15,6 +14,7 @@ from panpan.errors import ToolError
 from panpan.system.canonical import MAX_PATH_BYTES, canonical_path, is_below, walk
 from panpan.system.home import user_home
 from panpan.system.protected import ProtectedGroup, holds_secrets, plain_names, protections
+from panpan.types.dataclass import dataclass
 
 Protections: TypeAlias = Sequence[tuple[ProtectedGroup, Path]]
 """Groups that protect a place, each with the protected place that it is or lies in."""
@@ -87,6 +87,16 @@ class PathResolver:
     def cwd(self) -> Path:
         """The working directory that relative paths start from; canonical, and the same in all views."""
         return self._cwd.path
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """The workspace and the folders that were added to it, canonical as they were when they were named."""
+        return self._roots
+
+    @property
+    def approved(self) -> frozenset[Path]:
+        """Canonical paths that this view accepts besides."""
+        return self._approved
 
     def absolute(self, text: str) -> str:
         """Return `text` as an absolute path that still holds its links and `..`.

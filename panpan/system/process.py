@@ -11,7 +11,6 @@ which is told what to do through its input and ends with it (`llm/embedded/serve
 
 import math
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -19,6 +18,7 @@ from anyio.lowlevel import checkpoint
 
 from panpan.system.child import EXIT_POLL_S, Child, OutputPipe
 from panpan.system.environment import child_environment
+from panpan.types.dataclass import dataclass
 
 INTERRUPT_GRACE_S = 0.3
 """Seconds between TERM and KILL where whoever ran a program has left: a user who interrupts waits for it."""
@@ -57,6 +57,7 @@ async def run_process(
     env: Mapping[str, str],
     timeout_s: float | None,
     kill_grace_s: float = 2.0,
+    pass_fds: Sequence[int] = (),
     take_pipe: Callable[[int], None] | None = None,
 ) -> AsyncGenerator[bytes | ProcessEnded, None]:
     """Run a program and yield what it prints, then how it ended. Consume it under `aclosing`.
@@ -68,6 +69,7 @@ async def run_process(
         timeout_s: Seconds after which the whole tree is ended; None for no limit.
         kill_grace_s: Seconds between asking the tree to end and killing it when its time is up; whoever leaves early
             waits no longer than `INTERRUPT_GRACE_S`.
+        pass_fds: Descriptors that it inherits under the same numbers, beside its input and outputs.
         take_pipe: Called before `ProcessEnded`, with the descriptor to read from and to close, where something that was
             left in the background can still write to the pipe. Without it the pipe is closed, and whoever writes to it
             gets SIGPIPE.
@@ -76,7 +78,7 @@ async def run_process(
         ToolError: It cannot be started.
     """
     deadline = None if timeout_s is None else anyio.current_time() + timeout_s
-    child = await Child.start(argv, cwd=cwd, env=env, has_stderr=False)
+    child = await Child.start(argv, cwd=cwd, env=env, has_stderr=False, pass_fds=pass_fds)
     has_finished = False
     try:
         while not child.has_ended and not _is_over(deadline):

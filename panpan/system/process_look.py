@@ -5,12 +5,15 @@ several times; one look after the other in turn serves them all.
 """
 
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import anyio
 from anyio import to_thread
 from anyio.lowlevel import RunVar
 
 from panpan.system.process_table import RunningProcess, running_processes
+
+_Seen = TypeVar("_Seen")
 
 
 class Looks:
@@ -23,7 +26,6 @@ class Looks:
     def __init__(self, scan: Callable[[], Mapping[int, RunningProcess]] = running_processes) -> None:
         self._scan = scan
         self._one_at_a_time = anyio.Lock()
-        # A limiter of its own: the common one may be full of threads that hang on a dead disk.
         self._limiter = anyio.CapacityLimiter(1)
         self._begun = 0
         self._done = 0
@@ -36,7 +38,7 @@ class Looks:
         async with self._one_at_a_time:
             if self._done < wanted:
                 self._begun = number = self._begun + 1
-                self._seen = await to_thread.run_sync(self._scan, limiter=self._limiter)
+                self._seen = await in_a_thread(self._scan, self._limiter)
                 self._done = number
             return self._seen
 
@@ -53,3 +55,18 @@ async def look() -> Mapping[int, RunningProcess]:
         looks = Looks()
         _looks.set(looks)
     return await looks.next()
+
+
+async def in_a_thread(scan: Callable[[], _Seen], limiter: anyio.CapacityLimiter) -> _Seen:
+    """Return what `scan` sees; it looks on the spot where the machine has no thread left, as beside a fork bomb.
+
+    Args:
+        scan: Looks at processes, and may take some milliseconds.
+        limiter: One that nothing else waits for: the common one may be full of threads that hang on a dead disk.
+    """
+    try:
+        return await to_thread.run_sync(scan, limiter=limiter)
+    except RuntimeError as exc:
+        if "start new thread" not in str(exc):
+            raise
+        return scan()

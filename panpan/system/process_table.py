@@ -7,10 +7,12 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+
+from panpan.types.dataclass import dataclass
 
 MARKS_VARIABLE = "PANPAN_PROCESS_MARKS"
 """Holds the marks of all trees that a process belongs to, the outermost first, separated by colons."""
@@ -37,13 +39,15 @@ class RunningProcess:
     of the system."""
     output_pipes: frozenset[int] = frozenset()
     """Inodes of the pipes that it writes its output and its errors to, where that can be seen."""
+    threads: int = 1
+    """How many threads it has, where that can be seen."""
 
 
 def running_processes() -> dict[int, RunningProcess]:
     """Return all processes by number, without those that are dead and not yet collected."""
     if _has_proc():
         seen = (_seen(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit())
-        return {process.pid: _with_origin(process) for process in seen if process is not None}
+        return {process.pid: process for process in _with_origins(one for one in seen if one is not None)}
     marks = dict(_marks_from_ps())
     listed = parse_ps(_ps("-axo", "pid=,ppid=,pgid=,sess=,stat=,lstart=,comm="))
     return {process.pid: replace(process, marks=marks.get(process.pid, frozenset())) for process in listed}
@@ -93,6 +97,24 @@ def _is_same(process: RunningProcess, seen: RunningProcess | None) -> bool:
     return seen is not None and seen.started == process.started
 
 
+def _with_origins(processes: Iterable[RunningProcess]) -> Iterator[RunningProcess]:
+    """Yield the processes with what tells from whom they come.
+
+    A session is one process and what came from it, so one that tells speaks for all of it, but in our own, where trees
+    begin. To read the environment of a process that forks takes long, and beside a fork bomb there are thousands.
+    """
+    mixed = (0, os.getsid(0))  # 0 stands for all sessions outside, in a box with process numbers of its own
+    marks_of: dict[int, frozenset[str]] = {}
+    for process in processes:
+        if marks := marks_of.get(process.session):
+            yield replace(process, marks=marks)
+            continue
+        told = _with_origin(process)
+        if told.marks and told.session not in mixed:
+            marks_of[told.session] = told.marks
+        yield told
+
+
 def _with_origin(process: RunningProcess) -> RunningProcess:
     """Return the process with what tells from whom it comes."""
     place = _PROC / str(process.pid)
@@ -133,6 +155,7 @@ def _seen(pid: str) -> RunningProcess | None:
         group=int(fields[2]),
         session=int(fields[3]),
         started=fields[19],
+        threads=int(fields[17]),
         name=before.partition("(")[2],
     )
 

@@ -9,11 +9,13 @@ import os
 import secrets
 import signal
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 
 import anyio
-from anyio import CancelScope, to_thread
+from anyio import CancelScope
 
-from panpan.system.process_look import look
+from panpan.system.process_look import in_a_thread, look
 from panpan.system.process_table import (
     MARKS_VARIABLE,
     RunningProcess,
@@ -24,6 +26,8 @@ from panpan.system.process_table import (
 
 KILL_LIMIT_S = 2.0
 """How long the tree is killed again and again, should it start new processes faster than they are found."""
+STOP_LIMIT_S = 3.0
+"""How long a tree that outlived TERM is stopped before it is killed; one that multiplies needs several looks."""
 
 _POLL_S = 0.02
 _KILL_AGAIN_S = 0.1
@@ -64,6 +68,15 @@ class ProcessTree:
         self._root_pid = pid
         self._pipe_inodes = pipe_inodes
 
+    @property
+    def has_processes(self) -> bool:
+        """Whether anything was ever started with the mark; a look is spared where nothing was."""
+        return self._has_processes
+
+    async def look(self) -> list[RunningProcess]:
+        """Return what is alive of the tree, as `members` does, without holding up anything else."""
+        return self._members_of(await look())
+
     def members(self) -> list[RunningProcess]:
         """Return what is alive of the tree. Takes some milliseconds: it looks at every process of the machine."""
         return self._members_of(running_processes())
@@ -93,7 +106,7 @@ class ProcessTree:
         """End every process of the tree; cannot be cancelled, and takes at most `grace_s` and some seconds.
 
         Args:
-            grace_s: Seconds between asking them to end (TERM) and killing them; at least 0.
+            grace_s: Seconds between asking them to end (TERM) and killing them; 0 kills them unasked.
 
         Returns:
             What could not be ended, such as processes of another user.
@@ -101,10 +114,12 @@ class ProcessTree:
         if not self._has_processes:
             return []  # spares sessions that ran no command a look at every process of the machine
         with CancelScope(shield=True):
-            remaining = await self._signal_all(signal.SIGTERM)
+            remaining = await (self._signal_all(signal.SIGTERM) if grace_s > 0 else self.look())
             with anyio.move_on_after(grace_s):
                 while remaining:
                     remaining = await self._outlived_by(remaining)
+            with anyio.move_on_after(STOP_LIMIT_S):
+                remaining = await self._stopped(remaining)
             with anyio.move_on_after(KILL_LIMIT_S):
                 while remaining:
                     remaining = await self._signal_all(signal.SIGKILL, remaining)
@@ -114,20 +129,32 @@ class ProcessTree:
 
     async def _outlived_by(self, known: Sequence[RunningProcess]) -> list[RunningProcess]:
         """Wait until the processes that are known have ended, and return what of the tree is alive then."""
-        # A limiter of its own: the common one may be full of threads that hang on a dead disk.
         limiter = anyio.CapacityLimiter(1)
         while known:
             await anyio.sleep(_POLL_S)
-            known = await to_thread.run_sync(still_running, known, limiter=limiter)
+            known = await in_a_thread(partial(still_running, known), limiter)
         return self._members_of(await look())
+
+    async def _stopped(self, known: list[RunningProcess]) -> list[RunningProcess]:
+        """Stop all of the tree and return it, so that killing some makes no room for others to multiply in."""
+        stopped = set[tuple[int, str]]()
+        while known:
+            members = await self._signal_all(signal.SIGSTOP, known)
+            now = {(member.pid, member.started) for member in members}
+            if now <= stopped:
+                return members
+            known, stopped = members, now
+        return known
 
     async def _signal_all(self, number: signal.Signals, known: Iterable[RunningProcess] = ()) -> list[RunningProcess]:
         """Signal what is alive of the tree, and return it."""
         members = self._members_of(await look(), known)
+        if number is not signal.SIGTERM:
+            _signal_groups(members, number)
+            return members
         for member in members:
             send_signal(member, number)
-            if number is signal.SIGTERM:
-                send_signal(member, signal.SIGCONT)  # a stopped process would not notice
+            send_signal(member, signal.SIGCONT)  # a stopped process would not notice
         return members
 
     def _belongs(self, process: RunningProcess) -> bool:
@@ -136,3 +163,21 @@ class ProcessTree:
         if root is not None and root in (process.pid, process.group, process.session):
             return True
         return self.mark in process.marks or not process.output_pipes.isdisjoint(self._pipe_inodes)
+
+
+def _signal_groups(members: Sequence[RunningProcess], number: signal.Signals) -> None:
+    """Signal the members group by group, each group at once, so that no child is born in between.
+
+    A session that a member is in, and we are not, was begun by a process of the tree, so that nobody else is in it.
+    """
+    own_session = os.getsid(0)
+    member_of: dict[int, RunningProcess] = {}
+    for member in members:
+        if member.session in (0, own_session):
+            send_signal(member, number)
+        else:
+            member_of[member.group] = member
+    for group, member in member_of.items():
+        if still_running([member]):  # or the number may be another group's by now
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, number)

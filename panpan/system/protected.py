@@ -6,9 +6,10 @@ as the most careless file system would: without regard to case, invisible charac
 
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+
+from panpan.types.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,9 @@ _SHAPES = re.compile(
     re.VERBOSE,
 )
 
+_LOGIN = re.compile(r"://[^\s/?#@:\[\]]{0,200}:[^\s/?#@]{1,500}@|\bhttps?://[^\s/?#@:\[\]]{1,500}@", re.IGNORECASE)
+"""A password, or on the web a name alone, which is a token then."""
+
 
 class Redactor:
     """Replaces known secrets and what looks like a key by `[redacted]`.
@@ -67,6 +70,11 @@ def looks_like_key(value: str) -> bool:
     """Return whether the whole of `value` has the shape of a well-known key."""
     found = _SHAPES.fullmatch(value.strip())
     return found is not None and found["key"] is not None
+
+
+def holds_login(value: str) -> bool:
+    """Return whether an address in `value` carries a password or a token."""
+    return _LOGIN.search(value) is not None
 
 
 def _blank(match: re.Match[str]) -> str:

@@ -6,12 +6,12 @@ through here as a new address.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import TypeAlias
 
 from panpan.errors import ToolError
+from panpan.types.dataclass import dataclass
 
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 """Returns all addresses of a host, for a port."""
@@ -63,6 +63,21 @@ _CLOSED_PORTS = frozenset({
     6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
 })  # fmt: skip
 """Ports of services that are no web servers: https://fetch.spec.whatwg.org/#port-blocking"""
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """A host and perhaps a port, as an address names them between the slashes."""
+
+    host: str
+    """A name of ASCII letters in lower case without a dot at the end, or an IP address without brackets."""
+    address: IPv4Address | IPv6Address | None
+    """The host, where it is an IP address."""
+    port: int | None
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if isinstance(self.address, IPv6Address) else self.host
+        return host if self.port is None else f"{host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,30 +137,51 @@ def plain_url(url: str) -> PlainUrl:
     scheme = found["scheme"].lower()
     if scheme not in _DEFAULT_PORTS:
         raise _refused(f"only http and https may be asked for, not {scheme}")
-    authority = found["authority"]
-    if "@" in authority:
-        raise _refused("it holds a user name or password")
-    parts = _AUTHORITY.fullmatch(authority)
-    if parts is None:
-        raise _refused("its host could be read in more than one way")
-    port = _port(parts["port"], scheme)
-    if parts["ipv6"] is not None:
-        address: IPv4Address | IPv6Address | None = _ipv6(parts["ipv6"])
-        host = str(address)
-    else:
-        host = _host(parts["host"])
-        address = IPv4Address(host) if _IPV4.fullmatch(host) else None
-    shown_host = f"[{host}]" if parts["ipv6"] is not None else host
-    shown_port = "" if port == _DEFAULT_PORTS[scheme] else f":{port}"
+    authority = plain_authority(found["authority"])
+    port = _DEFAULT_PORTS[scheme] if authority.port is None else authority.port
+    if port in _CLOSED_PORTS:
+        raise _refused(f"port {port} belongs to a service that is no web server")
+    host = authority.host
+    if authority.address is None and _is_local(host):
+        raise _refused(f"{host} is the name of a host in this machine or its network")
+    shown = str(Authority(host, authority.address, None if port == _DEFAULT_PORTS[scheme] else port))
     rest = found["rest"] if found["rest"].startswith("/") else f"/{found['rest']}"
-    return PlainUrl(f"{scheme}://{shown_host}{shown_port}{rest}", scheme, host, port, address)
+    return PlainUrl(f"{scheme}://{shown}{rest}", scheme, host, port, authority.address)
 
 
-def public_addresses(host: str, found: Sequence[str]) -> tuple[str, ...]:
-    """Return the addresses of a host, each once.
+def plain_authority(text: str) -> Authority:
+    """Return host and port as they stand in an address, `example.org:8080` or `[::1]`.
+
+    It says nothing about whether they may be asked for.
 
     Raises:
-        ToolError: There are none, or one is not public.
+        ToolError: They could be read in more than one way.
+    """
+    if "@" in text:
+        raise _refused("it holds a user name or password")
+    parts = _AUTHORITY.fullmatch(text)
+    if parts is None:
+        raise _refused("its host could be read in more than one way")
+    port = None if parts["port"] is None else _port(parts["port"])
+    if parts["ipv6"] is not None:
+        address = _ipv6(parts["ipv6"])
+        return Authority(str(address), address, port)
+    host = _host(parts["host"])
+    return Authority(host, IPv4Address(host) if _IPV4.fullmatch(host) else None, port)
+
+
+def public_addresses(
+    host: str, found: Sequence[str], *, also: Collection[IPv4Address | IPv6Address] = ()
+) -> tuple[str, ...]:
+    """Return the addresses of a host, each once.
+
+    Args:
+        host: The host, for the message.
+        found: What a resolver returned for it.
+        also: Addresses that may be dialled although they are not public.
+
+    Raises:
+        ToolError: There are none, or one is neither public nor among `also`.
     """
     if not found:
         raise ToolError(f"{host} has no address; look whether the name is right")
@@ -153,7 +189,7 @@ def public_addresses(host: str, found: Sequence[str]) -> tuple[str, ...]:
         raise ToolError(f"{host} has {len(found):,} addresses, which is more than any web server")
     addresses: dict[str, None] = {}
     for text in found:
-        address = _public(text)
+        address = _public(text, also)
         if address is None:
             raise ToolError(
                 f"{host} leads to {text[:80]!r}, which is no public address; nothing in this machine or its network is "
@@ -171,23 +207,20 @@ def is_public(address: IPv4Address | IPv6Address) -> bool:
     return address in _PUBLIC_V6 and not is_special
 
 
-def _public(text: str) -> str | None:
-    """Return a resolver's address as it is to be dialled; None where it is not public, or not in its usual form."""
+def _public(text: str, also: Collection[IPv4Address | IPv6Address]) -> str | None:
+    """Return a resolver's address as it is to be dialled; None where it may not be, or is not in its usual form."""
     try:
         address = IPv6Address(text) if ":" in text else IPv4Address(text)
     except ValueError:
         return None
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) and address.scope_id is None else None
-    return str(mapped or address) if is_public(mapped or address) else None
+    dialled = mapped or address
+    return str(dialled) if is_public(dialled) or dialled in also else None
 
 
-def _port(text: str | None, scheme: str) -> int:
-    if text is None:
-        return _DEFAULT_PORTS[scheme]
+def _port(text: str) -> int:
     if not _PORT.fullmatch(text) or int(text) > 65_535:
         raise _refused("its port is no number from 1 to 65535, written without zeros in front")
-    if int(text) in _CLOSED_PORTS:
-        raise _refused(f"port {text} belongs to a service that is no web server")
     return int(text)
 
 
@@ -219,9 +252,12 @@ def _host(text: str) -> str:
         raise _refused("its host is no name of letters, digits, hyphens and dots")
     if any(label.startswith("xn--") for label in labels):
         _check_encoded(labels)
-    if len(labels) == 1 or any(host == name or host.endswith(f".{name}") for name in _LOCAL_NAMES):
-        raise _refused(f"{host} is the name of a host in this machine or its network")
     return host
+
+
+def _is_local(host: str) -> bool:
+    """Whether the name leads into a private network, whatever a name server says."""
+    return "." not in host or any(host == name or host.endswith(f".{name}") for name in _LOCAL_NAMES)
 
 
 def _ascii_host(text: str) -> str:

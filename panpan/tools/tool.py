@@ -6,19 +6,22 @@ of that: it says what it touches, does its work, and raises `ToolError` with adv
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from importlib.resources import files
 from typing import ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
-from panpan.system.environment import child_environment
+from panpan.system.environment import child_environment, user_environment
+from panpan.system.limits import Limits
 from panpan.system.output_store import OutputStore
 from panpan.system.paths import PathResolver
 from panpan.system.process_tree import ProcessTree
+from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.tools.schema import input_schema
 from panpan.tools.seen_files import SeenFiles
+from panpan.types.dataclass import dataclass
 from panpan.types.display import DiffDisplay
 from panpan.types.llm import ToolDefinition
 from panpan.types.tool import ToolYield
@@ -41,9 +44,15 @@ class ToolContext:
     outputs: OutputStore
     """Where output goes that is too large for a result."""
     environment: Mapping[str, str] = field(default_factory=child_environment)
-    """What commands get of the environment: no keys and no tokens."""
+    """What the model's commands get of the environment: what programs need, no keys and no tokens."""
+    user_environment: Mapping[str, str] = field(default_factory=user_environment)
+    """What the user's own commands get: all but keys and tokens."""
+    limits: Limits = field(default_factory=Limits)
+    """What one command may use of the machine."""
     processes: ProcessTree = field(default_factory=ProcessTree)
     """Marks what the session's commands start, so that none of it survives the session."""
+    sandbox: CommandSandbox = field(default_factory=CommandSandbox)
+    """What the session's commands run in."""
     runs_alone: bool = True
     """False while other calls run side by side; then the working directory must not change."""
     allowed_change: DiffDisplay | None = None
@@ -86,7 +95,11 @@ class Tool(ABC, Generic[InputT]):
         return ()
 
     async def preview(self, args: InputT, ctx: ToolContext) -> DiffDisplay | None:
-        """Return what the call would change, for the question whether it may; None where that is not known before."""
+        """Return what the call would change, for the question whether it may; None where that is not known before.
+
+        Raises:
+            ToolError: It cannot be done as things are; before a yes, paths that need one are closed, too.
+        """
         return None
 
     @abstractmethod

@@ -9,10 +9,11 @@ the end the `AssistantMessage`. A reply that fails half-way is followed by `Retr
 from `ReplyStarted`, or by the turn's error. `Waiting` may come before any reply.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from panpan.types.content import AssistantContent
+from panpan.types.dataclass import dataclass
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, Usage, UserMessage
 from panpan.types.permission import Reason
 
@@ -132,6 +133,8 @@ class PermissionDecided:
     """For people."""
     reasons: tuple[Reason, ...] = ()
     """For programs: what each service that decided rests it on."""
+    saved_rule: str = ""
+    """What the user's "always" saved; empty where he saved nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
+from panpan.types.dataclass import dataclass
 from panpan.types.events import ModelEvent, StreamEvent
 from panpan.types.messages import Message
 

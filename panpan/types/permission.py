@@ -5,11 +5,12 @@ Deny is stronger than ask, ask stronger than allow, whatever order they come in.
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, TypeGuard, get_args
 
+from panpan.types.dataclass import dataclass
 from panpan.types.display import DiffDisplay
 
 PermissionMode: TypeAlias = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]
@@ -26,12 +27,12 @@ Behaviour: TypeAlias = Literal["allow", "ask", "deny"]
 
 ReasonKind: TypeAlias = Literal[
     "rule", "unclear", "mode", "protected", "outside", "withheld", "read-only", "unknown", "not-allowed", "doom-loop",
-    "bad-path", "bad-call", "hook",
+    "sandbox", "bad-path", "bad-call", "hook",
 ]  # fmt: skip
 """What a decision rests on: a rule that holds, or one that may hold of what is known only when a command runs; the
 mode; a protected place; a path outside the workspace; a search that would show what a rule withholds; that the call
-only reads; that what a command does is not known; that nothing allows it; that it comes again and again; a path or call
-that cannot be used; another service."""
+only reads; that what a command does is not known; that nothing allows it; that it comes again and again; that it
+would leave the sandbox; a path or call that cannot be used; another service."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +72,15 @@ class PermissionQuestion:
     reason: str
     """Why it asks."""
     rule: str | None = None
-    """The rule that "always" would save, such as `Bash(npm run *)`; None where it cannot be remembered."""
+    """The rule that "always" would save: this call and nothing beside it; None where it cannot be remembered."""
     is_protected: bool = False
     """Whether it touches what no flag may open; only a person may say yes."""
     preview: DiffDisplay | None = None
     """What it would change in files; None where that is not known before it runs."""
     reasons: tuple[Reason, ...] = ()
     """Why it asks, for programs."""
+    prefix_rule: str | None = None
+    """One that may be saved in its place, such as `Bash(npm run *)`: the like, with any arguments."""
 
     @property
     def digest(self) -> str:
@@ -92,9 +95,13 @@ class PermissionAnswer:
 
     is_allowed: bool
     is_remembered: bool = False
-    """Whether `rule` should be saved, so that the like is not asked again."""
+    """Whether a rule should be saved, so that the like is not asked again."""
+    is_for_prefix: bool = False
+    """Whether that is `prefix_rule`, and not `rule`."""
     feedback: str = ""
     """What the model is told beside a no."""
+    digest: str = ""
+    """That of the question which was answered, where it went through other hands: a yes to another one is none."""
 
 
 class Asker(Protocol):
@@ -124,10 +131,12 @@ class Ask:
     is_protected: bool = False
     approved_paths: frozenset[Path] = frozenset()
     """What a yes opens for this call."""
-    remember: Callable[[], Awaitable[None]] | None = None
-    """Saves `rule`; called when the user answers "always"."""
+    remember: Callable[[str], Awaitable[None]] | None = None
+    """Saves one of the two rules; called when the user answers "always"."""
     advice_for_model: str = ""
     """What the model is told besides, where the answer is no."""
+    prefix_rule: str | None = None
+    """One that may be saved in its place."""
 
 
 @dataclass(frozen=True, slots=True)

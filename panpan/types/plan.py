@@ -1,10 +1,10 @@
 """What the model plans to do, put to the user, and what he says to it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
+from panpan.types.dataclass import dataclass
 from panpan.types.permission import PermissionMode
 
 

@@ -1,9 +1,9 @@
 """What a tool yields while it runs: any number of `Progress`, then one `Output`."""
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from panpan.types.content import ResultContent, TextBlock
+from panpan.types.dataclass import dataclass
 from panpan.types.display import Display
 
 

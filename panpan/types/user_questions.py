@@ -1,8 +1,9 @@
 """What the model may ask the user, and what he answers."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from panpan.types.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,9 @@ NOT_FOR_PROJECTS = {
     "permission.mode": '"bypassPermissions"',
     "tools.enabled.Bash": "true",
     "additional_directories": '["/"]',
+    "environment.pass_env": '["AWS_SECRET_ACCESS_KEY"]',
+    "limits.processes": '"off"',
+    "limits.memory_gb": "1000.0",
     "idle_timeout_s": "0.001",
     "retry.max_tries": "1",
     "ui.status_line": '"curl http://evil.example"',
@@ -208,7 +211,7 @@ def test_no_project_file_takes_rights_or_redirects_requests(values: dict[str, st
 
     untouched = {
         "provider", "base_url", "api_key", "api_key_env", "providers", "aliases", "additional_directories",
-        "idle_timeout_s", "retry",
+        "environment", "limits", "idle_timeout_s", "retry",
     }  # fmt: skip
     assert result.model_dump(include=untouched) == Settings().model_dump(include=untouched)
     assert result.model != "gpt-5"

@@ -5,11 +5,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from panpan.config.settings_file import parse_settings
-from panpan.config.settings_writer import RuleFile, _appended
+from panpan.config.settings_writer import RuleFile, _add, _edited, _remove, save_ui
 from panpan.errors import ConfigError
 from tests.config.conftest import Place
 
@@ -134,10 +134,69 @@ def test_processes_that_save_at_the_same_time_lose_no_rule(place: Place) -> None
 
 
 @given(st.sampled_from(LAYOUTS), st.lists(st.text(min_size=1, max_size=30), min_size=1, max_size=4, unique=True))
-def test_any_rule_can_be_added_to_any_layout(text: str, rules: list[str]) -> None:
-    before = list(parse_settings(text.encode(), Path("f"), "local").rules("allow"))
+def test_any_rule_can_be_added_to_any_layout_and_removed_again(text: str, rules: list[str]) -> None:
+    data = text.encode()
+    before = rules_in(data)
+    assume(not set(rules) & set(before))
 
     for rule in rules:
-        text = _appended(text, rule)
+        data = _edited(data, lambda document, rule=rule: _add(document, rule))
+    assert rules_in(data) == before + rules
 
-    assert list(parse_settings(text.encode(), Path("f"), "local").rules("allow")) == before + rules
+    for rule in rules:
+        data = _edited(data, lambda document, rule=rule: _remove(document, rule))
+    assert rules_in(data) == before
+
+
+def rules_in(data: bytes) -> list[str]:
+    return list(parse_settings(data, Path("f"), "local").rules("allow"))
+
+
+def test_a_rule_is_removed_wherever_it_stands_and_the_comments_of_others_stay(place: Place) -> None:
+    path = place.local(
+        '# mine\n[permission]\nallow = [\n  "Read",  # why\n  {rule = "Bash(ls)", match = ["ls"]},\n'
+        '  "Edit", # last\n  "Bash(ls)",\n]\ndeny = ["Bash(ls)"]\n'
+    )
+
+    RuleFile(path).remove("Bash(ls)")
+
+    text = path.read_text()
+    assert tomllib.loads(text)["permission"] == {"allow": ["Read", "Edit"], "deny": ["Bash(ls)"]}
+    assert "# mine" in text
+    assert "# why" in text
+    assert "# last" in text
+
+
+def test_removing_what_is_not_there_writes_nothing(place: Place) -> None:
+    RuleFile(place.locations.local_settings).remove("Bash(ls)")
+    assert not place.locations.local_settings.exists()
+
+    path = place.local('permission.allow = ["Read"]\n')
+    RuleFile(path).remove("Bash(ls)")
+    assert path.read_text() == 'permission.allow = ["Read"]\n'
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "# mine\n", '[ui]\ntheme = "light"  # bright\nplain = true\n', "ui = { plain = true }\n", 'model = "a"'],
+)
+def test_how_the_terminal_looks_is_written_and_all_else_stays(place: Place, text: str) -> None:
+    path = place.user(text) if text else place.locations.user_settings
+    expected = tomllib.loads(text or "version = 1")
+    expected["ui"] = {**expected.get("ui", {}), "theme": "dark"}
+
+    save_ui(path, "user", "theme", "dark")
+
+    assert tomllib.loads(path.read_text()) == expected
+    assert ("# bright" in path.read_text()) == ("# bright" in text)
+    assert place.load().settings.ui.theme == "dark"
+
+
+@pytest.mark.parametrize("text", ["= broken", "modle = 1\n", "ui.theme = 3\n"])
+def test_a_file_that_is_broken_is_not_made_another_by_how_the_terminal_looks(place: Place, text: str) -> None:
+    path = place.user(text)
+
+    with pytest.raises(ConfigError):
+        save_ui(path, "user", "theme", "dark")
+
+    assert path.read_text() == text

@@ -7,13 +7,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from panpan.config.locations import Locations
+from panpan.config.settings_writer import save_ui
 from panpan.config.sources import load_settings
-from panpan.config.ui_look import read_ui_look
+from panpan.config.ui_look import look_file, read_ui_look
 
 UI = st.fixed_dictionaries(
     {},
     optional={
-        "theme": st.sampled_from(["auto", "light", "dark", "high-contrast"]),
+        "theme": st.sampled_from(["auto", "light", "dark", "high-contrast", "plain"]),
         "vim": st.booleans(),
         "plain": st.booleans(),
         "notify": st.just("off"),
@@ -59,3 +60,20 @@ def test_what_cannot_be_understood_is_passed_over(tmp_path: Path, text: str) -> 
     look = read_ui_look(tmp_path, env, plain=None)
 
     assert (look.theme, look.vim, look.plain) == ("auto", False, False)
+
+
+@given(user=UI, local=UI, theme=st.sampled_from(["auto", "light", "dark", "high-contrast", "plain"]))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
+def test_what_is_written_into_the_file_that_decides_is_how_it_looks(
+    tmp_path: Path, user: dict, local: dict, theme: str
+) -> None:
+    env = {"HOME": str(tmp_path), "PANPAN_HOME": str(tmp_path / "home")}
+    places = Locations.find(tmp_path, env)
+    for path, values in ((places.user_settings, user), (places.local_settings, local)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(toml(values))
+
+    path, kind = look_file(tmp_path, env, "theme")
+    save_ui(path, kind, "theme", theme)
+
+    assert read_ui_look(tmp_path, env, plain=None).theme == theme

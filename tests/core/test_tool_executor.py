@@ -15,9 +15,9 @@ from panpan.tools.tool import Tool
 from panpan.types.content import ToolUseBlock
 from panpan.types.events import PermissionDecided, ToolEvent, ToolFinished, ToolProgress, ToolStarted
 from panpan.types.messages import ToolResultMessage
-from panpan.types.permission import Allow, Ask, Asker, Decision, Deny, Reason
+from panpan.types.permission import Allow, Ask, Asker, Decision, Deny, PermissionAnswer, Reason
 from panpan.types.tool import Output
-from tests.fakes.askers import no, yes
+from tests.fakes.askers import ScriptedAsker, no, yes
 from tests.fakes.context import context_in
 from tests.fakes.tools import FailingTool, FakeTool, changing, looking, refusing
 
@@ -381,3 +381,59 @@ async def test_a_call_that_cannot_be_noted_is_not_run(tmp_path: Path) -> None:
     assert isinstance(result, ToolResultMessage)
     assert (result.text, result.is_error) == ("Change was not run: the disk is full", True)
     assert (change.log, executor.begun) == ([], set())
+
+
+class Unplannable(FakeTool):
+    """Changes something, and knows beforehand that it cannot."""
+
+    async def preview(self, args: Any, ctx: Any) -> None:
+        raise ToolError("there is no such text")
+
+
+@pytest.mark.parametrize(
+    ("ask", "asks_user"),
+    [
+        (Ask(Reason("it changes files")), False),
+        (Ask(Reason("it lies outside"), approved_paths=frozenset({Path("/elsewhere")})), True),
+        (Ask(Reason("again and again", "doom-loop"), advice_for_model="Try something else."), True),
+    ],
+    ids=["nothing-but-the-change", "a-path-that-needs-the-yes", "whether-to-go-on-at-all"],
+)
+async def test_nobody_is_asked_about_a_call_that_cannot_be_done(tmp_path: Path, ask: Ask, asks_user: bool) -> None:
+    tool, user = Unplannable("Change", is_read_only=False), no()
+
+    async with executor_of(tmp_path, tool, hooks=(Gate(Change=ask),), ask=user) as executor:
+        decided, result = await collect(executor, use("1", "Change"))
+
+    assert isinstance(decided, PermissionDecided)
+    assert isinstance(result, ToolResultMessage)
+    assert (decided.is_allowed, result.is_error, tool.log) == (False, True, [])
+    assert bool(user.questions) is asks_user
+    assert (result.text == "there is no such text") is not asks_user
+
+
+@pytest.mark.parametrize(
+    ("answer", "saved"),
+    [
+        (PermissionAnswer(is_allowed=True), []),
+        (PermissionAnswer(is_allowed=True, is_remembered=True), ["Change"]),
+        (PermissionAnswer(is_allowed=True, is_remembered=True, is_for_prefix=True), ["Change(like *)"]),
+        (PermissionAnswer(is_allowed=False), []),
+    ],
+)
+async def test_the_rule_that_the_user_chose_is_saved_and_told(
+    tmp_path: Path, answer: PermissionAnswer, saved: list[str]
+) -> None:
+    rules: list[str] = []
+
+    async def remember(rule: str) -> None:
+        rules.append(rule)
+
+    ask = Ask(Reason("it changes files"), "Change", remember=remember, prefix_rule="Change(like *)")
+    hooks = (Gate(Change=ask),)
+    async with executor_of(tmp_path, changing(), hooks=hooks, ask=ScriptedAsker(answer)) as executor:
+        decided, *_ = await collect(executor, use("1", "Change"))
+
+    assert isinstance(decided, PermissionDecided)
+    assert rules == saved
+    assert decided.saved_rule == "".join(saved)

@@ -62,7 +62,7 @@ class Panpan:
         process = subprocess.Popen(
             [COMMAND, *args],
             cwd=self.workspace,
-            env=self._environment(),
+            env=self.environment(),
             stdin=stdin,
             stdout=options.pop("stdout", subprocess.PIPE),
             stderr=subprocess.PIPE,
@@ -96,7 +96,8 @@ class Panpan:
         (path,) = self.session_files()
         return [json.loads(line) for line in path.read_text().splitlines()]
 
-    def _environment(self) -> Mapping[str, str]:
+    def environment(self) -> Mapping[str, str]:
+        """What it is started with."""
         kept = {
             name: value
             for name, value in os.environ.items()

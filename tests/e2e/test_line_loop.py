@@ -8,7 +8,7 @@ import pexpect
 import pytest
 
 from panpan.ui.line_loop import HOW_TO_LEAVE, PROMPT
-from tests.e2e.conftest import COMMAND, Panpan
+from tests.e2e.conftest import COMMAND, Panpan, wait_until
 from tests.model_server import HttpError, Reply, Stall, Text, ToolCall, call, say, serving
 
 
@@ -16,7 +16,7 @@ class Terminal:
     """panpan on a pseudo-terminal."""
 
     def __init__(self, panpan: Panpan, *args: str) -> None:
-        environment = dict(panpan._environment()) | {"TERM": "xterm-256color", "NO_COLOR": "1"}
+        environment = dict(panpan.environment()) | {"TERM": "xterm-256color", "NO_COLOR": "1"}
         self.child = pexpect.spawn(
             str(COMMAND), ["--plain", *args], cwd=str(panpan.workspace), env=environment, encoding="utf-8", timeout=30
         )
@@ -281,7 +281,7 @@ def test_slash_commands_work_without_keys_and_the_model_is_not_asked(panpan: Pan
         terminal = Terminal(panpan)
         terminals.append(terminal)
         for typed, shown in (
-            ("/h", "/permissions [mode]"),
+            ("/h", "/permissions [mode | remove rule]"),
             ("/plan", "permission mode: plan"),
             ("/effort", "/effort NUMBER picks one"),
             ("/effort 2", "effort from the next message on: low"),
@@ -359,3 +359,52 @@ def test_a_plan_is_put_as_lines_and_approved_with_a_letter(panpan: Panpan, termi
 
     assert code == 0
     assert "the mode is acceptEdits" in str(server.requests[1].messages)
+
+
+def test_a_command_of_the_users_own_runs_and_the_model_gets_it_with_the_next_prompt(
+    panpan: Panpan, terminals: list[Terminal]
+) -> None:
+    with serving([say("Seen.")]) as server:
+        panpan.use(server)
+        terminal = Terminal(panpan)
+        terminals.append(terminal)
+        terminal.type("!echo so-$((40 + 2)); false")
+        terminal.expect("so-42")
+        terminal.expect("[exit code 1]")
+        terminal.expect(PROMPT)
+        terminal.type("what was that?")
+        terminal.expect("Seen.")
+
+    (request,) = server.requests
+    told = str(request.messages)
+    assert "so-42" in told
+    assert told.index("so-42") < told.index("what was that?")
+
+
+def test_ctrl_c_ends_a_command_of_the_users_own(panpan: Panpan, terminals: list[Terminal]) -> None:
+    with serving([]) as server:
+        panpan.use(server)
+        terminal = Terminal(panpan)
+        terminals.append(terminal)
+        terminal.type("!echo begun > begun; sleep 600")
+        wait_until((panpan.workspace / "begun").exists)
+        terminal.child.sendintr()
+        terminal.expect("interrupted by the user")
+        terminal.expect(PROMPT)
+        terminal.type("exit")
+
+        assert terminal.end() == 0
+
+
+def test_the_last_turns_of_a_session_that_goes_on_are_shown(panpan: Panpan, terminals: list[Terminal]) -> None:
+    with serving([call("LS", {}), say("Nothing here."), say("Going on.")]) as server:
+        panpan.use(server)
+        panpan.run("-p", "look around")
+        terminal = Terminal(panpan, "-c")
+        terminals.append(terminal)
+        terminal.expect("look around")
+        terminal.expect("● LS")
+        terminal.expect("Nothing here.")
+        terminal.expect(PROMPT)
+        terminal.type("and now?")
+        terminal.expect("Going on.")

@@ -74,6 +74,8 @@ def test_the_terminal_says_why_it_was_taken(panpan: Panpan) -> None:
 
     with Repl(panpan, columns=200) as repl:
         repl.wait_for("the small local model, on this machine, since no key is set and no")
+        repl.wait_for_prompt()
+        assert repl.text.count("since no key is set") == 1
         assert repl.leave() == 0
         assert "chose" not in repl.text
 

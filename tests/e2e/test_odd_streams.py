@@ -19,7 +19,7 @@ def in_shell(panpan: Panpan, redirection: str, *args: str) -> subprocess.Complet
     return subprocess.run(
         ["/bin/sh", "-c", line, "sh", str(COMMAND), *args],
         cwd=panpan.workspace,
-        env=dict(panpan._environment()),
+        env=dict(panpan.environment()),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -49,7 +49,7 @@ def test_closed_streams_do_no_harm(panpan: Panpan, redirection: str, code: int, 
 
 def test_a_terminal_whose_standard_output_is_closed_is_told_so(panpan: Panpan) -> None:
     script = f"'{COMMAND}' >&-; echo ended with $?"
-    with Terminal(["sh", "-c", script], env=panpan._environment(), cwd=panpan.workspace) as terminal:
+    with Terminal(["sh", "-c", script], env=panpan.environment(), cwd=panpan.workspace) as terminal:
         terminal.wait_for("ended with 2")
 
         assert "standard output is closed" in terminal.text

@@ -196,7 +196,7 @@ def test_a_prompt_without_p_is_answered_where_there_is_no_terminal(panpan: Panpa
         (["-p", "fix", "the test"], "there are two prompts"),
         (["-r", "-p", "x"], "-r needs the id of a session"),
         (["-r"], "-r needs the id of a session"),
-        (["-p", "x", "--resume=-c"], "-r needs the id of a session"),
+        (["-p", "x", "--resume=-c"], "-c and -r exclude each other"),
     ],
 )
 def test_wrong_usage_is_exit_two_and_says_what(panpan: Panpan, args: list[str], said: str) -> None:

@@ -97,7 +97,7 @@ def test_what_was_trusted_counts_until_it_changes(panpan: Panpan, settings: Path
 
 
 def test_the_line_loop_asks_once_as_lines(panpan: Panpan, settings: Path) -> None:
-    environment = dict(panpan._environment()) | {"TERM": "xterm-256color", "NO_COLOR": "1"}
+    environment = dict(panpan.environment()) | {"TERM": "xterm-256color", "NO_COLOR": "1"}
 
     def loop() -> pexpect.spawn:
         return pexpect.spawn(

@@ -1,5 +1,7 @@
 """Plan mode in a session: which file, what the model is told and when, and in which modes it may be left."""
 
+import os
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,12 @@ from panpan.errors import ToolError
 from panpan.services.permissions.gate import PermissionGate
 from panpan.services.plan_mode import OFF, ON, TURNS_BETWEEN_NOTICES, PlanMode
 from panpan.services.sessions.records import plan_file_record
+from panpan.system.process_tree import ProcessTree
 from panpan.tools.planning.exit_plan_mode import ExitPlanModeTool
 from panpan.tools.seen_files import SeenFiles
 from panpan.types.messages import SystemReminder, UserMessage
 from panpan.types.permission import PermissionMode
+from tests.system.backends import until
 
 
 class Place:
@@ -215,3 +219,42 @@ async def test_only_a_turn_with_a_delivered_plan_ends_early(place: Place) -> Non
     await place.turn()
 
     assert (before, after, place.plan_mode.ends_turn(round_)) == (False, True, False)
+
+
+def sleeping(tree: ProcessTree) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(["sleep", "600"], env=tree.marked({"PATH": os.environ["PATH"]}))
+
+
+async def test_what_commands_left_running_stands_still_until_plan_mode_ends(place: Place, tmp_path: Path) -> None:
+    tree = ProcessTree()
+    place.plan_mode.hold(tree)
+    place.gate.when_mode_changes = place.plan_mode.mode_changed
+    process = sleeping(tree)
+
+    def state() -> str:
+        return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+    await until(lambda: [one.name for one in tree.members()] == ["sleep"])
+    try:
+        place.gate.mode = "plan"
+        assert state() == "T"
+        (notice,) = await place.told()
+        place.gate.mode = "acceptEdits"
+        await until(lambda: state() == "S")
+    finally:
+        process.kill()
+        process.wait()
+
+    assert place.warnings == [f"still running, and stopped until plan mode ends: sleep ({process.pid})"]
+    assert f"What still runs of your commands is stopped until then: sleep ({process.pid})." in notice.text
+
+
+async def test_without_processes_plan_mode_says_nothing_of_them(place: Place) -> None:
+    place.plan_mode.hold(ProcessTree())
+    place.gate.when_mode_changes = place.plan_mode.mode_changed
+
+    place.gate.mode = "plan"
+    (notice,) = await place.told()
+
+    assert place.warnings == []
+    assert "still runs" not in notice.text

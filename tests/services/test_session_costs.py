@@ -55,6 +55,24 @@ def test_one_reply_without_a_price_makes_the_whole_unknown_and_keeps_what_is_kno
     assert costs.by_model["other"].cost_usd is None
 
 
+def test_an_interrupted_reply_whose_tokens_nobody_knows_is_not_counted_and_makes_no_price_unknown() -> None:
+    cut = reply("priced", None).model_copy(update={"stop_reason": "interrupted"})
+
+    costs = session_costs([reply("priced", 0.25, input=3), cut])
+
+    assert (costs.cost_usd, costs.uncounted_replies) == (0.25, 1)
+    assert costs.by_model["priced"].replies == 1
+    assert costs.usage == Usage(input_tokens=3)
+
+
+def test_an_interrupted_reply_with_tokens_and_without_a_price_is_one_of_unknown_price() -> None:
+    cut = reply("other", None, input=3).model_copy(update={"stop_reason": "interrupted"})
+
+    costs = session_costs([cut])
+
+    assert (costs.cost_usd, costs.uncounted_replies) == (None, 0)
+
+
 def test_lines_are_those_of_the_diffs_and_of_nothing_else() -> None:
     summary = ToolResultMessage(
         result=ToolResultBlock(tool_use_id="2", content=()), display=SummaryDisplay(text="9 lines")

@@ -1,6 +1,7 @@
 """Commands that the user runs himself."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -8,6 +9,7 @@ import pytest
 
 from panpan.errors import ToolError
 from panpan.services.user_commands import INTERRUPTED, run_user_command
+from panpan.system.environment import child_environment, user_environment
 from panpan.system.known_keys import KnownKeys
 from panpan.system.output_store import OutputStore
 from panpan.tools.shell.bash import MAX_COMMAND_BYTES, MAX_RESULT_CHARS
@@ -36,6 +38,18 @@ async def test_how_it_failed_is_said(tmp_path: Path) -> None:
     assert list(result.lines) == ["so far", "[exit code 3]"]
     assert "[exit code 3]" in result.message.text
     assert result.is_error
+
+
+async def test_it_gets_the_variables_of_the_user_which_the_models_commands_do_not(tmp_path: Path) -> None:
+    ctx = replace(
+        context_in(tmp_path),
+        environment=child_environment({"PATH": os.environ["PATH"], "MY_DATA": "/data"}),
+        user_environment=user_environment({"PATH": os.environ["PATH"], "MY_DATA": "/data", "MY_TOKEN": "t"}),
+    )
+
+    result = await run_user_command('echo "[$MY_DATA] [$MY_TOKEN]"', ctx, ignore)
+
+    assert list(result.lines) == ["[/data] []"]
 
 
 async def test_the_next_command_starts_where_it_ended(tmp_path: Path) -> None:

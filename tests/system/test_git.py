@@ -80,6 +80,35 @@ def with_hooks_path(repository: HostileRepository) -> None:
     repository.configure("core.hooksPath", "hooks")
 
 
+def with_configured_hook(repository: HostileRepository) -> None:
+    for event in ("post-index-change", "reference-transaction"):
+        git(repository.folder, "config", "--add", "hook.e.v=il.event", event)
+    repository.configure("hook.e.v=il.command", repository.helper("configured-hook"))
+
+
+def with_other_programs(repository: HostileRepository) -> None:
+    for key in (
+        "core.editor",
+        "sequence.editor",
+        "core.askPass",
+        "core.alternateRefsCommand",
+        "interactive.diffFilter",
+        "uploadpack.packObjectsHook",
+        "gc.recentObjectsHook",
+        "trailer.sign.command",
+        "trailer.sign.cmd",
+        "difftool.evil.cmd",
+        "mergetool.evil.cmd",
+        "man.evil.cmd",
+        "browser.evil.cmd",
+        "tar.evil.command",
+        "credential.helper",
+    ):
+        repository.configure(key, repository.helper(key.replace(".", "-")))
+    for key in ("diff.tool", "merge.tool", "man.viewer", "help.browser"):
+        repository.configure(key, "evil")
+
+
 def with_signature_program(repository: HostileRepository) -> None:
     repository.configure("log.showSignature", "true")
     for key in ("gpg.program", "gpg.openpgp.program", "gpg.x509.program", "gpg.ssh.program"):
@@ -177,6 +206,10 @@ QUESTIONS = (
     ("describe", "--always"),
     ("cat-file", "--filters", "HEAD:file.txt"),
     ("shortlog", "-s", "HEAD"),
+    ("log", "-1", "--format=%(trailers) %N %d"),
+    ("for-each-ref", "--format=%(contents) %(trailers) %(describe)"),
+    ("tag", "--list"),
+    ("check-ignore", "file.txt"),
 )
 
 
@@ -219,6 +252,8 @@ def test_each_hostile_repository_runs_its_helper_in_plain_git(name: str, reposit
         ("log", "-p", "--ext"),
         ("status", "--ignore-submodules=none"),
         ("grep", "-Osh", "x"),
+        ("log", "--help"),
+        ("log", "--hel"),
         ("fetch",),
         ("checkout", "HEAD"),
         ("-C", "/", "status"),
@@ -269,6 +304,33 @@ async def test_variables_of_git_do_not_lead_it_elsewhere(
 
     assert top.stdout.decode().strip() == str(repository.folder)
     assert repository.traces == set()
+
+
+@pytest.mark.parametrize("place", ["/etc", ".."])
+async def test_a_repository_that_says_its_files_are_elsewhere_is_not_asked(
+    place: str, repository: HostileRepository, tmp_path: Path
+) -> None:
+    repository.configure("core.worktree", place if place != ".." else str(tmp_path))
+
+    with pytest.raises(ToolError, match="says that its files lie in"):
+        await run_git(["status"], cwd=repository.folder)
+
+
+async def test_a_repository_that_says_where_its_files_are_is_asked(repository: HostileRepository) -> None:
+    repository.configure("core.worktree", str(repository.folder))
+
+    assert (await run_git(["status", "--porcelain"], cwd=repository.folder)).stdout == b" M file.txt\n M picture.bin\n"
+
+
+async def test_hooks_of_configuration_files_are_switched_off(repository: HostileRepository) -> None:
+    with_configured_hook(repository)
+
+    # An empty event takes back those before it (git-config(1), since 2.54).
+    events = await run_git(["config", "--get-all", "hook.e.v=il.event"], cwd=repository.folder)
+    enabled = await run_git(["config", "--get", "hook.e.v=il.enabled"], cwd=repository.folder)
+
+    assert events.stdout.endswith(b"reference-transaction\n\n")
+    assert enabled.stdout == b"false\n"
 
 
 async def test_a_bare_repository_among_the_files_is_not_believed(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
-_NAME = "TERMINAL_EMULATOR_MARK"
+_NAME = "PYTEST_TERMINAL_MARK"
+"""A name that panpan passes on to commands; see `passed_variables.py`."""
 
 
 def new_mark() -> Mapping[str, str]:

@@ -1,7 +1,8 @@
 """The embedded model: a server of our own, started by the first request and asked like any other.
 
 What is particular to so small a model is done here, so that nothing above knows of it: the worked examples stand
-before the conversation, rounds that do not fit any more are left out, and one request is answered after the other.
+before the conversation, rounds that do not fit any more are left out, its usual slips are mended, and one request is
+answered after the other.
 """
 
 from collections.abc import AsyncGenerator, Callable
@@ -10,7 +11,8 @@ from dataclasses import replace
 
 import anyio
 
-from panpan.llm.embedded.lost_blanks import with_blanks_kept
+from panpan.llm.embedded.after_refusal import reply_after_refusal
+from panpan.llm.embedded.mended_calls import with_calls_mended
 from panpan.llm.embedded.profile import CONTEXT_TOKENS, EmbeddedProfile
 from panpan.llm.embedded.recent_rounds import RecentRounds, room_tokens, tokens_of
 from panpan.llm.embedded.server import ServedModel
@@ -48,6 +50,10 @@ class EmbeddedProvider:
         self._inner: OpenAICompatibleProvider | None = None
 
     async def stream(self, request: ModelRequest, options: ModelOptions) -> AsyncGenerator[StreamEvent, None]:
+        if reply := reply_after_refusal(request.messages, options.model):
+            for event in reply:
+                yield event
+            return
         if self._turns.value == 0:
             yield Waiting("the small local model is answering somebody else")
         await self._turns.acquire()
@@ -55,9 +61,12 @@ class EmbeddedProvider:
             if self._running() is None:
                 yield Waiting("starting the small local model; the very first start takes half a minute more")
             inner = self._running() or await self._start()
-            async with aclosing(inner.stream(self._fitting(request, options), options)) as events:
-                async for event in events:
-                    yield with_blanks_kept(event)
+            async with (
+                aclosing(inner.stream(self._fitting(request, options), options)) as events,
+                aclosing(with_calls_mended(events, request.messages)) as mended,
+            ):
+                async for event in mended:
+                    yield event
         finally:
             self._turns.release()
 

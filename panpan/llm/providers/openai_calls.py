@@ -8,13 +8,14 @@ reply ends.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeGuard
 
 from panpan.errors import StreamError
 from panpan.llm.reply import OpenBlock, ReplyBuilder
 from panpan.llm.tool_arguments import ArgumentsError, read_arguments, written
 from panpan.llm.wire_json import text_in
+from panpan.types.dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -6,12 +6,13 @@ page that it follows; what a page leaves open is left at the default, which suit
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from panpan.config.vendors import LOCAL_PORTS
+from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort
 
 ReasoningField: TypeAlias = Literal["reasoning_content", "reasoning"]

@@ -9,9 +9,10 @@ to name each program that it finds.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePosixPath
+
+from panpan.types.dataclass import dataclass
 
 _TOKEN = re.compile(
     r"""

@@ -5,7 +5,6 @@ command line, a path, an address or a name, as the rule has it in its parenthese
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from panpan.config.settings_file import WrittenRule
 from panpan.errors import ConfigError, ToolError
@@ -14,6 +13,7 @@ from panpan.services.permissions.rules import EDIT_TOOLS, Rule, RuleSource, pars
 from panpan.services.permissions.subject import LocatedUse, Subject, located
 from panpan.system.paths import PathResolver
 from panpan.tools.tool import PathUse
+from panpan.types.dataclass import dataclass
 from panpan.types.permission import Behaviour
 
 _BEHAVIOURS: tuple[Behaviour, ...] = ("deny", "ask", "allow")

@@ -4,8 +4,8 @@ Deny is stronger than ask, and ask than allow, over all sources and whatever the
 The gate is a courtesy to the user and no wall: a program that it lets run may do more than its command line shows.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
@@ -19,8 +19,12 @@ from panpan.services.permissions.matching import allowing_rules, covering_rule, 
 from panpan.services.permissions.rules import Rule, RuleSource, parse_rule
 from panpan.services.permissions.searches import secret_file, withheld_file
 from panpan.services.permissions.subject import LocatedUse, Subject, subject_of
-from panpan.services.permissions.suggestions import narrowest_rule
+from panpan.services.permissions.suggestions import narrowest_rule, prefix_rule
+from panpan.types.dataclass import dataclass
 from panpan.types.permission import Allow, Ask, Behaviour, Decision, Deny, PermissionMode, Reason
+
+ANSWERED = "your answer in this session"
+"""Source of a rule that "always" has just made."""
 
 PLAN_WRITERS = frozenset({"Write", "Edit", "MultiEdit", "Patch"})
 """Tools that may write the plan file in plan mode: of these it is known that they change the files they name alone."""
@@ -31,6 +35,15 @@ class RuleStore(Protocol):
 
     def save(self, rule: str) -> None:
         """Keep an allow rule for later sessions of this project. Called in a worker thread."""
+        ...
+
+    def remove(self, rule: str) -> None:
+        """Keep an allow rule no longer, if it is there. Called in a worker thread."""
+        ...
+
+    @property
+    def place(self) -> str:
+        """Where the rules are kept, as the sources of rules begin that come from there."""
         ...
 
 
@@ -74,7 +87,8 @@ class PermissionGate(Hook):
         """What the user should know about the rules, one sentence each."""
         self.rules = Rules()
         self._mode: PermissionMode = mode
-        self._store = store
+        self.store = store
+        """Where "always" is kept."""
         self._external_directory = external_directory
         for source in sources:
             self._add(source)
@@ -165,9 +179,11 @@ class PermissionGate(Hook):
             return self._question(reasons.outside(closed, subject), subject)
         covering = [self._covering(use, subject) for use in subject.uses if not use.is_open]
         opening = list(dict.fromkeys(rule for rule in covering if rule is not None))
-        if subject.is_read_only and subject.tool_class != "network":
+        only_looks = subject.is_read_only or (subject.facts is not None and subject.facts.is_read_only)
+        if only_looks and subject.tool_class != "network":
             return Allow(reasons.read_only(opening, subject), approved)
-        if self.mode == "acceptEdits" and subject.tool_class == "write":
+        makes_only = not closed and subject.facts is not None and subject.facts.only_makes
+        if self.mode == "acceptEdits" and (subject.tool_class == "write" or makes_only):
             text = "the mode acceptEdits lets files of the workspace be changed"
             return Allow(reasons.by_mode(text, opening), approved)
         rules = allowing_rules(self.rules.allow, subject)
@@ -196,21 +212,17 @@ class PermissionGate(Hook):
         return subject.tool in PLAN_WRITERS and subject.tool_class == "write" and bool(subject.uses) and is_plan
 
     def _question(self, reason: Reason, subject: Subject) -> Ask:
-        rule = narrowest_rule(subject)
-        return Ask(reason, rule, approved_paths=_closed_paths(subject), remember=self._rememberer(rule))
+        rule, prefix = narrowest_rule(subject), prefix_rule(subject)
+        remember = self._remember if rule or prefix else None
+        return Ask(reason, rule, approved_paths=_closed_paths(subject), remember=remember, prefix_rule=prefix)
 
-    def _rememberer(self, text: str | None) -> Callable[[], Awaitable[None]] | None:
-        if text is None:
-            return None
-
-        async def remember() -> None:
-            rule = parse_rule(text, "your answer in this session")
-            if all(known.text != text for known in self.rules.allow):
-                self.rules.allow.append(rule)
-            if self._store is not None:
-                await anyio.to_thread.run_sync(self._store.save, text)
-
-        return remember
+    async def _remember(self, text: str) -> None:
+        """Let an allow rule hold from now on, and keep it."""
+        rule = parse_rule(text, ANSWERED)
+        if all(known.text != text for known in self.rules.allow):
+            self.rules.allow.append(rule)
+        if self.store is not None:
+            await anyio.to_thread.run_sync(self.store.save, text)
 
 
 def _closed_paths(subject: Subject, protected: Iterable[LocatedUse] = ()) -> frozenset[Path]:

@@ -6,7 +6,6 @@ samples is then true of all that the rule speaks of.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from panpan.services.permissions.command_pattern import CommandPattern
@@ -14,6 +13,7 @@ from panpan.services.permissions.domain_pattern import DomainPattern
 from panpan.services.permissions.path_pattern import PathPattern
 from panpan.services.permissions.rules import EDIT_TOOLS, READ_TOOLS, NamePattern, Rule
 from panpan.system.home import user_home
+from panpan.types.dataclass import dataclass
 
 _ANY = "panpan-any-word"
 _ROOT = Path("/panpan-any-root")

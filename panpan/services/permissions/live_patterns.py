@@ -7,12 +7,17 @@ another thing; the sandbox is there for that.
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from panpan.errors import ToolError
 from panpan.system.paths import PathResolver
+from panpan.tools.shell.analysis.handed_on import ODD_NAME
 
+MOST_NAMES = 200_000
+"""Names that are looked at in folders, which takes a second or so."""
 _MOST_FILES = 20_000
+"""Of which it is asked what they are."""
 _PART = re.compile(r"\\(.)|([*?\[])|(.)", re.DOTALL)
 
 
@@ -27,15 +32,40 @@ def look_through_patterns(patterns: Sequence[str], cwd: Path, paths: PathResolve
     return None
 
 
-def look_for_links(folders: Iterable[Path], paths: PathResolver) -> str | None:
-    """Return why what links in the folders lead to may not be shown, or None where all of it may."""
-    found = (Path(parent, name) for top in folders for parent, subs, names in os.walk(top) for name in subs + names)
-    for count, path in enumerate(found, 1):
-        if count > _MOST_FILES:
+def look_for_odd_names(folders: Iterable[Path]) -> str | None:
+    """Return which name in the folders xargs, or the program that it runs, would take for something else, or None."""
+    for count, (parent, name) in enumerate(_names_in(folders), 1):
+        if count > MOST_NAMES:
+            return "the folder is too large to tell how xargs would take the names in it; name a narrower one"
+        if ODD_NAME.search(name):
+            return f"xargs would not take the name {parent}/{name} as it is; use find with -exec … {{}} +"
+    return None
+
+
+def look_for_links(folders: Iterable[Path], paths: PathResolver, only_names: str = "") -> str | None:
+    """Return why what links in the folders lead to may not be shown, or None where all of it may.
+
+    Args:
+        folders: Where to look, below them too.
+        paths: Knows what may be shown.
+        only_names: A pattern for the names of the links that would be followed; empty for all.
+    """
+    looked_at = 0
+    for count, (parent, name) in enumerate(_names_in(folders), 1):
+        is_meant = not only_names or fnmatchcase(name, only_names)
+        looked_at += is_meant
+        if count > MOST_NAMES or looked_at > _MOST_FILES:
             return "the folder is too large to tell whether links in it lead elsewhere; name single files"
-        if path.is_symlink() and (reason := _closed(path, paths)):
+        if is_meant and (path := Path(parent, name)).is_symlink() and (reason := _closed(path, paths)):
             return f"{path}, a link that would be followed, {reason}"
     return None
+
+
+def _names_in(folders: Iterable[Path]) -> Iterator[tuple[str, str]]:
+    """Yield the folder and the name of all that lies below the folders."""
+    for folder in folders:
+        for parent, subs, names in os.walk(folder):
+            yield from ((parent, name) for name in (*subs, *names))
 
 
 def matches(pattern: str, cwd: Path) -> Iterator[Path]:

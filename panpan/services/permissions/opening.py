@@ -1,30 +1,36 @@
 """From the settings of a folder to its gate: the one way, for a session and for whoever only asks what it would say."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from panpan.config.locations import Locations
+from panpan.config.settings import SandboxSettings
 from panpan.config.sources import Loaded
 from panpan.core.enabled_tools import enabled_tools
 from panpan.core.hooks import ToolCall
+from panpan.core.permission import joined
 from panpan.core.tool_call import prepared
 from panpan.errors import ConfigError, ToolError
 from panpan.services.permissions.examples import check_examples
 from panpan.services.permissions.gate import PermissionGate, RuleStore
 from panpan.services.permissions.rules import rule_sources
+from panpan.services.permissions.sandbox_questions import SandboxQuestions
 from panpan.services.permissions.subject import Subject, subject_of
 from panpan.system.output_store import OutputStore
 from panpan.system.paths import PathResolver
+from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.tools.registry import all_tools
 from panpan.tools.seen_files import SeenFiles
 from panpan.tools.tool import ToolContext
 from panpan.types.content import ToolUseBlock
+from panpan.types.dataclass import dataclass
 from panpan.types.permission import Decision, Deny, PermissionMode, Reason
 
 
-def workspace_paths(cwd: Path, loaded: Loaded, locations: Locations, *, readable: Path | None = None) -> PathResolver:
+def workspace_paths(
+    cwd: Path, loaded: Loaded, locations: Locations, *, readable: Path | None = None, temporary: Path | None = None
+) -> PathResolver:
     """Return what knows where paths lie for a session in `cwd`.
 
     Args:
@@ -32,6 +38,7 @@ def workspace_paths(cwd: Path, loaded: Loaded, locations: Locations, *, readable
         loaded: Its settings.
         locations: Where panpan's own files are.
         readable: A folder of panpan's own that may be read, such as that for large outputs.
+        temporary: The folder for the temporary files of commands, which counts as inside.
 
     Raises:
         ConfigError: An additional directory is no folder.
@@ -42,7 +49,27 @@ def workspace_paths(cwd: Path, loaded: Loaded, locations: Locations, *, readable
             origin = loaded.origins[f"additional_directories[{number}]"]
             raise ConfigError(f"{folder} ({origin}) is not a folder, so that tools cannot work there")
     readable_roots = () if readable is None else (readable,)
-    return PathResolver(cwd, extra_roots=folders, readable_roots=readable_roots, protected_roots=(locations.home,))
+    extra_roots = folders if temporary is None else (*folders, temporary)
+    return PathResolver(cwd, extra_roots=extra_roots, readable_roots=readable_roots, protected_roots=(locations.home,))
+
+
+def sandbox_of(settings: SandboxSettings, locations: Locations) -> CommandSandbox:
+    """Return the sandbox of a session's commands, as the settings want it.
+
+    Args:
+        settings: The table `[sandbox]`.
+        locations: Where panpan's own files are, which no command changes.
+
+    Raises:
+        ConfigError: A domain is none.
+    """
+    return CommandSandbox(
+        is_on=settings.mode == "on",
+        writable=settings.writable,
+        protected=(locations.home,),
+        has_network=settings.network,
+        domains=settings.domains,
+    )
 
 
 def gate_of(loaded: Loaded, paths: PathResolver, *, store: RuleStore | None = None) -> PermissionGate:
@@ -86,6 +113,9 @@ class FolderGate:
     def __init__(self, cwd: Path, loaded: Loaded, locations: Locations) -> None:
         self.paths = workspace_paths(cwd, loaded, locations)
         self.gate = gate_of(loaded, self.paths)
+        settings = loaded.settings.sandbox
+        self.sandbox = sandbox_of(settings, locations)
+        self._sandbox_questions = SandboxQuestions(settings.outside, lambda: self.gate.mode)
         self.mode: PermissionMode = self.gate.mode
         """That of the settings."""
         # A tool that a rule takes away is kept, so that the gate names the rule.
@@ -103,10 +133,12 @@ class FolderGate:
         call = prepared(ToolUseBlock(id="call", name=tool, input=dict(arguments)), self._tools)
         if call.tool is None or call.args is None:
             return Judged(Deny(Reason(call.problem, "bad-call")), None)
-        context = ToolContext("call", self.paths, SeenFiles(), self._outputs, environment={})
+        context = ToolContext("call", self.paths, SeenFiles(), self._outputs, environment={}, sandbox=self.sandbox)
         tool_call = ToolCall("call", call.tool, call.args, arguments, context)
         self.gate.mode = mode or self.mode
-        decision = await self.gate.before_tool(tool_call)
+        hooks = (self.gate, self._sandbox_questions)
+        decisions = [found for hook in hooks if (found := await hook.before_tool(tool_call)) is not None]
+        decision = joined(decisions) or Deny(Reason("nothing decides about it"))
         try:
             return Judged(decision, subject_of(tool_call))
         except ToolError:

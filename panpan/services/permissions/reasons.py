@@ -84,9 +84,10 @@ def not_allowed(subject: Subject) -> Reason:
     effect = next((effect for effect in subject.facts.effects if not effect.is_read_only), None)
     doubt = _doubt(effect, subject.facts)
     command = effect.command.source if effect else ""
-    about = f" (`{_shortened(command)}`: {doubt})" if command else f" ({doubt})" if doubt else ""
+    is_part = command.strip() not in ("", (subject.command or "").strip())  # the whole of it is on the screen anyway
+    about = f" (`{_shortened(command)}`: {doubt})" if is_part else f" ({doubt})" if doubt else ""
     return Reason(
-        f"it runs a command that may change things{about}, and nothing allows that yet",
+        f"it may change things{about}",
         "unknown" if effect is None or is_unknown(effect) else "not-allowed",
         command=command,
         assumption=doubt,
@@ -105,10 +106,10 @@ def _doubt(effect: Effect | None, facts: LineFacts) -> str:
 
 
 _DEFAULT_TEXTS = {
-    "read": "nothing allows it yet",
-    "write": "it changes files, and nothing allows that yet",
-    "command": "it runs a command that may change things, and nothing allows that yet",
-    "network": "it reaches into the network, and nothing allows that yet",
+    "read": "no rule allows it yet",
+    "write": "it changes files",
+    "command": "it may change things",
+    "network": "it reaches into the network",
 }
 
 

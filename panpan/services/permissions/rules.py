@@ -6,7 +6,6 @@ that silently means nothing is worse than a program that does not start.
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TypeAlias
@@ -17,6 +16,7 @@ from panpan.errors import ConfigError
 from panpan.services.permissions.command_pattern import CommandPattern
 from panpan.services.permissions.domain_pattern import DomainPattern
 from panpan.services.permissions.path_pattern import PathPattern
+from panpan.types.dataclass import dataclass
 from panpan.types.permission import Behaviour
 
 READ_TOOLS = frozenset({"Read", "LS", "Glob", "Grep"})

@@ -6,23 +6,29 @@ what the rule withholds. The look around is bounded, and what it could not see c
 
 import os
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 from functools import partial
 from itertools import chain
 from pathlib import Path
 
 import anyio.to_thread
 
-from panpan.services.permissions.live_patterns import look_for_links, look_through_patterns, matches
+from panpan.services.permissions.live_patterns import (
+    MOST_NAMES,
+    look_for_links,
+    look_for_odd_names,
+    look_through_patterns,
+    matches,
+)
 from panpan.services.permissions.path_pattern import PathPattern
 from panpan.services.permissions.rules import Rule
 from panpan.services.permissions.subject import Subject
 from panpan.system.canonical import canonical_path
 from panpan.system.paths import PathResolver
 from panpan.system.protected import may_name_secrets
+from panpan.tools.shell.analysis.facts import Effect
 
 _MOST_FILES = 20_000
-_MOST_NAMES = 200_000
-"""Files among which one for secrets is looked for by its name, which takes a second or so."""
 _NOT_ONE_NAME = frozenset("!{},; \t\n")
 """Characters with which a glob may mean more than one pattern says; then every file counts as searched."""
 _ADVICE = "search a narrower path, or with a glob that leaves it out"
@@ -56,56 +62,61 @@ async def secret_file(subject: Subject, paths: PathResolver) -> str | None:
     It does so in a search, or for a pattern such as `*`. Grep leaves such files out itself, and what git tracks is no
     secret.
     """
-    if subject.facts is None or not subject.is_read_only:
+    if subject.facts is None or not subject.facts.is_read_only:
         return None
-    effects = subject.facts.effects
-    folders = _searched_folders(subject, is_git_searched=False)
-    linked = folders if any(effect.follows_links for effect in effects) else []
+    searching = [effect for effect in subject.facts.effects if effect.asks_git_in is None and effect.placed_searches]
     patterns = _patterns(subject)
-    if not folders and not patterns:
+    if not searching and not patterns:
         return None
 
     def look() -> str | None:
-        return (
-            look_through_patterns(patterns, subject.cwd, paths)
-            or look_for_links(linked, paths)
-            or _look_for_secrets(folders, paths)
-        )
+        reasons = (_look_through(effect, subject.cwd, paths) for effect in searching)
+        return look_through_patterns(patterns, subject.cwd, paths) or next(filter(None, reasons), None)
 
     return await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
 
 
-def _look_for_secrets(folders: Sequence[Path], paths: PathResolver) -> str | None:
+def _look_through(search: Effect, cwd: Path, paths: PathResolver) -> str | None:
+    """Return why what is in the folders of a search may not be shown, or not as it would be, or None."""
+    folders = _folders_of(search, cwd)
+    return (
+        (look_for_odd_names(folders) if search.splits_names else None)
+        or (look_for_links(folders, paths, search.only_names) if search.follows_links else None)
+        or _look_for_secrets(folders, paths, search.only_names)
+    )
+
+
+def _look_for_secrets(folders: Sequence[Path], paths: PathResolver, only_names: str) -> str | None:
     count = 0
     for parent, _, names in (found for folder in folders for found in os.walk(folder)):
         count += len(names)
-        if count > _MOST_NAMES:
+        if count > MOST_NAMES:
             return "the folder is too large to tell whether it holds files for secrets; use Grep, which leaves them out"
-        suspects = [parent, *(f"{parent}/{name}" for name in names if may_name_secrets(name))]
+        named = [name for name in names if fnmatchcase(name, only_names)] if only_names else names
+        suspects = [*([parent] if named else ()), *(f"{parent}/{name}" for name in named if may_name_secrets(name))]
         for suspect in map(Path, suspects):
             if not paths.may_show(suspect):
                 return f"{suspect} may hold secrets, and the search would read it; use Grep, which leaves it out"
     return None
 
 
-def _searched_folders(subject: Subject, *, is_git_searched: bool = True) -> list[Path]:
+def _searched_folders(subject: Subject) -> list[Path]:
     """Return the folders whose files the call would show; listing their names shows no file."""
     if subject.tool == "Grep":
         return [use.path for use in subject.uses if use.path.is_dir()]
-    if subject.facts is None or not subject.is_read_only:
+    if subject.facts is None or not subject.facts.is_read_only:
         return []
-    found = (
-        canonical_path(subject.cwd / path)
-        for effect in subject.facts.effects
-        if is_git_searched or effect.asks_git_in is None
-        for path in effect.placed_searches
-    )
-    return [path for path in dict.fromkeys(found) if path.is_dir()]
+    return list(dict.fromkeys(path for effect in subject.facts.effects for path in _folders_of(effect, subject.cwd)))
+
+
+def _folders_of(search: Effect, cwd: Path) -> list[Path]:
+    found = dict.fromkeys(canonical_path(cwd / path) for path in search.placed_searches)
+    return [path for path in found if path.is_dir()]
 
 
 def _patterns(subject: Subject) -> list[str]:
     """Return the patterns that the shell would replace by the names of files."""
-    if subject.facts is None or not subject.is_read_only:
+    if subject.facts is None or not subject.facts.is_read_only:
         return []
     return [pattern for effect in subject.facts.effects for pattern in effect.placed_globs]
 

@@ -6,20 +6,31 @@ Everything is taken from the validated arguments, and each path is located once.
 import os
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from panpan.core.hooks import ToolCall
 from panpan.errors import ToolError
+from panpan.services.permissions.live_patterns import matches
 from panpan.system.paths import Location, PathResolver
 from panpan.system.protected import plain_names
 from panpan.tools.shell.analysis.facts import Effect, LineFacts
 from panpan.tools.tool import PathUse, ToolClass
+from panpan.types.dataclass import dataclass
 
 _TAKES_FOLDERS = frozenset({"rm", "mv"})
 """Programs that take a folder away with all that is in it."""
+_LEADS_TO = frozenset({"cd", "link", "ln"})
+"""Programs behind which another name, or a bare one, stands for what they are given."""
+_SHELLS = frozenset({"bash", "dash", "eval", "fish", "ksh", "sh", "zsh"})
+"""Programs that take a word for a command line."""
+_PARTING = re.compile(r"""[\s'";&|<>()=`$]+""")
+_VALUE = re.compile(r"(?<=[=\s])\S+")
+_MOST_MATCHES = 2_000
+"""Names looked at of those that a pattern in a command matches."""
 _QUOTES = re.compile(r"""["'\\]""")
 _HOME = re.compile(r"^\$(?:HOME\b|\{HOME\})")
 
@@ -93,18 +104,19 @@ def subject_of(call: ToolCall) -> Subject:
     paths = call.context.paths
     command = _text(call, "command") if call.tool.name == "Bash" else None
     facts = _facts_of(command) if command is not None else None
+    uses = tuple(located(use, paths) for use in call.tool.path_uses(call.args))
     return Subject(
         tool=call.tool.name,
         tool_class=call.tool.tool_class,
         is_read_only=call.tool.is_read_only(call.args),
-        uses=tuple(located(use, paths) for use in call.tool.path_uses(call.args)),
+        uses=uses,
         root=paths.root,
         cwd=paths.cwd,
         command=command,
         url=_text(call, "url") if call.tool.name == "WebFetch" else None,
         names=tuple(name for key in ("subagent_type", "agent", "skill", "name") if (name := _text(call, key))),
         facts=facts,
-        mentioned=tuple(_mentioned(facts, paths)) if facts is not None else (),
+        mentioned=tuple(_mentioned(facts, uses, paths)) if facts is not None else (),
     )
 
 
@@ -126,29 +138,47 @@ def located(use: PathUse, paths: PathResolver) -> LocatedUse:
     return LocatedUse(use, location, spellings)
 
 
-def _mentioned(facts: LineFacts, paths: PathResolver) -> Iterator[LocatedUse]:
-    """Yield the protected paths that the line names for commands which may do anything with them."""
-    for effect in facts.effects:
-        for name in _names(effect, paths):
-            with suppress(ToolError):  # no path that could be touched
-                use = located(PathUse(name, "write"), paths)
-                if use.needs_a_person:
-                    yield use
+def _mentioned(facts: LineFacts, uses: Sequence[LocatedUse], paths: PathResolver) -> Iterator[LocatedUse]:
+    """Yield the protected paths that the line names for commands which may do anything with them.
+
+    Args:
+        facts: What the line would do.
+        uses: What is located of it already.
+        paths: Locates the rest.
+    """
+    if facts.is_read_only:
+        return
+    known = {use.use.path: use for use in uses}
+    for name in dict.fromkeys(name for effect in facts.effects for name in _names(effect, paths)):
+        with suppress(ToolError):  # no path that could be touched
+            written = PathUse(name, "write")
+            use = replace(known[name], use=written) if name in known else located(written, paths)
+            if use.needs_a_person:
+                yield use
 
 
 def _names(effect: Effect, paths: PathResolver) -> Iterator[str]:
     """Yield the paths that a command may do anything with."""
-    command, folder = effect.command, effect.command.directory or "."
-    if effect.placed_writes is None or effect.runs_code is not False:
-        yield from (posixpath.join(folder, word) for word in effect.mentions)
-        words = (*command.words, *(redirect.target for redirect in command.redirects))
+    command, folders = effect.command, effect.command.directories or (".",)
+    words = (*command.words, *(redirect.target for redirect in command.redirects))
+    patterns = command.placed_patterns(word.pattern for word in words if word.is_glob)
+    matched = [path for pattern in patterns for path in islice(matches(pattern, paths.cwd), _MOST_MATCHES)]
+    if not effect.is_read_only:
+        yield from map(str, matched)
+    for assignment in command.assignments and _VALUE.findall(command.source):
+        yield _QUOTES.sub("", assignment)
+    texts = [word.text for word in words if word.text]
+    if any(text.rpartition("/")[2] in _SHELLS for text in texts):
+        yield from (part for text in texts if " " in text for part in _PARTING.split(text) if part)
+    if effect.placed_writes is None or effect.runs_code is not False or effect.program in _LEADS_TO:
+        yield from (posixpath.join(folder, word) for word in effect.mentions for folder in folders)
         for word in words:
             if word.text is None:  # what can be seen of it may tell the place, or the name
                 name = _HOME.sub("~", _QUOTES.sub("", word.source))
-                yield name if name.startswith("~") else posixpath.join(folder, name)
-    elif effect.program in _TAKES_FOLDERS and not any(word.is_glob for word in command.words):
-        for written in effect.placed_writes:
-            place = paths.cwd / written
+                yield from [name] if name.startswith("~") else (posixpath.join(folder, name) for folder in folders)
+    elif effect.program in _TAKES_FOLDERS:
+        named = (paths.cwd / folder / word.text for word in command.words[1:] if word.text for folder in folders)
+        for place in (*matched, *named):
             if place.is_dir():
                 yield from (str(place / name) for name, _ in plain_names() if os.path.lexists(place / name))
 

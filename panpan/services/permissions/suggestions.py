@@ -1,9 +1,15 @@
-"""The rule that "always" would save: the narrowest one that allows the same call again, and nothing beside it."""
+"""The rules that "always" may save.
+
+The narrowest one allows the same call again, and nothing beside it; for the runners of a short list there is one that
+allows any arguments, besides.
+"""
 
 from panpan.errors import ConfigError
 from panpan.services.permissions.command_pattern import exact_pattern
+from panpan.services.permissions.command_words import simple_commands
 from panpan.services.permissions.domain_pattern import plain_host
 from panpan.services.permissions.matching import allowing_rules, covering_rule
+from panpan.services.permissions.prefixes import prefix_of
 from panpan.services.permissions.rules import EDIT_TOOLS, READ_TOOLS, parse_rule
 from panpan.services.permissions.subject import LocatedUse, Subject
 from panpan.system.terminal_text import spelled_out
@@ -19,6 +25,14 @@ def narrowest_rule(subject: Subject) -> str | None:
     if text is None or len(text) > _LONGEST_RULE or not text.isprintable() or spelled_out(text) != text:
         return None  # who says "always" has to see all of it
     return text if _allows_again(text, subject) else None
+
+
+def prefix_rule(subject: Subject) -> str | None:
+    """Return the rule that allows a known runner with any arguments, where it allows `subject`, too."""
+    commands = simple_commands(subject.command) if subject.command is not None else None
+    prefix = next(filter(None, map(prefix_of, commands or ())), None)
+    text = f"Bash({prefix} *)"
+    return text if prefix is not None and _allows_again(text, subject) else None
 
 
 def _candidate(subject: Subject) -> str | None:

@@ -5,7 +5,6 @@ It is frozen from then on; a resumed session sends what its log holds, so that t
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -27,6 +26,7 @@ from panpan.services.project_context.memory_size import fitted
 from panpan.services.project_context.our_tags import untagged
 from panpan.system.canonical import canonical_path
 from panpan.system.terminal_text import printable
+from panpan.types.dataclass import dataclass
 from panpan.types.messages import SystemReminder
 
 SESSION_START = "session:start"

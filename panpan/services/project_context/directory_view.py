@@ -7,7 +7,7 @@ import ast
 import os
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import anyio.to_thread
 from panpan.errors import ToolError
 from panpan.system.git import run_git
 from panpan.system.terminal_text import printable
+from panpan.types.dataclass import dataclass
 
 _MAX_DEPTH = 3
 _MAX_ENTRIES = 150

@@ -9,7 +9,8 @@ A list in brackets and a single value, also with commas, are understood, too. Ot
 """
 
 import re
-from dataclasses import dataclass
+
+from panpan.types.dataclass import dataclass
 
 _KEY = re.compile(r"paths\s*:\s*(?P<value>.*)")
 _ITEM = re.compile(r"\s*-\s+(?P<value>.+)")

@@ -6,7 +6,7 @@ a stranger wrote must not choose which files of the user's are sent to a model.
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from panpan.services.project_context.imports import mentioned_paths
 from panpan.system.canonical import canonical_path, is_below
 from panpan.system.protected import protections
 from panpan.system.read_file import read_regular_file
+from panpan.types.dataclass import dataclass
 
 MAX_HOPS = 4
 """Imports in a chain, as Claude Code counts them."""

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from panpan.services.project_context.collect import SESSION_START
+from panpan.types.dataclass import dataclass
 from panpan.types.messages import Message, SystemReminder
 
 _CAUSE_OF_DEEPER = "memory:"  # see `nested_memory`

@@ -5,12 +5,13 @@ log grants a permission; it only says what was said.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from panpan.core.conversation import repaired
 from panpan.services.sessions.prefix import UNNAMED, SessionPrefix
 from panpan.services.sessions.records import FORMAT_VERSION, message_of
+from panpan.types.dataclass import dataclass
 from panpan.types.llm import ToolDefinition
 from panpan.types.messages import Message
 from panpan.types.permission import PermissionMode, is_permission_mode

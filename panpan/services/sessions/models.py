@@ -1,7 +1,7 @@
 """The models of a session: from a setup to what the session has because of its model."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from panpan.core.hooks import Hook
 from panpan.core.system_prompt import system_prompt
@@ -10,6 +10,7 @@ from panpan.llm.factory import create_client
 from panpan.services.sessions.parts import ModelParts
 from panpan.services.sessions.prefix import SessionPrefix
 from panpan.services.sessions.setup import Setup
+from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from panpan.services.sessions.fold import FoldedSession
@@ -13,6 +13,7 @@ from panpan.services.sessions.prefix import SessionPrefix, kept_prefix
 from panpan.services.sessions.resuming import prefix_note, resumed, resumed_mode
 from panpan.services.sessions.setup import Setup
 from panpan.services.sessions.store import find_session, newest_session, session_path
+from panpan.types.dataclass import dataclass
 from panpan.types.ids import new_id
 from panpan.types.permission import PermissionMode
 

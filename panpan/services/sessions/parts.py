@@ -1,7 +1,7 @@
 """What a session is made of; `app.py` puts it together."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,6 +15,7 @@ from panpan.services.sessions.log import SessionLog
 from panpan.services.sessions.prefix import NO_PREFIX, SessionPrefix
 from panpan.services.steering import Steering
 from panpan.tools.tool import Tool, ToolContext
+from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort, ModelClient
 from panpan.types.permission import Asker
 
@@ -109,3 +110,5 @@ class SessionParts:
     """Told what the user should know, one sentence each."""
     on_close: Sequence[Callable[[], Awaitable[None]]] = ()
     """Awaited in order when the session ends, after the model was closed."""
+    alongside: Sequence[Callable[[], Coroutine[None, None, None]]] = ()
+    """Run while the session is open, and cancelled at its end."""

@@ -5,7 +5,7 @@ The session owns the tasks for its whole life and a turn is one of them; `submit
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,6 +15,7 @@ from panpan.config.settings import Settings
 from panpan.core.single_exception import unwrap_single_exception
 from panpan.core.tool_executor import CLEANUP_S
 from panpan.errors import ConfigError, SessionLogError, ToolError
+from panpan.services.permissions.removal import Removal, removable_rules, remove_rule
 from panpan.services.sessions.event_hop import EventHop
 from panpan.services.sessions.parts import ModelParts, ModelSource, SessionParts
 from panpan.services.sessions.prefix import kept_prefix
@@ -23,6 +24,7 @@ from panpan.services.sessions.records import model_record, permission_mode_recor
 from panpan.services.sessions.resuming import prefix_note
 from panpan.services.sessions.turn_run import TurnRun
 from panpan.services.steering import Steering
+from panpan.types.dataclass import dataclass
 from panpan.types.events import Event
 from panpan.types.llm import Effort
 from panpan.types.messages import UserMessage
@@ -71,15 +73,18 @@ class Session(AsyncContextManagerMixin):
         self.chosen_model: str | None = None
         """What `use_model` was last given; None: the model is the one that the session was opened with."""
         self._turn_scope: CancelScope | None = None
-        parts.gate.when_mode_changes = lambda mode: self._note(permission_mode_record(mode))
+        parts.gate.when_mode_changes = self._mode_changed
         if parts.plan_mode is not None:
             parts.plan_mode.note = self._note
+            parts.plan_mode.hold(parts.tool_context.processes)
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self, None]:
         try:
             with unwrap_single_exception():
                 async with create_task_group() as self._task_group:
+                    for run in self.parts.alongside:
+                        self._task_group.start_soon(run)
                     yield self
                     self._task_group.cancel_scope.cancel("the session is over")
         finally:
@@ -134,7 +139,9 @@ class Session(AsyncContextManagerMixin):
         return True
 
     async def prepare(self) -> None:
-        """Do beforehand what the first request would wait for, as while the user types."""
+        """Do beforehand what the first request and the first command would wait for, as while the user types."""
+        if warning := await self.parts.tool_context.sandbox.take_warning():
+            self.parts.warn(warning)
         await self.parts.model.prepare()
 
     def retry_now(self) -> bool:
@@ -226,6 +233,18 @@ class Session(AsyncContextManagerMixin):
         A line is such as `allow  Bash(npm test)  (from ~/.panpan/settings.toml)`.
         """
         return self.parts.gate.rule_lines()
+
+    def removable_permissions(self) -> Sequence[str]:
+        """Return the allow rules that `remove_permission` can take back."""
+        return removable_rules(self.parts.gate)
+
+    async def remove_permission(self, rule: str) -> Removal:
+        """Take back an allow rule that "always" made, from this session and the file where it is kept.
+
+        Raises:
+            ConfigError: The file cannot be changed; the rule counts as before.
+        """
+        return await remove_rule(self.parts.gate, rule)
 
     def add_folder(self, folder: str | Path) -> Path:
         """Let the tools work in one more folder until the session is closed, and return it canonical.
@@ -323,6 +342,11 @@ class Session(AsyncContextManagerMixin):
             if warning not in known:
                 self.parts.warn(warning)
         self._note(model_record(model.name, model.effort))
+
+    def _mode_changed(self, mode: PermissionMode) -> None:
+        self._note(permission_mode_record(mode))
+        if self.parts.plan_mode is not None:
+            self.parts.plan_mode.mode_changed(mode)
 
     def _note(self, record: Mapping[str, Any]) -> None:
         """Record a decision; it holds also where the disk is full, and its record then waits for space."""

@@ -4,7 +4,7 @@ Nothing here is open, and nothing is sent.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from panpan.llm.model_profile import ModelProfile
 from panpan.services.budget import check_price_known
 from panpan.services.permissions.rules import RuleSource, rule_sources, rules_of_no_tool
 from panpan.tools.tool import Tool
+from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort
 
 

@@ -6,9 +6,10 @@ what a log holds.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from panpan.types.dataclass import dataclass
 
 MAX_BYTES = 20_000_000
 """Of one log; read in some 20 ms, and more than most sessions write."""

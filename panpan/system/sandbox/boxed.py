@@ -11,6 +11,9 @@ from pathlib import Path
 from panpan.system.canonical import is_below
 from panpan.system.sandbox.profile import Profile
 
+NO_NETWORK = "The sandbox gives this command no network"
+"""How a sentence about the network begins."""
+
 _MAX_CHARS = 20_000
 """How much of the end of an output is looked at; errors stand there."""
 
@@ -53,7 +56,7 @@ def looks_boxed(output: str, exit_code: int, profile: Profile) -> str | None:
     if (line := _first(_BUSY, lines)) and _protected_in(line, profile):
         return _cannot_write(line, profile)
     if not profile.has_network and _first(_NO_NETWORK, lines):
-        return "The sandbox gives this command no network."
+        return _no_network(profile)
     if not (line := _first(_REFUSED, lines)):
         return None
     if _NO_OTHER_PROGRAM.search(text):
@@ -61,12 +64,19 @@ def looks_boxed(output: str, exit_code: int, profile: Profile) -> str | None:
     if exit_code == _NOT_EXECUTABLE or _may_write_all_of(line, profile):
         return None
     if not profile.has_network and re.search(r"socket", text, re.IGNORECASE):
-        return "The sandbox gives this command no network."
+        return _no_network(profile)
     return _cannot_write(line, profile)
 
 
 def _first(pattern: re.Pattern[str], lines: Sequence[str]) -> str | None:
     return next((line for line in lines if pattern.search(line)), None)
+
+
+def _no_network(profile: Profile) -> str:
+    if profile.proxy is None:
+        return f"{NO_NETWORK}."
+    hosts = ", ".join(profile.proxy.domains)
+    return f"{NO_NETWORK} but the proxy that https_proxy names, which leads to {hosts} and to no other host."
 
 
 def _cannot_write(line: str, profile: Profile) -> str:

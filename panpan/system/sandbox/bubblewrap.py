@@ -6,6 +6,7 @@ in there may not. It has its own process numbers, shared memory and, unless the 
 
 import fcntl
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,8 +16,10 @@ import anyio
 from anyio import to_thread
 
 from panpan.system.canonical import is_below
+from panpan.system.sandbox import proxy_launcher
 from panpan.system.sandbox.mounts import laid_over
 from panpan.system.sandbox.profile import Profile
+from panpan.system.sandbox.proxy_endpoint import PROXY_PORT, ProxyEndpoint
 from panpan.system.sandbox.seccomp import NETWORK, call_filter
 
 _NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--new-session")
@@ -47,6 +50,7 @@ class Bubblewrap:
     """
 
     name = "bubblewrap"
+    can_grant_domains = True
     limits: Sequence[str] = (
         "named pipes outside the workspace can be written to by those who could do so without the sandbox",
         "below the workspace's own folder, protected names that do not exist yet can be made, and a folder that holds"
@@ -68,17 +72,19 @@ class Bubblewrap:
         mounts = _mounts(profile)
         if not profile.writable and is_below(cwd, _SHARED_MEMORY):  # else it is the box's own, for processes to share
             mounts[_SHARED_MEMORY] = "read-only"
+        proxy = None if profile.has_network else profile.proxy
         self._stand_ins |= {path for path, mount in mounts.items() if mount == "stand-in"}
         return [
             *("/bin/sh", "-c", _WITH_FILTER, "sandbox", f"/proc/{os.getpid()}/fd/{self._filter}"),
             *(self._program, "--seccomp", "9", *_NAMESPACES),
             *(("--unshare-user",) if self._has_user_namespace else ()),
             *(() if profile.has_network else ("--unshare-net",)),
+            *(() if proxy is None else ("--sync-fd", str(proxy.alive_fd))),
             *_capabilities(),
             *_SYSTEM,
             *(word for path in profile.devices for word in ("--dev-bind-try", str(path), str(path))),
             *(word for path in sorted(mounts, key=_depth) for word in _options(path, mounts[path])),
-            *("--chdir", str(cwd), "--", *argv),
+            *("--chdir", str(cwd), "--", *(() if proxy is None else _port_opened(proxy)), *argv),
         ]
 
     async def tidy(self) -> None:
@@ -104,6 +110,12 @@ def _sealed(program: bytes) -> int:
     os.write(fd, program)
     fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
     return fd
+
+
+def _port_opened(proxy: ProxyEndpoint) -> tuple[str, ...]:
+    """Return what opens the proxy's port on the box's own loopback, before the command that follows."""
+    launcher = (sys.executable, "-I", "-S", "-X", "utf8", proxy_launcher.__file__)
+    return (*launcher, str(proxy.handover_fd), str(PROXY_PORT))
 
 
 def _capabilities() -> Iterator[str]:

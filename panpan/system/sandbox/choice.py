@@ -8,7 +8,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from panpan.system.sandbox.bubblewrap import Bubblewrap
 from panpan.system.sandbox.landlock import Landlock, landlock_version
 from panpan.system.sandbox.profile import read_only
 from panpan.system.sandbox.sandbox import Sandbox
+from panpan.types.dataclass import dataclass
 
 PLACES = "/usr/bin:/usr/local/bin:/bin:/run/current-system/sw/bin"
 """Where bubblewrap is looked for; the user's PATH may lead into the workspace."""

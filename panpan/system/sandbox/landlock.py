@@ -55,6 +55,8 @@ class Landlock:
     """
 
     name = "Landlock"
+    can_grant_domains = False
+    """It knows ports and no addresses: a box that may reach the proxy's port may reach that port of any machine."""
 
     def __init__(self, version: int) -> None:
         if version < OLDEST_VERSION:
@@ -73,6 +75,7 @@ class Landlock:
             " them",
             "a command that may write can change your programs' shared memory in /dev/shm",
             "no terminals can be made, and with the network off no servers either",
+            "single domains cannot be granted: a command has the whole network or none",
             "a command that leaves its session and its environment behind can outlive the session",
         )
 

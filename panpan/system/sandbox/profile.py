@@ -9,13 +9,19 @@ and what the user keeps there would be hidden. Instead /tmp is as closed as the 
 the session's own, for TMPDIR to point to.
 """
 
+import os
+import stat
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
 from panpan.system.canonical import canonical_path, is_below
+from panpan.system.home import user_home
+from panpan.system.protected import protections
 from panpan.system.sandbox.protected_places import protected_places
+from panpan.system.sandbox.proxy_endpoint import ProxyEndpoint
+from panpan.types.dataclass import dataclass
 
 _VIEWS_OF_THE_KERNEL = (Path("/dev"), Path("/proc"), Path("/sys"))
 _SHARED_MEMORY = Path("/dev/shm")
@@ -31,6 +37,8 @@ class Profile:
     """What stays as it is, although it lies in a writable folder; it need not exist, and may be a link."""
     has_network: bool = False
     """Whether it shares the machine's network, loopback included."""
+    proxy: ProxyEndpoint | None = None
+    """The way to the granted domains, for a command without the network; only where `Sandbox.can_grant_domains`."""
     devices: tuple[Path, ...] = ()
     """Devices that may be used beside null, zero, random and their like."""
 
@@ -41,6 +49,40 @@ class Profile:
             ToolError: A path leads nowhere.
         """
         return replace(self, writable=tuple(dict.fromkeys((*self.writable, *_own(paths)))))
+
+    def opening(self, places: Iterable[Path]) -> Self:
+        """Return the profile with what the user has opened to this one command.
+
+        Args:
+            places: Canonical paths, also of protected places. For one that does not exist yet the folder is opened in
+                which it would be made, where `folder_to_open` finds one.
+        """
+        opened = frozenset(places)
+        found = (place if os.path.lexists(place) else folder_to_open(place) for place in sorted(opened))
+        writable = dict.fromkeys((*self.writable, *(place for place in found if place is not None)))
+        return replace(
+            self,
+            writable=tuple(writable),
+            protected=tuple(place for place in self.protected if place not in opened),
+        )
+
+
+def folder_to_open(place: Path) -> Path | None:
+    """Return the folder that a command has to be able to change in order to make `place`.
+
+    None where that would open more than anybody means: a protected place, the home or what it lies in, the folders
+    directly below `/`, except those that all users share for temporary files.
+
+    Args:
+        place: A canonical path that does not exist.
+    """
+    if any(protections(place)):
+        return None
+    folder = next(parent for parent in place.parents if parent.is_dir())
+    if is_below(user_home(), folder) or _is_of_system(folder):
+        return None
+    is_shared = bool(folder.stat().st_mode & stat.S_ISVTX)
+    return folder if is_shared or len(folder.parts) > 2 else None
 
 
 def read_only(*, temporary: Path | None = None, has_network: bool = False) -> Profile:

@@ -18,10 +18,15 @@ class Sandbox(Protocol):
     def limits(self) -> Sequence[str]:
         """What it cannot keep a command from, or keeps from more than it should; one sentence each, for the user."""
 
+    @property
+    def can_grant_domains(self) -> bool:
+        """Whether a command can be let to single hosts (`Profile.proxy`) and to no others."""
+
     def wrap(self, argv: Sequence[str], profile: Profile, cwd: Path) -> list[str]:
         """Return what to start instead of `argv`, so that it runs within the bounds of `profile`.
 
-        It is started like any other command: with the same environment, marks included, and the same pipes. Output,
+        It is started like any other command: with the same environment, marks included, and the same pipes, and with
+        what `Profile.proxy` names as inherited. Output,
         exit code and signals are those of the command, and ending its tree ends all of it.
 
         Args:

@@ -14,9 +14,9 @@ import os
 import socket
 import struct
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from panpan.errors import ToolError
+from panpan.types.dataclass import dataclass
 
 _LOAD, _IF_EQUAL, _IF_AT_LEAST, _AND, _RETURN = 0x20, 0x15, 0x35, 0x54, 0x06
 """BPF_LD|BPF_W|BPF_ABS, BPF_JMP|BPF_JEQ|BPF_K, BPF_JMP|BPF_JGE|BPF_K, BPF_ALU|BPF_AND|BPF_K and BPF_RET|BPF_K

@@ -7,7 +7,6 @@ happened is always known.
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 import anyio.to_thread
 
@@ -17,6 +16,7 @@ from panpan.system.read_file import read_regular_file
 from panpan.tools.files.known_file import Target
 from panpan.tools.files.write_lock import locked
 from panpan.tools.seen_files import SeenFiles, digest_of
+from panpan.types.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,13 @@
 """The answer of a tool that has changed files: a short confirmation for the model, the diffs for people."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import anyio.to_thread
 
 from panpan.tools.files.change_report import ChangeReport
 from panpan.tools.files.commit import FileChange, commit
 from panpan.tools.tool import ToolContext
+from panpan.types.dataclass import dataclass
 from panpan.types.display import DiffDisplay
 from panpan.types.tool import Output
 

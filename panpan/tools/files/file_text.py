@@ -7,9 +7,10 @@ outside the edit. What cannot be decoded that way is not text.
 import codecs
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from panpan.errors import ToolError
+from panpan.types.dataclass import dataclass
 
 _BOMS: tuple[tuple[bytes, str, str], ...] = (
     (codecs.BOM_UTF8, "utf-8", "UTF-8 with BOM"),

@@ -5,7 +5,6 @@ numbers and anchors decide only between exact matches. Lines that a hunk keeps a
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from panpan.errors import ToolError
@@ -13,6 +12,7 @@ from panpan.tools.files.file_text import FileText
 from panpan.tools.files.line_breaks import LineBreakView
 from panpan.tools.files.nearest_text import explain_missing
 from panpan.tools.files.patch_model import Hunk, HunkLine
+from panpan.types.dataclass import dataclass
 
 _MAX_LISTED_LINES = 8
 _MAX_MATCHES = 10_000

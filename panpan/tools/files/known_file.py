@@ -6,7 +6,6 @@ compares again right before it replaces the file. All functions are synchronous 
 
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 
 from panpan.errors import ToolError
@@ -14,6 +13,7 @@ from panpan.system.read_file import read_regular_file
 from panpan.tools.files.file_text import FileText, decode_file
 from panpan.tools.seen_files import digest_of
 from panpan.tools.tool import ToolContext
+from panpan.types.dataclass import dataclass
 
 MAX_BYTES = 20_000_000
 """Largest file that is changed."""

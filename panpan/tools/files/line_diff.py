@@ -8,7 +8,8 @@ are short enough. A gap that is not counts as replaced.
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from panpan.types.dataclass import dataclass
 
 _MAX_FOR_DIFFLIB = 200
 """Longest rest, in lines of both sides together, that is compared the slow way, which reads best."""

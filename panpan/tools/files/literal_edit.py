@@ -5,12 +5,11 @@ liberty is the line break, since a model writes "\n" for every kind; texts in wh
 they are.
 """
 
-from dataclasses import dataclass
-
 from panpan.errors import ToolError
 from panpan.tools.files.file_text import FileText
 from panpan.tools.files.line_breaks import LineBreakView
 from panpan.tools.files.nearest_text import explain_missing
+from panpan.types.dataclass import dataclass
 
 MAX_TEXT_CHARS = 20_000_000
 """Most characters that a file may have after an edit."""

@@ -4,7 +4,8 @@ It only explains; nothing is ever changed on the strength of a near match. Its w
 """
 
 import re
-from dataclasses import dataclass
+
+from panpan.types.dataclass import dataclass
 
 _MAX_LINES = 50_000
 """Lines of the file that are compared; the file may have more."""

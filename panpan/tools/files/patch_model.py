@@ -1,8 +1,10 @@
 """What a patch asks for, whatever format it was written in. Nothing here has looked at a file yet."""
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, TypeAlias
+
+from panpan.types.dataclass import dataclass
 
 Mark: TypeAlias = Literal[" ", "-", "+"]
 _MARKS: dict[str, Mark] = {" ": " ", "-": "-", "+": "+"}

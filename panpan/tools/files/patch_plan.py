@@ -5,7 +5,6 @@ leaves the first untouched.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from panpan.errors import ToolError
@@ -18,6 +17,7 @@ from panpan.tools.files.known_file import Target, find_target, is_link, read_kno
 from panpan.tools.files.patch_model import FilePatch
 from panpan.tools.files.unified_patch import parse_unified_patch
 from panpan.tools.tool import ToolContext
+from panpan.types.dataclass import dataclass
 
 _MAX_ECHOED_FILES = 3
 

@@ -34,10 +34,7 @@ class PlannedTool(Tool[InputT]):
         """
 
     async def preview(self, args: InputT, ctx: ToolContext) -> DiffDisplay | None:
-        try:
-            plan = await anyio.to_thread.run_sync(self.plan, args, ctx, abandon_on_cancel=True)
-        except ToolError:  # said when it runs; before a yes, paths that need one are closed, too
-            return None
+        plan = await anyio.to_thread.run_sync(self.plan, args, ctx, abandon_on_cancel=True)
         if isinstance(plan, Output):
             return None
         return await anyio.to_thread.run_sync(_whole, plan, abandon_on_cancel=True)

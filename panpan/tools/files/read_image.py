@@ -5,12 +5,12 @@ Synchronous: decoding takes its time.
 """
 
 from base64 import b64encode
-from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING
 
 from panpan.errors import ToolError
 from panpan.types.content import Base64Source, ImageBlock
+from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
     from PIL.Image import Image

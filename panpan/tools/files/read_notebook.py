@@ -7,7 +7,6 @@ import json
 import re
 from base64 import b64decode
 from binascii import Error as Base64Error
-from dataclasses import dataclass
 from typing import Any
 
 from panpan.errors import ToolError
@@ -15,6 +14,7 @@ from panpan.tools.files.file_text import readable
 from panpan.tools.files.read_image import image_format, prepare_image
 from panpan.tools.files.read_page import MAX_PAGE_CHARS
 from panpan.types.content import ImageBlock
+from panpan.types.dataclass import dataclass
 
 _MAX_OUTPUT_CHARS = 2_000
 _MAX_SOURCE_CHARS = 20_000

@@ -4,10 +4,10 @@ The file is in memory once; its lines are found by searching and never all taken
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from panpan.errors import ToolError
 from panpan.tools.files.file_text import FileText, readable
+from panpan.types.dataclass import dataclass
 
 MAX_LINE_CHARS = 2_000
 MAX_PAGE_CHARS = 58_000

@@ -5,11 +5,11 @@ hunk's, and matching it against the file decides.
 """
 
 import re
-from dataclasses import dataclass
 from typing import Literal
 
 from panpan.errors import ToolError
 from panpan.tools.files.patch_model import FilePatch, Hunk, HunkDraft
+from panpan.types.dataclass import dataclass
 
 _GIT_HEADER = "diff --git "
 _NOTHING = "/dev/null"

@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -20,6 +20,7 @@ from panpan.system.process import Captured, capture
 from panpan.tools.search.file_types import UNKNOWN_TYPE
 from panpan.tools.search.request import SearchRequest
 from panpan.tools.shell.safe_path import without_workspace
+from panpan.types.dataclass import dataclass
 
 SEARCH_TIMEOUT_S = 60.0
 MAX_OUTPUT_BYTES = 4_000_000

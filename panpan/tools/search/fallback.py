@@ -10,7 +10,6 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,6 +19,7 @@ from panpan.tools.search.globs import compile_glob
 from panpan.tools.search.ignore_rules import IgnoreRules, rules_in, surroundings_of
 from panpan.tools.search.python_regex import compile_pattern
 from panpan.tools.search.request import HIDDEN_FOLDERS, MAX_COLUMNS, SearchRequest
+from panpan.types.dataclass import dataclass
 
 MAX_FILE_BYTES = 200_000_000
 """A larger file is not searched and counts as one that could not be read."""

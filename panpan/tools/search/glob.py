@@ -5,7 +5,6 @@ reaches out of the workspace; and a folder that it names is searched even where 
 """
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -22,6 +21,7 @@ from panpan.tools.search.records import parse_listing
 from panpan.tools.search.request import SearchRequest
 from panpan.tools.search.shown import PathPrefix, with_notes
 from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
+from panpan.types.dataclass import dataclass
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield
 

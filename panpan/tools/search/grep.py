@@ -4,7 +4,7 @@ The rule: the same question gets the same answer, in the order of paths, whichev
 """
 
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -23,6 +23,7 @@ from panpan.tools.search.records import Record, numbered_line, parse_records
 from panpan.tools.search.request import Answer, SearchRequest
 from panpan.tools.search.shown import PathPrefix, cut_line, page_of, with_notes
 from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
+from panpan.types.dataclass import dataclass
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield
 

@@ -5,11 +5,11 @@ there, so a folder that was asked for by name is searched although its parent ex
 """
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from panpan.errors import ToolError
 from panpan.tools.search.globs import compile_glob
+from panpan.types.dataclass import dataclass
 
 MAX_FILE_BYTES = 1_000_000
 """Of a .gitignore that is read; a longer one is cut there."""

@@ -4,8 +4,9 @@ The rule: ripgrep and the search that stands in for it get the same request and 
 outside of `engine.py` knows which of them ran.
 """
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from panpan.types.dataclass import dataclass
 
 Answer: TypeAlias = Literal["lines", "files", "counts", "listing"]
 """Lines that match, files that hold a match, numbers of matching lines, or names of files whatever is in them."""

@@ -5,10 +5,10 @@ The rule: whatever is left out is said, with what to ask for to see it; and a fi
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from panpan.system.terminal_text import printable
+from panpan.types.dataclass import dataclass
 
 MAX_RESULT_CHARS = 30_000
 MAX_LINE_CHARS = 500

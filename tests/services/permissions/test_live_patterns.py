@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from panpan.services.permissions.live_patterns import look_for_links, look_through_patterns, matches
+from panpan.services.permissions.live_patterns import look_for_links, look_for_odd_names, look_through_patterns, matches
 from panpan.system.paths import PathResolver
 from panpan.types.permission import Allow, Ask
 from tests.needed_programs import need
@@ -50,6 +50,21 @@ def test_each_file_that_a_pattern_matches_is_judged(root: Path, pattern: str, cl
 def test_links_in_a_folder_that_lead_out_of_it_are_found(root: Path) -> None:
     assert "outside the workspace" in (look_for_links([root], PathResolver(root)) or "")
     assert look_for_links([root / "src"], PathResolver(root)) is None
+    assert look_for_links([root], PathResolver(root), "*.py") is None
+    assert "link.txt" in (look_for_links([root], PathResolver(root), "l*.txt") or "")
+
+
+@pytest.mark.parametrize(
+    "name", ["-x", "a b", "a\tb", "a\nb", "it's", 'a"b', "a\\b", "sub/-x", "a /etc/passwd", "x/ y"]
+)
+def test_names_that_xargs_would_take_for_something_else_are_found(root: Path, name: str) -> None:
+    folder = root / "src"
+    assert look_for_odd_names([folder]) is None
+
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).touch()
+
+    assert "use find with -exec" in (look_for_odd_names([folder]) or "")
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -2,6 +2,7 @@
 
 import pytest
 
+from panpan.errors import ToolError
 from tests.tools.files.conftest import TOOLS
 
 
@@ -31,9 +32,13 @@ async def test_it_is_the_diff_that_the_call_then_makes(workspace, tool_name, arg
 
 
 @pytest.mark.parametrize(("tool_name", "arguments"), CALLS.items(), ids=CALLS)
-async def test_a_call_that_cannot_be_made_has_none(workspace, tool_name, arguments):
+async def test_a_call_that_cannot_be_made_says_so_as_it_does_when_it_runs(workspace, tool_name, arguments):
     workspace.put("f.txt", b"\x00binary")
-    assert await preview(workspace, tool_name, **arguments) is None
+    with pytest.raises(ToolError) as refused:
+        await preview(workspace, tool_name, **arguments)
+    with pytest.raises(ToolError) as failed:
+        await workspace.call(tool_name, **arguments)
+    assert str(refused.value) == str(failed.value)
 
 
 async def test_a_change_too_large_to_be_shown_whole_has_none(workspace):

@@ -47,10 +47,10 @@ async def test_input_is_empty_and_nothing_prompts(shell: Shell) -> None:
 
 
 async def test_a_command_gets_the_environment_of_the_session(shell: Shell) -> None:
-    base = {"PATH": os.environ["PATH"], "ANTHROPIC_API_KEY": "sk-ant-not-a-key", "HARMLESS": "yes"}
+    base = {"PATH": os.environ["PATH"], "ANTHROPIC_API_KEY": "sk-ant-not-a-key", "OMP_NUM_THREADS": "yes"}
     shell.ctx = replace(shell.ctx, environment=child_environment(base))
 
-    assert await shell.text('echo "[$ANTHROPIC_API_KEY] [$HARMLESS]"') == "[] [yes]"
+    assert await shell.text('echo "[$ANTHROPIC_API_KEY] [$OMP_NUM_THREADS]"') == "[] [yes]"
 
 
 @pytest.mark.parametrize(
@@ -295,6 +295,17 @@ async def test_a_read_only_command_never_runs_a_program_of_the_workspace(shell: 
 
     assert await shell.text("ls -1") == "cat\nhelper\nls"
     assert await shell.text("helper") == "evil helper"
+
+
+async def test_what_acceptedits_opens_never_runs_a_program_of_the_workspace_either(shell: Shell) -> None:
+    (shell.root / "mkdir").write_text("#!/bin/sh\necho evil\n")
+    (shell.root / "mkdir").chmod(0o755)
+    path = f"{shell.root}:.::{os.environ['PATH']}"
+    shell.ctx = replace(shell.ctx, environment={**shell.ctx.environment, "PATH": path})
+
+    assert await shell.text("mkdir made && echo well") == "well"
+    assert (shell.root / "made").is_dir()
+    assert await shell.text("mkdir made; make 2>/dev/null || true") == "evil"
 
 
 def test_arguments_are_bounded() -> None:

@@ -39,3 +39,25 @@ def test_without_a_report_the_command_is_passed_as_it_is() -> None:
     with DirectoryReport(None) as report:
         assert shell_arguments("ls", report.file, shell="/bin/sh") == ["/bin/sh", "-c", "ls"]
         assert report.read() is None
+
+
+@pytest.mark.parametrize("has_report", [True, False])
+def test_bash_starts_with_nothing_but_the_command(tmp_path: Path, has_report: bool) -> None:
+    for name in (".bashrc", ".bash_profile", ".profile"):
+        (tmp_path / name).write_text("ls() { echo PWNED; }\n")
+    # Started by sshd, as bash sees it, it reads ~/.bashrc although it is not interactive.
+    env = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "SSH_CLIENT": "::1 1 2", "SSH2_CLIENT": "::1 1 2"}
+
+    with DirectoryReport(tmp_path / "private" if has_report else None) as report:
+        argv = shell_arguments("ls -a", report.file, shell=find_shell())
+        ran = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
+
+    assert ".bashrc" in ran.stdout
+    assert "PWNED" not in ran.stdout
+
+
+def test_a_command_that_begins_like_an_option_is_none_of_the_shells() -> None:
+    ran = subprocess.run(shell_arguments("-x", None, shell=find_shell()), capture_output=True, text=True, check=False)
+
+    assert ran.returncode == 127
+    assert "-x: command not found" in ran.stderr

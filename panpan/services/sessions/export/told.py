@@ -1,12 +1,12 @@
 """What the readable formats say of a message, apart from how they say it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from panpan.services.session_costs import SessionCosts, session_costs
 from panpan.services.sessions.export.transcript import Transcript
 from panpan.system.terminal_text import clean_line
 from panpan.types.content import DocumentBlock, ImageBlock, ToolUseBlock
+from panpan.types.dataclass import dataclass
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
 
 MAX_TITLE_CHARS = 120

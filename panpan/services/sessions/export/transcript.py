@@ -4,7 +4,7 @@ The rule: every format is made of a `Transcript` that went through `without_secr
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from panpan.system.redact import Redactor
 from panpan.types.content import Base64Source, RedactedThinkingBlock, ThinkingBlock
+from panpan.types.dataclass import dataclass
 from panpan.types.messages import Message
 
 _FIXED = frozenset({"type", "uuid", "stop_reason"})

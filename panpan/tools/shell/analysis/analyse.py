@@ -3,20 +3,30 @@
 The rule: this is the one way in; whoever decides about a command line decides on these facts.
 """
 
+from dataclasses import replace
 from functools import lru_cache
 
 from panpan.tools.shell.analysis.facts import LineFacts
 from panpan.tools.shell.analysis.judge import judge
 from panpan.tools.shell.analysis.parser import ShellParser
+from panpan.tools.shell.working_directory import find_shell, is_bash
 
 _MOST_REMEMBERED = 64
 
 
-@lru_cache(_MOST_REMEMBERED)
 def analyse(line: str) -> LineFacts:
-    """Return what running `line` in a shell would do; nothing is raised, and what is not known is None in it.
+    """Return what running `line` would do in the shell that runs commands here.
 
-    The same line is asked about several times on its way through gate and tool, so the last ones are remembered.
+    Nothing is raised, and what is not known is None in it. The same line is asked about several times on its way
+    through gate and tool, so the last ones are remembered.
     """
+    return analysed_for(find_shell(), line)
+
+
+@lru_cache(_MOST_REMEMBERED)
+def analysed_for(shell: str, line: str) -> LineFacts:
+    """Return what running `line` would do in the shell at this path; what is not bash may read it in its own way."""
     parsed = ShellParser().parse(line)
+    if not is_bash(shell):
+        parsed = replace(parsed, oddities=(*parsed.oddities, "text for a shell that is not bash"))
     return LineFacts(parsed, tuple(judge(command) for command in parsed.commands))

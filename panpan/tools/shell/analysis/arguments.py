@@ -7,7 +7,6 @@ still reads flags and BSD reads further operands; there a word has to be harmles
 import posixpath
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from panpan.tools.shell.analysis.facts import Word
 from panpan.tools.shell.analysis.languages import (
@@ -18,6 +17,7 @@ from panpan.tools.shell.analysis.languages import (
     split_find,
 )
 from panpan.tools.shell.analysis.table import Row
+from panpan.types.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,8 @@ def read_arguments(name: str, row: Row, words: Sequence[Word]) -> Reading:
     match row.language:
         case "echo":
             return Reading(row, tuple(_printed(words)), name=name)
+        case "printf":
+            return Reading(row, tuple(_formatted(row, words)), name=name)
         case "find":
             starts, read = split_find(words, row.expression)
             _require_no_flag_matches(starts, row)
@@ -70,6 +72,17 @@ def _printed(words: Sequence[Word]) -> list[Word]:
     return [word for word in words if word.is_glob]
 
 
+def _formatted(row: Row, words: Sequence[Word]) -> list[Word]:
+    """Return the globs among what printf prints by a format, which is the first of its words and fixed."""
+    operands = words[1:] if words and words[0].text == "--" else words
+    if not operands:
+        raise NotHarmlessError("without a format")
+    text = fixed(operands[0])
+    if not fits(text, row.operand) or (text.startswith("-") and operands is words):
+        raise NotHarmlessError(f"with {operands[0].source}")
+    return _printed(operands[1:])
+
+
 def _without_bracket(name: str, words: Sequence[Word]) -> Sequence[Word]:
     if name != "[":
         return words
@@ -82,7 +95,9 @@ def _require_no_flag_matches(operands: Sequence[Word], row: Row) -> None:
     for operand in operands:
         if operand.is_glob:
             if not row.glob_flags and operand.pattern.startswith(("*", "?", "[", "-", "\\-")):
-                raise NotHarmlessError(f"with {operand.source}, which may match a file whose name is one of its flags")
+                raise NotHarmlessError(
+                    f"with {operand.source}, which, without ./ before it, may match a file named like a flag"
+                )
         else:
             fixed(operand)
 

@@ -1,17 +1,21 @@
 """Where each command of a line runs: the working directory, as `cd` changes it on the way.
 
-The rule: a directory counts as known only where every way through the line leads there. It is assumed that the shell
-starts in its physical directory with neither CDPATH nor OLDPWD nor functions in its environment; whoever starts it has
-to see to that.
+The rule: where a command runs counts as known only where every way through the line leads to one of a few directories.
+It is assumed that the shell starts in its physical directory with neither CDPATH nor OLDPWD nor functions in its
+environment; whoever starts it has to see to that.
 """
 
 import posixpath
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from panpan.tools.shell.analysis.facts import SimpleCommand
 from panpan.tools.shell.analysis.shell_changes import may_change_shell
+from panpan.types.dataclass import dataclass
+
+MOST_DIRECTORIES = 8
+"""In which a command may run for them to be known."""
 
 Places: TypeAlias = frozenset[str | None]
 """The directories in which the shell may be; None stands for any, and no member means that it never gets here."""
@@ -40,13 +44,19 @@ def with_directories(pipelines: Iterable[Pipeline]) -> tuple[SimpleCommand, ...]
                 here, succeeded_before, failed_before = failed, succeeded, frozenset[str | None]()
             case _:
                 here, succeeded_before, failed_before = succeeded | failed, frozenset[str | None](), frozenset()
-        directory = next(iter(here)) if len(here) == 1 else None
-        placed += [replace(command, directory=directory) for command in pipeline.commands]
+        directories = _known(here)
+        placed += [replace(command, directories=directories) for command in pipeline.commands]
         good, bad = _after(pipeline.commands, here)
         if pipeline.is_negated:
             good, bad = bad, good
         succeeded, failed = succeeded_before | good, failed_before | bad
     return tuple(placed)
+
+
+def _known(places: Places) -> tuple[str, ...] | None:
+    """Return where the shell may be; None where that may be anywhere, or is nowhere since nothing leads here."""
+    known = tuple(sorted(place for place in places if place is not None))
+    return known if len(known) == len(places) and 0 < len(known) <= MOST_DIRECTORIES else None
 
 
 def _after(commands: tuple[SimpleCommand, ...], here: Places) -> tuple[Places, Places]:

@@ -7,7 +7,9 @@ tuple means that there is nothing.
 import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from panpan.types.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +46,25 @@ class SimpleCommand:
     redirects: tuple[Redirect, ...] = ()
     assignments: tuple[str, ...] = ()
     """Names of variables that are set for it, or in the shell where there are no words."""
-    directory: str | None = "."
-    """The working directory when it runs, relative to that of the line, after the `cd`s before it; None: unknown."""
+    directories: tuple[str, ...] | None = (".",)
+    """Where it may run, relative to where the line starts, after the `cd`s before it; None: unknown. Several where a
+    `cd` may have failed: what is said of the command then has to hold in each."""
+
+    fed_by: "tuple[SimpleCommand, ...]" = field(default=(), compare=False, repr=False)
+    """What stands before it in its pipeline, where that is short: each prints to the next, and the last one to it."""
+    joins_errors: bool = False
+    """Whether what it says of errors goes where its output goes, or the other way round."""
+
+    @property
+    def written_by_shell(self) -> tuple[str, ...]:
+        """The fixed targets of its redirects that are written, as the shell takes them."""
+        texts = (redirect.target.text for redirect in self.redirects if redirect.is_write)
+        return tuple(f"./{text}" if text.startswith("~") else text for text in texts if text)
+
+    def placed_patterns(self, patterns: Iterable[str]) -> tuple[str, ...]:
+        """Return patterns of words, relative to the directory in which the line starts, as far as that is known."""
+        folders = (re.sub(r"[\\*?\[\]]", r"\\\g<0>", folder) for folder in self.directories or (".",))
+        return _placed(tuple(patterns), tuple(folders)) or ()
 
     @property
     def texts(self) -> tuple[str, ...] | None:
@@ -95,41 +114,53 @@ class Effect:
     """Those of its reads that, where they are folders, have what is in their files shown."""
     follows_links: bool = False
     """Whether such a search goes through links in the folder, out of it."""
+    only_names: str = ""
+    """A pattern with which all files in `searches` that are shown have names; empty where they may have any."""
+    splits_names: bool = False
+    """Whether it takes the names of these files apart at blanks and quotes, and for flags where they begin with `-`."""
     asks_git_in: str | None = None
     """The folder in which git is asked about a repository, relative to the directory of the command. It is harmless
     only with the variables of `harmless_git_variables` in system/git.py."""
     needed_environment: Mapping[str, str | None] = field(default_factory=dict)
     """The variables with which it is harmless; None: it must not be set."""
+    only_makes: bool = False
+    """Whether its program makes empty files and folders, and takes nothing away."""
 
     @property
     def is_read_only(self) -> bool:
         """Whether it is known to change nothing, run nothing else, and stay off the network."""
+        if self.writes != () or self.reads is None or self.runs_code is not False or self.uses_network is not False:
+            return False
         asked = () if self.asks_git_in is None else (self.asks_git_in,)
-        is_place_known = self.placed_reads is not None and _placed(asked, self.command.directory) is not None
-        return is_place_known and self.writes == () and self.runs_code is False and self.uses_network is False
+        return self.command.directories is not None or all(path.startswith("/") for path in (*self.reads, *asked))
+
+    @property
+    def only_looks_or_makes(self) -> bool:
+        """Whether it is known to do nothing but to make empty files and folders, or to look at what it names."""
+        if self.is_read_only:
+            return not (self.searches or self.globs or self.asks_git_in)
+        is_known = self.placed_reads is not None and self.placed_writes is not None and not self.command.redirects
+        return self.only_makes and is_known and self.runs_code is False and self.uses_network is False
 
     @property
     def placed_reads(self) -> tuple[str, ...] | None:
         """`reads`, relative to the directory in which the line starts; None: unknown."""
-        return _placed(self.reads, self.command.directory)
+        return _placed(self.reads, self.command.directories)
 
     @property
     def placed_searches(self) -> tuple[str, ...]:
         """`searches`, relative to the directory in which the line starts, as far as that is known."""
-        return _placed(self.searches, self.command.directory) or ()
+        return _placed(self.searches, self.command.directories) or ()
 
     @property
     def placed_globs(self) -> tuple[str, ...]:
         """`globs`, relative to the directory in which the line starts, as far as that is known."""
-        if self.command.directory in (None, "."):
-            return self.globs
-        folder = re.sub(r"[\\*?\[\]]", r"\\\g<0>", self.command.directory or "")
-        return _placed(self.globs, folder) or ()
+        return self.command.placed_patterns(self.globs)
 
     @property
     def placed_writes(self) -> tuple[str, ...] | None:
         """`writes`, relative to the directory in which the line starts; None: unknown."""
-        return _placed(self.writes, self.command.directory)
+        return _placed(self.writes, self.command.directories)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,21 +177,45 @@ class LineFacts:
         return self.line.is_plain and bool(self.effects) and all(effect.is_read_only for effect in self.effects)
 
     @property
+    def only_makes(self) -> bool:
+        """Whether it does nothing but to make empty files and folders, beside looks at what it names."""
+        parts = self.effects
+        return (
+            self.line.is_plain and any(part.only_makes for part in parts) and all(p.only_looks_or_makes for p in parts)
+        )
+
+    @property
     def reads(self) -> Sequence[str]:
-        """Paths that it is known to read, relative to the directory in which the line starts."""
-        return _unique(path for effect in self.effects for path in effect.placed_reads or ())
+        """Paths that it is known to read, relative to the directory in which the line starts.
+
+        Where it is not known in which directory a command runs, that one is taken for it: what is listed more is only
+        looked at with more care.
+        """
+        return self._assumed((effect, effect.reads or ()) for effect in self.effects)
 
     @property
     def writes(self) -> Sequence[str]:
-        """Paths that it is known to write, redirects among them, relative to the directory in which the line starts."""
-        return _unique(path for effect in self.effects for path in effect.placed_writes or ())
+        """Paths that it is known to write, redirects among them, relative to the directory in which the line starts.
+
+        As with `reads`.
+        """
+        return self._assumed(
+            (effect, effect.command.written_by_shell if effect.writes is None else effect.writes)
+            for effect in self.effects
+        )
+
+    def _assumed(self, found: Iterable[tuple[Effect, Sequence[str]]]) -> Sequence[str]:
+        placed = (_placed(tuple(paths), effect.command.directories or (".",)) for effect, paths in found)
+        return tuple(dict.fromkeys(path for paths in placed for path in paths or ()))
 
     @property
     def git_folders(self) -> Sequence[str]:
         """Where git is asked about a repository, relative to the directory in which the line starts."""
         asking = [effect for effect in self.effects if effect.asks_git_in]
         return _unique(
-            path for effect in asking for path in _placed((effect.asks_git_in or ".",), effect.command.directory) or ()
+            path
+            for effect in asking
+            for path in _placed((effect.asks_git_in or ".",), effect.command.directories) or ()
         )
 
     @property
@@ -173,10 +228,20 @@ def _unique(paths: Iterable[str]) -> Sequence[str]:
     return tuple(dict.fromkeys(paths))
 
 
-def _placed(paths: tuple[str, ...] | None, directory: str | None) -> tuple[str, ...] | None:
+_HERE = (".",)
+
+
+def _placed(paths: tuple[str, ...] | None, directories: tuple[str, ...] | None) -> tuple[str, ...] | None:
     """Return paths relative to where the line starts; None where there is one of which that is not known."""
-    if paths is None or (directory is None and not all(path.startswith("/") for path in paths)):
-        return None
-    if directory in (None, "."):
+    if not paths or directories == _HERE:
         return paths
-    return tuple(directory if path == "." else posixpath.join(directory, path) for path in paths)
+    if directories is None and not all(path.startswith("/") for path in paths):
+        return None
+    folders = (".",) if directories is None else directories
+    return tuple(dict.fromkeys(_joined(folder, path) for folder in folders for path in paths))
+
+
+def _joined(folder: str, path: str) -> str:
+    if folder == "." or path == ".":
+        return path if folder == "." else folder
+    return posixpath.join(folder, path)

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from panpan.tools.shell.analysis.arguments import Reading, read_arguments
 from panpan.tools.shell.analysis.facts import Effect, SimpleCommand, Word
+from panpan.tools.shell.analysis.handed_on import handed_on
 from panpan.tools.shell.analysis.languages import NotHarmlessError
 from panpan.tools.shell.analysis.other_programs import git_does_more, kind_of
 from panpan.tools.shell.analysis.table import load_table
@@ -19,6 +20,8 @@ from panpan.tools.shell.analysis.writers import written_by
 
 _SYSTEM_FOLDERS = frozenset({"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin"})
 _MOST_WRAPPERS = 10
+_NO_FILES = frozenset({"-", "/dev/null"})
+"""For those that only look: a stream, and what gives nothing."""
 _SPECIAL = re.compile(r"(?<!\\)(?:\\\\)*[*?\[]")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
@@ -80,7 +83,8 @@ def _by_path(command: SimpleCommand, name: str, most_wrappers: int) -> Effect:
 
 def _harmless(command: SimpleCommand, name: str, reading: Reading) -> Effect:
     row = reading.row
-    paths = [_in_folder(reading.folder, path) for path in _paths(reading.paths)]
+    files = [word for word in reading.paths if word.text not in _NO_FILES]
+    paths = [_in_folder(reading.folder, path) for path in _paths(files)]
     is_git = load_table().programs[name].git
     if row.operands == "revisions":
         # `HEAD:file` shows a file as it was.
@@ -113,6 +117,8 @@ def _harmless(command: SimpleCommand, name: str, reading: Reading) -> Effect:
 def _other(command: SimpleCommand, name: str, refusal: str, most_wrappers: int) -> Effect:
     """Judge a program that the table has no row for, or not with these arguments."""
     arguments = command.words[1:]
+    if harmless := handed_on(command, judge):
+        return harmless
     if wrapped := unwrapped(name, arguments):
         return _of_wrapped(command, name, wrapped, most_wrappers)
     if written := written_by(name, arguments):
@@ -120,10 +126,12 @@ def _other(command: SimpleCommand, name: str, refusal: str, most_wrappers: int) 
             command,
             name,
             tuple(_paths(written.reads)),
-            tuple(_paths(written.writes)),
+            tuple(_paths(written.writes)) or None,  # what writes is not held to write nothing
             written.runs_code,
             uses_network=False,
             why=refusal or f"{name} changes files",
+            globs=tuple(word.pattern for word in (*written.reads, *written.writes) if word.is_glob),
+            only_makes=written.only_makes,
         )
     if name == "git":
         return _of_git(command, refusal)
@@ -193,16 +201,16 @@ def _mentioned(command: SimpleCommand) -> Iterable[str]:
             continue
         if not word.text.startswith("-"):
             yield _as_path(word.text)
+        elif len(word.text) > 2 and not word.text.startswith("--"):
+            yield _as_path(word.text[2:])  # what stands behind a flag in the same word
         behind = word.text.partition("=")[2]
         if behind:
             yield _as_path(behind)
 
 
 def _paths(words: Sequence[Word]) -> list[str]:
-    """Return words as paths in the resolver's writing; a glob is its folder, and `-` is no path but a stream."""
-    return [
-        _folder_of(word.pattern) if word.is_glob else _as_path(word.text or "") for word in words if word.text != "-"
-    ]
+    """Return words as paths in the resolver's writing; a glob is its folder."""
+    return [_folder_of(word.pattern) if word.is_glob else _as_path(word.text or "") for word in words]
 
 
 def _as_path(text: str) -> str:

@@ -5,7 +5,8 @@ The rule: True means that it does so in its ordinary use; what is not known is N
 
 import posixpath
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from panpan.types.dataclass import dataclass
 
 _NETWORK = frozenset({
     "apt", "apt-get", "aria2c", "aws", "az", "brew", "curl", "dig", "dnf", "ftp", "gcloud", "gh", "glab", "host",

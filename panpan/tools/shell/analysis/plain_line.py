@@ -5,11 +5,13 @@ characters for this part of it. Everything else raises `NotPlainError`.
 """
 
 import re
-from dataclasses import dataclass
 
+from panpan.tools.shell.analysis.assignments import is_harmless_assignment
+from panpan.tools.shell.analysis.braces import with_braces_expanded
 from panpan.tools.shell.analysis.directories import Pipeline
 from panpan.tools.shell.analysis.facts import Redirect, SimpleCommand, Word
 from panpan.tools.shell.analysis.words import NotPlainError, word_at
+from panpan.types.dataclass import dataclass
 
 RESERVED_WORDS = frozenset({
     "!", "[[", "]]", "{", "}", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if",
@@ -24,6 +26,7 @@ _REDIRECT = re.compile(r"([0-9]*)(>>|>\||>&|<>|>|<(?![<&]))|(&>>?)")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z_0-9]*(?:\+?=|\[)")
 _STREAMS = ("", "0", "1", "2")
 _PIPES = ("|", "|&")
+_LONG_PIPELINE = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,9 @@ class _LineReader:
         self._command_start: int | None = None
         """Where the command begins with its first word or redirect; None where nothing of it has come yet."""
         self._command_end = 0
+        self._joins_errors = False
+        self._assigned_at: int | None = None
+        """Where a harmless assignment stands behind which no program has come yet."""
         self._word_starts: set[int] = set()
         self._command_starts: set[int] = set()
 
@@ -92,17 +98,20 @@ class _LineReader:
                 raise NotPlainError(start)
             return
         if joint in _PIPES:
+            self._joins_errors = self._joins_errors or joint == "|&"
             self._end_command()
             return
         self._end_pipeline()
         self._joint = joint if joint in ("&&", "||") else ";"
 
     def _end_command(self) -> None:
-        if self._command_start is None:
-            raise NotPlainError(self._at)
+        if self._command_start is None or self._assigned_at is not None:
+            raise NotPlainError(self._at if self._assigned_at is None else self._assigned_at)
         source = self._text[self._command_start : self._command_end]
-        self._pipeline.append(SimpleCommand(source, tuple(self._words), tuple(self._redirects)))
-        self._words, self._redirects, self._command_start = [], [], None
+        words, redirects = tuple(self._words), tuple(self._redirects)
+        fed_by = tuple(self._pipeline) if len(self._pipeline) < _LONG_PIPELINE else ()
+        self._pipeline.append(SimpleCommand(source, words, redirects, fed_by=fed_by, joins_errors=self._joins_errors))
+        self._words, self._redirects, self._command_start, self._joins_errors = [], [], None, False
 
     def _end_pipeline(self) -> None:
         if self._command_start is None and not self._pipeline and not self._is_negated:
@@ -122,11 +131,16 @@ class _LineReader:
             if self._may_be_negation(word):
                 self._is_negated = True
                 return
+            if is_harmless_assignment(word.source):
+                self._begin_command(start)
+                self._assigned_at = start
+                return
             if word.source in RESERVED_WORDS or _ASSIGNMENT.match(word.source):
                 raise NotPlainError(start)
+            self._assigned_at = None
             self._command_starts.add(start)
         self._begin_command(start)
-        self._words.append(word)
+        self._words += with_braces_expanded(word) if self._words else (word,)
         self._word_starts.add(start)
         if self._text.startswith(("<", ">"), self._at) and word.source.endswith("}"):
             raise NotPlainError(start)  # `{fd}>file`
@@ -155,6 +169,7 @@ class _LineReader:
         self._word_starts.add(target_start)
         if operator == ">&":
             if target.text in ("1", "2"):
+                self._joins_errors = True
                 return
             if stream or target.text is None or target.text[:1] in "-0123456789":
                 raise NotPlainError(start)  # closes or moves a stream, or it is not known whether it does

@@ -3,14 +3,17 @@
 The rule: it may name a command that does not run, and never leaves out one that does unless it also names an oddity.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from panpan.tools.shell.analysis.assignments import is_harmless_assignment
+from panpan.tools.shell.analysis.braces import with_braces_expanded
 from panpan.tools.shell.analysis.facts import Redirect, SimpleCommand, Word
 from panpan.tools.shell.analysis.node_kinds import oddity_of
 from panpan.tools.shell.analysis.plain_line import RESERVED_WORDS
 from panpan.tools.shell.analysis.shell_changes import may_change_shell
 from panpan.tools.shell.analysis.words import word_of
+from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -103,9 +106,13 @@ class _Walk:
             self._look_at_command(node, is_in_backticks)
         elif kind == "file_redirect" and node.id not in self._seen:
             self._look_at_lone_redirect(node, is_in_backticks)
+        elif kind == "for_statement":
+            values = " ".join(map(_text, node.children_by_field_name("value")))
+            name = "".join(map(_text, node.children_by_field_name("variable")))
+            self.commands.append(SimpleCommand(f"{name} in {values}", (), (), (name,), directories=None))
         elif kind == "variable_assignment" and node.id not in self._seen:
             self._note("an assignment")
-            self.commands.append(SimpleCommand(_text(node), (), (), (_name(node),), directory=None))
+            self.commands.append(SimpleCommand(_text(node), (), (), (_name(node),), directories=None))
 
     def _look_at_redirected(self, node: "Node", is_in_backticks: bool) -> None:
         found = _Redirected()
@@ -119,7 +126,7 @@ class _Walk:
             known.redirects += found.redirects
             known.words += found.words
         elif found.redirects:
-            self.commands.append(SimpleCommand(_text(node), (), tuple(found.redirects), directory=None))
+            self.commands.append(SimpleCommand(_text(node), (), tuple(found.redirects), directories=None))
 
     def _word(self, node: "Node", is_in_backticks: bool) -> Word:
         source = _text(node)
@@ -134,7 +141,7 @@ class _Walk:
         found = _Redirected()
         self._take_redirect(node, found, is_in_backticks)
         if found.redirects or found.words:
-            self.commands.append(SimpleCommand(_text(node), (), tuple(found.redirects), directory=None))
+            self.commands.append(SimpleCommand(_text(node), (), tuple(found.redirects), directories=None))
 
     def _take_redirect(self, redirect: "Node", found: _Redirected, is_in_backticks: bool) -> None:
         self._seen.add(redirect.id)
@@ -162,14 +169,16 @@ class _Walk:
         parts = _Redirected()
         for child in node.children:
             if child.type == "variable_assignment" and node.type == "command":
-                self._note("an assignment")
                 self._seen.add(child.id)
-                assignments.append(_name(child))
+                if not is_harmless_assignment(_text(child)):
+                    self._note("an assignment")
+                    assignments.append(_name(child))
             elif child.type in ("file_redirect", "herestring_redirect", "heredoc_redirect"):
                 self._take_redirect(child, parts, is_in_backticks)
             elif node.type != "test_command":
                 self._seen.add(child.id)
-                parts.words.append(self._word(child, is_in_backticks))
+                word = self._word(child, is_in_backticks)
+                parts.words += with_braces_expanded(word) if parts.words and not is_in_backticks else (word,)
                 self.word_starts.add(child.start_byte)
         if node.type == "test_command":
             parts.words = self._words_of_test(node)
@@ -178,7 +187,7 @@ class _Walk:
         behind = self._redirected_by_command.pop(node.id, _Redirected())
         redirects = (*parts.redirects, *behind.redirects)
         for words in self._readings(parts.words + behind.words):
-            command = SimpleCommand(_text(node), words, redirects, tuple(assignments), directory=None)
+            command = SimpleCommand(_text(node), words, redirects, tuple(assignments), directories=None)
             if words and may_change_shell(command):
                 self._note(f"`{_cut(words[0].source)}`, which may change what follows")
             self.commands.append(command)

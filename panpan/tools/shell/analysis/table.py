@@ -6,12 +6,13 @@ fault rather than a row with less in it.
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, TypeAlias
 
 from panpan.tools.shell.analysis.languages import SED_SCRIPT
+from panpan.types.dataclass import dataclass
 
 Operands: TypeAlias = Literal["none", "text", "paths", "pattern, paths", "revisions"]
 
@@ -40,7 +41,7 @@ class Row:
     searches: bool | tuple[str, ...] = False
     follows_links: bool = False
     glob_flags: bool = False
-    language: Literal["", "echo", "find", "test"] = ""
+    language: Literal["", "echo", "find", "printf", "test"] = ""
     expression: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     git: bool = False
     folder_flag: str = ""

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from panpan.tools.shell.analysis.facts import Word
+from panpan.types.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,11 @@ not known here, that is None. It may name more than is written, such as the valu
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from panpan.tools.shell.analysis.facts import Word
 from panpan.tools.shell.analysis.languages import SED_SCRIPT, fits
+from panpan.types.dataclass import dataclass
 
 _Roles: TypeAlias = Literal["all", "last", "moved", "behind the mode"]
 
@@ -22,6 +22,8 @@ class _Writer:
     valued: str = ""
     """Letters of flags with a value in the next word, which is no operand."""
     runs_code: bool | None = False
+    only_makes: bool = False
+    """Whether it only makes what is empty, and takes nothing away."""
 
 
 _WRITERS: Mapping[str, _Writer] = {
@@ -32,14 +34,14 @@ _WRITERS: Mapping[str, _Writer] = {
     "install": _Writer("last", "gmoSt", runs_code=None),  # may be told to strip, by a program of one's choice
     "link": _Writer("last"),
     "ln": _Writer("last", "St"),
-    "mkdir": _Writer("all", "mZ"),
+    "mkdir": _Writer("all", "mZ", only_makes=True),
     "mkfifo": _Writer("all", "mZ"),
     "mv": _Writer("moved", "St"),
     "rm": _Writer("all"),
     "rmdir": _Writer("all"),
     "shred": _Writer("all", "ns"),
     "tee": _Writer("all"),
-    "touch": _Writer("all", "dtr"),
+    "touch": _Writer("all", "dtr", only_makes=True),
     "truncate": _Writer("all", "sr"),
     "unlink": _Writer("all"),
 }
@@ -54,6 +56,7 @@ class Written:
     reads: tuple[Word, ...]
     writes: tuple[Word, ...]
     runs_code: bool | None = False
+    only_makes: bool = False
 
 
 def written_by(name: str, words: Sequence[Word]) -> Written | None:
@@ -81,7 +84,8 @@ def _operands_of(writer: _Writer, words: Sequence[Word]) -> Written:
             operands.append(value)
     match writer.roles:
         case "all":
-            return Written(tuple(read), tuple(operands), writer.runs_code)
+            has_glob = any(operand.is_glob for operand in operands)
+            return Written(tuple(read), tuple(operands), writer.runs_code, writer.only_makes and not has_glob)
         case "behind the mode":
             changed = operands if read else operands[1:]
             return Written(tuple(read), tuple(changed), writer.runs_code)

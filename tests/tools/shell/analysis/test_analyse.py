@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.tools.shell.analysis.analyse import analyse
+from panpan.tools.shell.analysis.analyse import analyse, analysed_for
 
 ALLOWED: dict[str, tuple[str, ...]] = {
     "ls": (".",),
@@ -300,11 +300,50 @@ def test_quoting_harmless_words_keeps_the_verdict(line: str) -> None:
             assert analyse(quoted_line).is_read_only == analyse(line).is_read_only
 
 
-def test_where_a_line_ends_up_is_only_known_where_every_way_leads_there() -> None:
-    assert not analyse("cd src; ls").is_read_only
-    assert not analyse("cd $X && ls").is_read_only
-    assert not analyse("cd src; git branch").is_read_only
-    assert analyse("cd src; ls /usr").is_read_only
+@pytest.mark.parametrize(
+    ("line", "reads"),
+    [
+        ("cd src; ls", ("src", ".")),
+        ("cd src && ls; cat a.py", ("src", "a.py", "src/a.py")),
+        ("cd src; cat ../a.txt /usr/x", ("src", "../a.txt", "/usr/x", "src/../a.txt")),
+        ("cd src\ncat *.py", ("src", ".")),
+        ("cd src; git log -- a.py", ("src", "a.py", "src/a.py")),
+        ("cd src || exit; ls", ("src",)),
+    ],
+)
+def test_behind_a_cd_that_may_fail_a_command_reads_wherever_it_may_be(line: str, reads: Sequence[str]) -> None:
+    facts = analyse(line)
+
+    assert facts.is_read_only
+    assert sorted(facts.reads) == sorted(reads)
+
+
+def test_a_pattern_behind_a_cd_that_may_fail_is_looked_for_wherever_it_may_be() -> None:
+    assert analyse("cd src; cat *.py").effects[-1].placed_globs == ("*.py", "src/*.py")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["LC_ALL=C sort a.txt", "LANG=C LC_ALL=C.UTF-8 ls", "GIT_PAGER=cat git log",
+     "cat a.txt | LC_ALL=C sort 2>/dev/null", "COLUMNS=200 ps aux", "2>/dev/null PAGER=cat git diff"],
+)  # fmt: skip
+def test_variables_that_change_only_how_a_program_speaks_may_be_set(line: str) -> None:
+    assert analyse(line).is_read_only
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["LC_ALL=C", "LC_ALL=C; ls", "LC_ALL=C > x", "LC_ALL=C | ls", "LC_ALL=C rm x", "LC_ALL=$X ls", "LC_ALL='C' ls",
+     "LC_ALL+=C ls", "LC_ALL=C PATH=. ls", "GIT_PAGER=./x git log", "PAGER= git log", "LC_ALL=../x ls",
+     "LD_PRELOAD=x ls", "LC_ALL=C ./ls", "TERM=x ls", "LOCPATH=. ls"],
+)  # fmt: skip
+def test_other_variables_and_other_values_may_not(line: str) -> None:
+    assert not analyse(line).is_read_only
+
+
+@pytest.mark.parametrize("line", ["cd $X && ls", "cd $X; git branch", "cd; ls", "pushd src; ls"])
+def test_where_a_line_is_led_to_the_unknown_nothing_is_read_only(line: str) -> None:
+    assert not analyse(line).is_read_only
 
 
 @pytest.mark.parametrize(
@@ -313,6 +352,7 @@ def test_where_a_line_ends_up_is_only_known_where_every_way_leads_there() -> Non
         ("git status", (".",)),
         ("cd src && git log | head", ("src",)),
         ("git -C src diff; git tag", ("src", ".")),
+        ("cd src; git log", (".", "src")),
         ("ls", ()),
     ],
 )
@@ -324,6 +364,12 @@ def test_the_environment_that_a_line_needs_is_that_of_all_its_parts() -> None:
     needed = analyse("cd src && rg foo | head; go version").needed_environment
 
     assert needed == {"CDPATH": None, "OLDPWD": None, "RIPGREP_CONFIG_PATH": None, "GOTOOLCHAIN": "local"}
+
+
+@pytest.mark.parametrize("line", ALLOWED)
+def test_where_no_bash_runs_the_line_nothing_is_read_only(line: str) -> None:
+    assert analysed_for("/usr/local/bin/bash", line).is_read_only
+    assert not analysed_for("/bin/sh", line).is_read_only
 
 
 @given(st.text(max_size=40))

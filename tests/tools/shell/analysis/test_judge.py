@@ -51,7 +51,8 @@ def test_what_a_command_touches_is_known(line: str, reads: object, writes: objec
 
 def test_paths_behind_cd_are_known_from_where_the_line_starts() -> None:
     assert analyse("cd sub && rm a").writes == ("sub/a",)
-    assert analyse("cd sub; rm a /x").effects[-1].placed_writes is None
+    assert analyse("cd sub; rm a /x").effects[-1].placed_writes == ("a", "/x", "sub/a")
+    assert analyse("cd $X; rm a /x").effects[-1].placed_writes is None
 
 
 @pytest.mark.parametrize(
@@ -96,7 +97,7 @@ def test_where_it_is_not_certain_what_is_written_that_is_unknown(line: str) -> N
         "xargs ls",
         "sudo ls",
         "git commit",
-        "find . -exec ls {} +",
+        "find . -exec make {} +",
         "nohup ls",
         "ssh x ls",
         "nice ls",
@@ -198,3 +199,22 @@ def test_redirects_count_whatever_the_program_is() -> None:
     assert unknown.writes is None
     assert known.writes == ("x",)
     assert judge(SimpleCommand("> x", (), (Redirect(Word("x", "x"), is_write=True),))).writes == ("x",)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rm", "rm -", "rm -- -", "rm -rf -", "mkdir -", "rmdir -", "touch", "tee", "tee -", "cp - -", "dd",
+        "sed -i s/a/b/", "sed -i s/a/b/ -", "timeout 5 rm -", "truncate -s 0 -",
+    ],
+)  # fmt: skip
+def test_what_changes_files_only_looks_at_no_words_at_all(line: str) -> None:
+    assert not only(line).is_read_only
+    assert only(line).writes != ()
+
+
+def test_the_empty_device_is_no_file_to_those_that_look_and_one_to_those_that_write() -> None:
+    assert only("grep foo a.txt /dev/null").reads == ("a.txt",)
+    assert only("cat < /dev/null").is_read_only
+    assert only("rm /dev/null").writes == ("/dev/null",)
+    assert only("mv a /dev/null").writes == ("a", "/dev/null")

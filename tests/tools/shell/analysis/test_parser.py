@@ -102,7 +102,7 @@ def test_redirects_of_files_are_named(line: str, target: str | None, is_write: b
 
 
 @pytest.mark.parametrize(
-    "word", ["$x", '"$x"', "${x}", "a$1", "$?", "~", "~/a", "x=~/a", "a:~", "{a,b}", "{1..3}", '"$@"']
+    "word", ["$x", '"$x"', "${x}", "a$1", "$?", "~", "~/a", "x=~/a", "a:~", "{a,'b'}", "{1..3}", '"$@"']
 )
 def test_words_that_depend_on_the_shell_have_no_text(word: str) -> None:
     parsed = parse(f"ls {word}")
@@ -232,20 +232,23 @@ def test_redirects_and_assignments_of_nested_commands_are_found() -> None:
         ("cd /x && a", [".", "/x"]),
         ("cd -- d && a", [".", "d"]),
         ("cd '~' && a", [".", "./~"]),
-        ("cd d; a", [".", None]),
-        ("cd d\na", [".", None]),
-        ("cd d; cd /x && a", [".", None, "/x"]),
+        ("cd d; a", [".", ". d"]),
+        ("cd d\na", [".", ". d"]),
+        ("cd d; cd e; a", [".", ". d", ". d d/e e"]),
+        ("cd d; cd ..; a", [".", ". d", ". .. d"]),
+        ("cd d; cd /x && a", [".", ". d", "/x"]),
+        ("cd a; cd b; cd c; cd d; e", [".", ". a", ". a a/b b", ". a a/b a/b/c a/c b b/c c", None]),
         ("cd d || a", [".", "."]),
         ("cd d || exit; a", [".", ".", "d"]),
-        ("cd d || exit 1 2; a", [".", ".", None]),
-        ("cd d || exit >o; a", [".", ".", None]),
-        ("cd d || exit --help; a", [".", ".", None]),
-        ("cd d || exit | b; a", [".", ".", ".", None]),
-        ("cd d && a || b", [".", "d", None]),
+        ("cd d || exit 1 2; a", [".", ".", ". d"]),
+        ("cd d || exit >o; a", [".", ".", ". d"]),
+        ("cd d || exit --help; a", [".", ".", ". d"]),
+        ("cd d || exit | b; a", [".", ".", ".", ". d"]),
+        ("cd d && a || b", [".", "d", ". d"]),
         ("cd d | a && b", [".", ".", "."]),
         ("! cd d && a", [".", "."]),
         ("! cd d || a", [".", "d"]),
-        ("a || cd d && b", [".", ".", None]),
+        ("a || cd d && b", [".", ".", ". d"]),
         ("cd && a", [".", None]),
         ("cd - && a", [".", None]),
         ("cd -P d && a", [".", None]),
@@ -259,7 +262,9 @@ def test_redirects_and_assignments_of_nested_commands_are_found() -> None:
     ],
 )
 def test_directories_follow_cd(line: str, directories: list[str | None]) -> None:
-    assert [command.directory for command in parse(line).commands] == directories
+    found = [command.directories for command in parse(line).commands]
+
+    assert [None if places is None else " ".join(places) for places in found] == directories
 
 
 @pytest.mark.parametrize("line", lines_in("plain_lines.txt"))

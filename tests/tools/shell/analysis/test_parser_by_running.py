@@ -124,9 +124,9 @@ def _may_hide_names(parsed: ParsedLine) -> bool:
 
 
 def _fits(start: Start, command: SimpleCommand) -> bool:
-    if command.directory is not None:
-        expected = posixpath.relpath(posixpath.join("/box/0/work", command.directory), "/box/0/work")
-        if start.directory != expected:
+    if command.directories is not None:
+        places = (posixpath.join("/box/0/work", directory) for directory in command.directories)
+        if start.directory not in {posixpath.relpath(place, "/box/0/work") for place in places}:
             return False
     return _words_fit(start.words, command.words)
 

@@ -80,7 +80,7 @@ def test_the_box_shows_what_a_helper_would_do(tmp_path: Path) -> None:
     assert (tmp_path / "work/PWNED").exists()
 
 
-def _flags(row: Row) -> list[str]:
+def flags_of(row: Row) -> list[str]:
     """Return the flags of a row, those with a value with each that fits."""
     with_values = [
         f"{flag.rstrip('?')}={value}" if flag.startswith("--") else f"-{flag.rstrip('?')}{value}"
@@ -94,7 +94,7 @@ def _flags(row: Row) -> list[str]:
 
 def _lines(name: str, row: Row) -> st.SearchStrategy[str]:
     operands = st.sampled_from(OPERANDS)
-    words = st.one_of(st.sampled_from(flags), operands) if (flags := _flags(row)) else operands
+    words = st.one_of(st.sampled_from(flags), operands) if (flags := flags_of(row)) else operands
     return st.lists(words, max_size=5).map(lambda parts: " ".join([name, *parts]))
 
 

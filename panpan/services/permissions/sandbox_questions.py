@@ -1,0 +1,56 @@
+"""Asks before a command leaves the sandbox, and before each command where none works.
+
+The rule: whether a command runs is the permission gate's matter; this only says what it may do to the machine if it
+does. No mode and no flag opens the sandbox: only a person does, or the setting that he wrote for the command.
+"""
+
+from collections.abc import Callable, Sequence
+
+from panpan.core.hooks import Hook, ToolCall
+from panpan.services.permissions.matching import allowing_rules
+from panpan.services.permissions.rules import parse_rule
+from panpan.services.permissions.subject import subject_of
+from panpan.types.permission import Ask, Decision, PermissionMode, Reason
+
+
+class SandboxQuestions(Hook):
+    """Decides about calls that bring a wish for the sandbox.
+
+    Args:
+        outside: Commands, as in `Bash(…)`, for which no question is needed.
+        mode: Returns the permission mode of the moment.
+        warn: Told once which sandbox holds commands, where it is not the best one.
+
+    Raises:
+        ConfigError: One of `outside` cannot be read.
+    """
+
+    def __init__(
+        self, outside: Sequence[str], mode: Callable[[], PermissionMode], warn: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._outside = [parse_rule(f"Bash({pattern})", "the setting sandbox.outside") for pattern in outside]
+        self._mode = mode
+        self._warn = warn
+
+    async def before_tool(self, call: ToolCall) -> Decision | None:
+        wish = getattr(call.args, "sandbox", None)
+        sandbox = call.context.sandbox
+        if wish is None or not sandbox.is_on:
+            return None
+        if warning := await sandbox.take_warning():
+            self._warn(warning)
+        if await sandbox.is_missing():
+            return None if self._mode() == "bypassPermissions" else Ask(Reason(_MISSING, "sandbox"))
+        if wish == "on" or (wish == "network" and sandbox.has_network) or self._is_granted(call):
+            return None
+        return Ask(Reason(_WISHES[wish], "sandbox"), is_protected=True)
+
+    def _is_granted(self, call: ToolCall) -> bool:
+        return bool(self._outside) and allowing_rules(self._outside, subject_of(call)) is not None
+
+
+_MISSING = "no sandbox works here, so that nothing bounds what the command does; `panpan doctor` says why"
+_WISHES = {
+    "network": "it runs in the sandbox, but with the network, this machine's own servers included",
+    "off": "it runs outside the sandbox, with all your rights",
+}

@@ -1,0 +1,149 @@
+"""What one command may use of the machine, and what to say when it wanted more.
+
+The rule: the defaults stop an accident and never a computation. Address space is not bounded, since CUDA, JAX and the
+sanitizers of compilers reserve far more of it than there is memory; nor, since there are time-outs, processor time.
+"""
+
+import os
+import re
+import resource
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import field
+from pathlib import Path
+
+from panpan.types.dataclass import dataclass
+
+GB = 10**9
+
+_ENDED_FIRST = 300
+"""How much of the machine's memory, in thousandths, a command counts as using on top of what it uses when the system
+chooses whom to end for lack of memory (proc_pid_oom_score_adj(5)). So it is a command, and not the user's editor."""
+_OOM_SCORE = Path("/proc/self/oom_score_adj")
+_RUNNING = Path("/proc/loadavg")
+_BLOCK_BYTES, _DATA_UNIT_BYTES = 512, 1024
+"""Units of `ulimit -f` and `ulimit -d` in a POSIX shell."""
+_TIME_TO_END_S = 10
+"""Processor time between SIGXCPU, which a program can answer, and SIGKILL."""
+
+
+def default_processes() -> int:
+    """Return how many processes and threads a command may have: far more than pools of workers on all processors."""
+    return 2048 + 512 * (os.cpu_count() or 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one command and all that it starts may use; None: no limit."""
+
+    memory_bytes: int | None = None
+    """Private memory of one process that it may write to, touched or not (RLIMIT_DATA)."""
+    processes: int | None = field(default_factory=default_processes)
+    """Processes and threads, on top of `already_running`."""
+    file_bytes: int | None = 2000 * GB
+    """Size of one file that it writes."""
+    cpu_s: int | None = None
+    """Processor time of one process, all its threads together, in seconds."""
+    already_running: int = field(default_factory=lambda: running_tasks() or 0, compare=False)
+    """Processes and threads of the machine when the limits were made: the system counts all that a user runs. Not those
+    when a command starts, or each one would make room for the next beside what multiplies."""
+
+
+def limited(argv: Sequence[str], limits: Limits) -> list[str]:
+    """Return what to start instead of `argv`, so that it runs within `limits`; a limit that is tighter already stays.
+
+    It is the same process, by `exec`, with the same environment and pipes. A sandbox goes inside.
+    """
+    settings = "; ".join(_settings(limits))
+    return ["/bin/sh", "-c", f'{{ {settings}; }} 2>/dev/null; exec "$@"', "limits", *argv]
+
+
+def _settings(limits: Limits) -> Iterator[str]:
+    yield "ulimit -S -c 0"
+    score = _number_in(_OOM_SCORE)
+    if score is not None and score < _ENDED_FIRST:
+        yield f"echo {_ENDED_FIRST} >{_OOM_SCORE}"
+    if (size := _tighter(limits.file_bytes, resource.RLIMIT_FSIZE)) is not None:
+        yield f"ulimit -f {size // _BLOCK_BYTES}"
+    if (size := _tighter(limits.memory_bytes, resource.RLIMIT_DATA)) is not None:
+        yield f"ulimit -d {size // _DATA_UNIT_BYTES}"
+    if (seconds := _tighter(limits.cpu_s, resource.RLIMIT_CPU)) is not None:
+        yield f"ulimit -S -t {seconds}; ulimit -H -t {seconds + _TIME_TO_END_S}"
+    if limits.processes is not None:
+        count = _tighter(limits.processes + limits.already_running, resource.RLIMIT_NPROC)
+        if count is not None:
+            yield f"ulimit -u {count} || ulimit -p {count}"  # bash and macOS; dash and busybox
+
+
+def running_tasks() -> int | None:
+    """Return how many processes and threads the machine runs; None where that cannot be seen."""
+    with suppress(OSError, ValueError, IndexError):
+        return int(_RUNNING.read_text().split()[3].partition("/")[2])
+    return None
+
+
+def _tighter(wanted: int | None, kind: int) -> int | None:
+    """Return the limit to set; None where there is none, or where the one that is there is no looser."""
+    soft, _ = resource.getrlimit(kind)
+    return wanted if wanted is not None and (soft == resource.RLIM_INFINITY or wanted < soft) else None
+
+
+def _number_in(path: Path) -> int | None:
+    with suppress(OSError, ValueError):
+        return int(path.read_text())
+    return None
+
+
+_MAX_CHARS = 20_000
+"""How much of the end of an output is looked at; errors stand there."""
+
+_TOO_LARGE = re.compile(r"file too large|file size limit exceeded|\bEFBIG\b", re.IGNORECASE)
+_TOO_LONG = re.compile(r"cpu time limit exceeded", re.IGNORECASE)
+_TOO_MANY = re.compile(
+    r"(?:\bfork\b|clone|vfork|spawn|subprocess|thread|BlockingIOError).{0,200}resource temporarily unavailable"
+    r"|cannot fork|can't start new thread|(?:unable|failed) to (?:create|spawn|start).{0,40}\bthread"
+    r"|pthread_create (?:failed|for thread)|\bEAGAIN\b.{0,40}(?:spawn|fork)|(?:spawn|fork).{0,200}\bEAGAIN\b",
+    re.IGNORECASE,
+)
+_TOO_MUCH = re.compile(
+    r"\bMemoryError\b|cannot allocate memory|out of memory|not enough memory|memory exhausted|virtual memory exhausted"
+    r"|\bbad_alloc\b|\bENOMEM\b|failed to allocate|(?:unable|failed) to (?:allocate|mmap)|OutOfMemoryError"
+    r"|memory allocation of \d+ bytes failed",
+    re.IGNORECASE,
+)
+_KILLED = 128 + signal.SIGKILL
+
+
+def limit_note(exit_code: int, output: str, limits: Limits, *, timed_out: bool = False) -> str | None:
+    """Return which limit probably made a command fail, as a sentence for model and user; None where none did.
+
+    Told from how it ended and what it printed, for nothing else tells.
+
+    Args:
+        exit_code: As a shell tells it; 0 is no failure.
+        output: What it printed, or the end of it.
+        limits: Those under which it ran.
+        timed_out: Whether it was ended because its time was up, so that the exit code tells nothing.
+    """
+    if exit_code == 0:
+        return None
+    text = output[-_MAX_CHARS:]
+    if limits.file_bytes is not None and (exit_code == 128 + signal.SIGXFSZ or _TOO_LARGE.search(text)):
+        return f"a command may write files of at most {_size(limits.file_bytes)} (setting limits.file_gb)"
+    if limits.cpu_s is not None and (exit_code == 128 + signal.SIGXCPU or _TOO_LONG.search(text)):
+        return f"a process may use {limits.cpu_s:,} s of processor time (setting limits.cpu_s)"
+    if limits.memory_bytes is not None and _TOO_MUCH.search(text):
+        return f"a process may use {_size(limits.memory_bytes)} of memory (setting limits.memory_gb)"
+    if limits.processes is not None and _TOO_MANY.search(text):
+        return f"a command may have {limits.processes:,} processes and threads (setting limits.processes)"
+    if exit_code == _KILLED and not timed_out:
+        return (
+            "something killed it: the system does where memory runs out, panpan where a command multiplies "
+            "(setting limits.processes)"
+        )
+    return None
+
+
+def _size(size_bytes: int) -> str:
+    return f"{size_bytes / GB:,g} GB" if size_bytes >= GB else f"{size_bytes / 10**6:,g} MB"

@@ -1,0 +1,216 @@
+"""The sandbox of one session's commands: which it is, what each command is held to, and what they leave behind.
+
+The rule: it is looked for once, before the first command. Where it was to be had and does not work, whoever decides
+about commands is told so; nothing runs unboxed in silence.
+"""
+
+import secrets
+import shutil
+import tempfile
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio import CancelScope, to_thread
+
+from panpan.system.canonical import canonical_path
+from panpan.system.private import make_private_folder
+from panpan.types.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from panpan.system.sandbox.choice import SandboxChoice
+    from panpan.system.sandbox.domain_proxy import CommandProxy, DomainAccess
+    from panpan.system.sandbox.profile import Profile
+    from panpan.system.sandbox.sandbox import Sandbox
+
+
+async def _find() -> "SandboxChoice":
+    from panpan.system.sandbox.choice import find_sandbox  # no session needs it before its first command
+
+    return await find_sandbox()
+
+
+def _access(domains: Sequence[str]) -> "DomainAccess":
+    from panpan.system.sandbox.domain_proxy import DomainAccess  # few sessions grant domains
+
+    return DomainAccess(domains)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What one command needs, of what may be had."""
+
+    is_read_only: bool
+    """Whether it is known only to look."""
+    roots: Sequence[Path] = ()
+    """The workspace and the folders that were added to it, canonical as they were named."""
+    opened: frozenset[Path] = frozenset()
+    """Canonical places that the user has opened to this command, also protected ones; they need not exist."""
+    own_files: Sequence[Path] = ()
+    """Files of panpan's that it writes, whatever else it may do."""
+    has_network: bool = False
+    is_outside: bool = False
+    """Whether the user has let it out of the sandbox."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boxed:
+    """How to start a command."""
+
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    profile: "Profile | None" = None
+    """What it is held to, but for files of panpan's that it writes, too; None where nothing holds it."""
+    proxy: "CommandProxy | None" = None
+    """Its way to the granted domains, which knows what was refused."""
+
+    @property
+    def pass_fds(self) -> Sequence[int]:
+        """Descriptors that it has to inherit."""
+        return () if self.proxy is None else self.proxy.endpoint.pass_fds
+
+
+class CommandSandbox:
+    """Puts commands into the sandbox that works here.
+
+    Args:
+        is_on: Whether commands are to run in one.
+        writable: Folders that commands may change beside the workspace.
+        protected: What no command changes, beside the protected places of the workspace.
+        has_network: Whether all commands may use the network.
+        domains: Hosts that commands may reach although the network is off; while `serve` runs.
+        find: Looks which sandbox works.
+
+    Raises:
+        ConfigError: A domain is none.
+    """
+
+    def __init__(
+        self,
+        *,
+        is_on: bool = False,
+        writable: Sequence[Path] = (),
+        protected: Sequence[Path] = (),
+        has_network: bool = False,
+        domains: Sequence[str] = (),
+        find: "Callable[[], Awaitable[SandboxChoice]]" = _find,
+    ) -> None:
+        self.is_on = is_on
+        self.has_network = has_network
+        self.temporary = canonical_path(Path(tempfile.gettempdir())) / f"panpan-{secrets.token_hex(8)}"
+        """Folder for the temporary files of the session's commands; made for the first of them."""
+        self._writable = writable
+        self._protected = protected
+        self._access = _access(domains) if is_on and domains else None
+        self._is_serving = False
+        self._find = find
+        self._lock = anyio.Lock()
+        self._choice: SandboxChoice | None = None
+        self._has_warned = False
+
+    async def choice(self) -> "SandboxChoice":
+        """Return the sandbox that works here; it is looked for at the first call."""
+        async with self._lock:
+            if self._choice is None:
+                self._choice = await self._find()
+            return self._choice
+
+    async def is_missing(self) -> bool:
+        """Return whether commands are to run in a sandbox, and none works."""
+        return self.is_on and (await self.choice()).sandbox is None
+
+    async def take_warning(self) -> str | None:
+        """Return, once, what the user should know before the first command; None where all is well."""
+        if not self.is_on or self._has_warned:
+            return None
+        choice = await self.choice()
+        self._has_warned = True
+        reasons = "; ".join(choice.passed_over)
+        if choice.sandbox is None:
+            return (
+                f"no sandbox works here, so that each command asks: {reasons}. To let commands run with all your "
+                'rights, set sandbox.mode to "off" in your settings'
+            )
+        if self._access is not None and not choice.sandbox.can_grant_domains:
+            reasons = "; ".join(filter(None, (reasons, "it cannot grant single domains, so sandbox.domains is idle")))
+        return f"commands run in the sandbox {choice.sandbox.name}: {reasons}" if reasons else None
+
+    async def serve(self) -> None:
+        """Let commands reach the granted domains until it is cancelled; returns where there are none."""
+        if self._access is not None:
+            async with self._access:
+                self._is_serving = True
+                try:
+                    await anyio.sleep_forever()
+                finally:
+                    self._is_serving = False
+
+    @asynccontextmanager
+    async def boxed(
+        self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, bounds: Bounds
+    ) -> AsyncGenerator[Boxed, None]:
+        """Give the way to start `argv` within `bounds`; as it is where the sandbox is off or none works.
+
+        Leave it when the command has ended; what it left in the background stays in its box.
+
+        Args:
+            argv: The program and its arguments.
+            env: Its whole environment.
+            cwd: Its working directory, canonical.
+            bounds: What it may do.
+
+        Raises:
+            ToolError: A place of the bounds leads nowhere, or too many commands use the network.
+            ConfigError: The folder for temporary files cannot be made.
+        """
+        sandbox = (await self.choice()).sandbox if self.is_on and not bounds.is_outside else None
+        if sandbox is None:
+            yield Boxed(argv, env)
+            return
+        from panpan.system.sandbox.sandbox import with_loader_inside
+
+        profile = await to_thread.run_sync(self._profile, bounds)
+        env = {**env, "TMPDIR": str(self.temporary)}
+        with ExitStack() as stack:
+            proxy = self._proxy(sandbox, bounds)
+            if proxy is not None:
+                stack.enter_context(proxy)
+                profile = replace(profile, proxy=proxy.endpoint)
+                env |= proxy.environment()
+            inside, env = with_loader_inside(argv, env)
+            wrapped = sandbox.wrap(inside, profile.also_writing(*bounds.own_files), cwd)
+            try:
+                yield Boxed(wrapped, env, profile, proxy)
+            finally:
+                with CancelScope(shield=True):
+                    await sandbox.tidy()
+
+    async def aclose(self) -> None:
+        """Remove what the session's commands left behind in folders of panpan's, once they have ended."""
+        if self._choice is not None and self._choice.sandbox is not None:
+            await self._choice.sandbox.tidy()
+        await to_thread.run_sync(lambda: shutil.rmtree(self.temporary, ignore_errors=True))
+
+    def _proxy(self, sandbox: "Sandbox", bounds: Bounds) -> "CommandProxy | None":
+        """Return the command's way to the granted domains, where it has one and needs it."""
+        needs_it = not (bounds.is_read_only or bounds.has_network or self.has_network)
+        if self._access is None or not (needs_it and self._is_serving and sandbox.can_grant_domains):
+            return None
+        return self._access.open()
+
+    def _profile(self, bounds: Bounds) -> "Profile":
+        from panpan.system.sandbox.profile import read_only, workspace_write
+
+        make_private_folder(self.temporary)
+        if bounds.is_read_only:
+            return read_only(temporary=self.temporary)
+        profile = workspace_write(
+            [*bounds.roots, *map(canonical_path, self._writable)],
+            temporary=self.temporary,
+            protected=self._protected,
+            has_network=self.has_network or bounds.has_network,
+        )
+        return profile.opening(bounds.opened)

@@ -1,0 +1,150 @@
+"""Which hosts the user has opened to commands, and where exactly each may be dialled.
+
+The rule: a host is granted as it is written or not at all, and its addresses are public or granted themselves. So a
+name server can lead nobody into this machine or its network.
+"""
+
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv6Address
+from typing import Self
+
+from panpan.errors import ToolError
+from panpan.system.url_guard import Authority, Resolve, plain_authority, public_addresses
+from panpan.types.dataclass import dataclass
+
+WEB_PORTS = (80, 443)
+"""What a grant without a port is for."""
+
+SETTING = "sandbox.domains"
+
+_LOOPBACK = (IPv4Address("127.0.0.1"), IPv6Address("::1"))
+"""Where localhost leads, whatever a name server says (RFC 6761, section 6.3)."""
+
+
+class NotGrantedError(ToolError):
+    """A host may not be reached.
+
+    Args:
+        reason: Why, for the user.
+        grant: What would grant it, as it is written into the settings; None where nothing would.
+    """
+
+    def __init__(self, reason: str, grant: str | None = None) -> None:
+        super().__init__(reason)
+        self.grant = grant
+
+
+@dataclass(frozen=True, slots=True)
+class DomainGrant:
+    """One host that may be reached, or all below a domain. Made by `parse`."""
+
+    host: str
+    address: IPv4Address | IPv6Address | None
+    port: int | None
+    """None for `WEB_PORTS`."""
+    is_for_subdomains: bool
+    """Whether it is for all hosts below `host`, and then not for `host`."""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the grant that `text` writes: `pypi.org`, `*.pythonhosted.org`, `example.org:8080`, `[::1]:8000`.
+
+        Raises:
+            ToolError: It writes none; says why.
+        """
+        if not text.isprintable() or any(char in text for char in " /\\?#"):
+            raise ToolError("write the host alone, such as pypi.org or *.pythonhosted.org")
+        name = text.removeprefix("*.")
+        authority = plain_authority(name)
+        is_for_subdomains = name != text
+        if is_for_subdomains and (authority.address is not None or "." not in authority.host):
+            raise ToolError("`*.` stands before a domain of at least two parts, such as *.pythonhosted.org")
+        return cls(authority.host, authority.address, authority.port, is_for_subdomains)
+
+    def covers(self, asked: Authority, port: int) -> bool:
+        """Return whether the grant is for this host at this port."""
+        if not self._is_for_port(port):
+            return False
+        if self.is_for_subdomains:
+            return asked.address is None and asked.host.endswith(f".{self.host}")
+        return (asked.host, asked.address) == (self.host, self.address)
+
+    def addresses(self, port: int) -> Sequence[IPv4Address | IPv6Address]:
+        """Return which addresses it lets be dialled at this port although they are not public."""
+        if not self._is_for_port(port) or self.is_for_subdomains:
+            return ()
+        if self.address is not None:
+            return (self.address,)
+        return _LOOPBACK if self.host == "localhost" else ()
+
+    def _is_for_port(self, port: int) -> bool:
+        return port in WEB_PORTS if self.port is None else port == self.port
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where a granted host is dialled."""
+
+    host: str
+    port: int
+    addresses: tuple[str, ...]
+    """IP addresses; these and no others."""
+
+
+class DomainGrants:
+    """All that is granted.
+
+    Args:
+        domains: As they stand in the settings.
+
+    Raises:
+        ToolError: One cannot be read; says which and why.
+    """
+
+    def __init__(self, domains: Sequence[str]) -> None:
+        self.domains = tuple(dict.fromkeys(domains))
+        self._grants = [_parsed(text) for text in self.domains]
+        self.hosts = frozenset(grant.host for grant in self._grants if not grant.is_for_subdomains)
+
+    def covers(self, asked: Authority, port: int) -> bool:
+        """Return whether this host may be asked for at this port; its addresses are another matter."""
+        return any(grant.covers(asked, port) for grant in self._grants)
+
+    async def route(self, asked: Authority, default_port: int, resolve: Resolve) -> Route:
+        """Return where to dial for `asked`.
+
+        Args:
+            asked: The host that somebody asked for, with or without a port.
+            default_port: What counts where it has none.
+            resolve: Finds the addresses of a name; not called for what is not granted.
+
+        Raises:
+            NotGrantedError: It is not granted, or leads to where nothing is.
+            ToolError: It has no address.
+        """
+        port = default_port if asked.port is None else asked.port
+        if not self.covers(asked, port):
+            grant = str(Authority(asked.host, asked.address, None if port in WEB_PORTS else port))
+            raise NotGrantedError(
+                f'{grant} is not among the granted domains; "{grant}" in {SETTING} would grant it', grant
+            )
+        also = [address for grant in self._grants for address in grant.addresses(port)]
+        if asked.address is not None:
+            found: Sequence[str] = [str(asked.address)]
+        elif asked.host == "localhost":
+            found = [str(address) for address in _LOOPBACK]
+        else:
+            found = await resolve(asked.host, port)
+        if not found:
+            raise ToolError(f"{asked.host} has no address; look whether the name is right")
+        try:
+            return Route(asked.host, port, public_addresses(asked.host, found, also=also))
+        except ToolError as exc:
+            raise NotGrantedError(f"{exc}, unless {SETTING} names that address itself") from exc
+
+
+def _parsed(text: str) -> DomainGrant:
+    try:
+        return DomainGrant.parse(text)
+    except ToolError as exc:
+        raise ToolError(f"{SETTING} holds {text[:80]!r}, which is no domain: {exc}") from exc

@@ -1,0 +1,248 @@
+"""The network of commands that may reach single hosts: one proxy for a session, an entrance to it for each command.
+
+The rule: a command reaches the granted domains and nothing else. Its box has no network but its own loopback; the proxy
+lives outside and answers there, through a socket that the box hands out. So each box has an entrance that no other
+program can use, and nothing in the box forwards anything or could be talked into it.
+"""
+
+import fcntl
+import os
+import socket
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+import anyio
+from anyio import AsyncContextManagerMixin
+from anyio.abc import ByteStream, SocketListener, SocketStream, TaskGroup
+
+from panpan.errors import ConfigError, ToolError
+from panpan.system.name_resolver import resolve
+from panpan.system.sandbox.domain_grants import DomainGrants, NotGrantedError, Route
+from panpan.system.sandbox.proxy_connection import Dial, ProxyConnection, Waits
+from panpan.system.sandbox.proxy_endpoint import PROXY_PORT, ProxyEndpoint
+from panpan.system.url_guard import Authority, Resolve
+from panpan.types.dataclass import dataclass
+
+MAX_CONNECTIONS = 128
+"""Of one session at the same time; package managers open some dozens."""
+MAX_COMMANDS = 64
+"""Of one session that have an entrance at the same time, those in the background included."""
+MAX_LOOKUPS = 4
+"""At the same time. The event loop has few threads for them, and who serves a granted domain may let them wait."""
+MAX_REFUSED = 20
+
+_FIRST_FD = 10
+"""Lowest number of a descriptor that is inherited; shells know those below by name, and the box uses some."""
+
+
+async def _connect(address: str, port: int) -> ByteStream:
+    return await anyio.connect_tcp(address, port)
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedHost:
+    """Something that a command asked the proxy for and did not get."""
+
+    reason: str
+    """Why, for the user."""
+    grant: str | None
+    """What would let it, as it is written into `sandbox.domains`; None where nothing should."""
+
+
+class CommandProxy:
+    """The entrance of one command. Made by `DomainAccess.open`; a context manager, to be left when the command ended.
+
+    What the command leaves running in the background keeps its network until it ends itself, or the session does.
+    """
+
+    endpoint: ProxyEndpoint
+    """For `Profile.proxy`; its `pass_fds` are for `run_process`."""
+
+    def __init__(self, grants: DomainGrants) -> None:
+        self._grants = grants
+        self._refused: dict[str, RefusedHost] = {}
+        with ExitStack() as kept:
+            self._inherited = kept.enter_context(ExitStack())
+            self._handover, handover_fd = _pair(kept, self._inherited)
+            self._alive, alive_fd = _pair(kept, self._inherited)
+            self._kept = kept.pop_all()
+        self.endpoint = ProxyEndpoint(handover_fd, alive_fd, grants.domains)
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables that lead programs to the proxy, to be set over those of the command.
+
+        What a command serves itself, on the loopback of its box, it reaches without the proxy.
+        """
+        url = f"http://127.0.0.1:{PROXY_PORT}"
+        own = ",".join(name for name in ("localhost", "127.0.0.1", "::1") if name not in self._grants.hosts)
+        names = ("http_proxy", "https_proxy", "all_proxy")
+        set_for_both = {name: url for name in names} | {"no_proxy": own}
+        # Node's own fetch looks at these only when it is told to.
+        return (
+            set_for_both | {name.upper(): value for name, value in set_for_both.items()} | {"NODE_USE_ENV_PROXY": "1"}
+        )
+
+    @property
+    def refused(self) -> Sequence[RefusedHost]:
+        """What it was refused until now, each once, in the order in which it asked; the first `MAX_REFUSED`."""
+        return tuple(self._refused.values())
+
+    def note(self, refusal: ToolError) -> None:
+        """Remember what was refused."""
+        if len(self._refused) < MAX_REFUSED:
+            grant = refusal.grant if isinstance(refusal, NotGrantedError) else None
+            self._refused.setdefault(str(refusal), RefusedHost(str(refusal), grant))
+
+    def close(self) -> None:
+        """Give back what a box inherits; none can be started with it any more."""
+        self._inherited.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def listener(self) -> SocketListener | None:
+        """Wait for the socket that the box listens on, and return it; None where none comes."""
+        with self._handover:
+            await anyio.wait_readable(self._handover)
+            with suppress(OSError):
+                _, received, *_ = socket.recv_fds(self._handover, 1, 1)
+                sockets = [socket.socket(fileno=fd) for fd in received]
+                if sockets and _is_entrance(sockets[0]):
+                    return await SocketListener.from_socket(sockets[0])
+                for one in sockets:
+                    one.close()
+        return None
+
+    async def wait_ended(self) -> None:
+        """Return when nothing runs in the box any more."""
+        await anyio.wait_readable(self._alive)  # at its end; nothing is ever written to it
+
+    def give_back(self) -> None:
+        """Close all that is left, when the box is gone."""
+        self._kept.close()
+
+
+class DomainAccess(AsyncContextManagerMixin):
+    """The proxy of one session. Enter it around all that runs commands; leaving it ends every connection.
+
+    Args:
+        domains: The hosts that commands may reach, as in `sandbox.domains`: `pypi.org`; `*.pythonhosted.org` for all
+            below it; `example.org:8080` for another port than 80 and 443; `127.0.0.1:8000`, `localhost:8000` and
+            other addresses, which are never reached unless they are named.
+        resolve: Finds the addresses of a host.
+        dial: Connects to one.
+        waits: How long a connection may take.
+
+    Raises:
+        ConfigError: A domain is none; says which and why.
+    """
+
+    _task_group: TaskGroup
+
+    def __init__(
+        self, domains: Sequence[str], *, resolve: Resolve = resolve, dial: Dial = _connect, waits: Waits | None = None
+    ) -> None:
+        try:
+            self._grants = DomainGrants(domains)
+        except ToolError as exc:
+            raise ConfigError(str(exc)) from exc
+        self._resolve = resolve
+        self._dial = dial
+        self._waits = waits or Waits()
+        self._open: set[CommandProxy] = set()
+        self._connections = 0
+        self._lookups = anyio.Semaphore(MAX_LOOKUPS)
+
+    @asynccontextmanager
+    async def __asynccontextmanager__(self) -> AsyncGenerator[Self, None]:
+        try:
+            async with anyio.create_task_group() as self._task_group:
+                yield self
+                self._task_group.cancel_scope.cancel()
+        finally:
+            for command in self._open:  # those whose task had not begun yet
+                command.give_back()
+
+    @property
+    def commands(self) -> int:
+        """How many commands have an entrance, those in the background included."""
+        return len(self._open)
+
+    def open(self) -> CommandProxy:
+        """Return an entrance for one command, which is about to start.
+
+        Raises:
+            ToolError: Too many commands have one, or too many files are open.
+        """
+        if self.commands >= MAX_COMMANDS:
+            raise ToolError(f"{MAX_COMMANDS} commands use the network at the same time; end some of them first")
+        try:
+            command = CommandProxy(self._grants)
+        except OSError as exc:
+            raise ToolError(f"cannot give the command a way to the network: {exc.strerror}") from exc
+        self._open.add(command)
+        self._task_group.start_soon(self._serve, command)
+        return command
+
+    async def _serve(self, command: CommandProxy) -> None:
+        """Answer all connections of one box, until it is gone."""
+        try:
+            listener = await command.listener()
+            if listener is None:
+                return
+            async with listener, anyio.create_task_group() as task_group:
+                task_group.start_soon(listener.serve, partial(self._answer, command))
+                await command.wait_ended()
+                task_group.cancel_scope.cancel()
+        finally:
+            self._open.discard(command)
+            command.give_back()
+
+    async def _answer(self, command: CommandProxy, stream: SocketStream) -> None:
+        async def find_route(asked: Authority, default_port: int) -> Route:
+            return await self._grants.route(asked, default_port, self._looked_up)
+
+        connection = ProxyConnection(
+            stream, find_route=find_route, dial=self._dial, note=command.note, waits=self._waits
+        )
+        self._connections += 1
+        try:
+            async with stream:
+                if self._connections > MAX_CONNECTIONS:
+                    await connection.refuse(503, f"{MAX_CONNECTIONS} connections are open at the same time already")
+                else:
+                    await connection.serve()
+        except Exception as exc:  # a bug costs one connection, and is told; the session goes on
+            command.note(ToolError(f"panpan's proxy failed unexpectedly: {type(exc).__name__}: {exc}"))
+        finally:
+            self._connections -= 1
+
+    async def _looked_up(self, host: str, port: int) -> Sequence[str]:
+        async with self._lookups:
+            return await self._resolve(host, port)
+
+
+def _pair(kept: ExitStack, inherited: ExitStack) -> tuple[socket.socket, int]:
+    """Return two connected ends: one that is kept here, and the descriptor of one that a box inherits."""
+    ours, theirs = socket.socketpair()
+    kept.enter_context(ours)
+    ours.setblocking(False)
+    with theirs:
+        fd = fcntl.fcntl(theirs, fcntl.F_DUPFD_CLOEXEC, _FIRST_FD)
+        inherited.callback(os.close, fd)
+    return ours, fd
+
+
+def _is_entrance(received: socket.socket) -> bool:
+    """Whether it is what a box hands out: a socket that listens at the proxy's port on the loopback."""
+    is_listening = received.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) == 1
+    is_tcp = received.family == socket.AF_INET and received.type == socket.SOCK_STREAM
+    return is_tcp and is_listening and received.getsockname() == ("127.0.0.1", PROXY_PORT)

@@ -1,0 +1,238 @@
+"""One connection to the proxy: a tunnel to a granted host, or one request to it and the answer.
+
+The rule: what is not a tunnel is not forwarded as it came. It is read and written anew, one request to a connection, so
+that no server reads more or other requests in it than the proxy did.
+"""
+
+import re
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TypeAlias
+
+import anyio
+import h11
+from anyio import CancelScope
+from anyio.abc import ByteStream
+
+from panpan.errors import ToolError
+from panpan.system.sandbox.domain_grants import NotGrantedError, Route
+from panpan.system.sandbox.http_side import GONE, HttpSide
+from panpan.system.sandbox.proxy_request import HTTP_PORT, BadRequestError, asked_for, passed_on
+from panpan.system.url_guard import Authority
+from panpan.types.dataclass import dataclass
+
+FindRoute: TypeAlias = Callable[[Authority, int], Awaitable[Route]]
+"""Returns where to dial for a host; the port counts where it has none. Raises ToolError."""
+Dial: TypeAlias = Callable[[str, int], Awaitable[ByteStream]]
+"""Connects to an IP address and a port; raises OSError."""
+
+MAX_HEAD_BYTES = 32_768
+"""Of a request's line and headers, and of a chunk's."""
+_MAX_ANSWER_HEAD_BYTES = 131_072
+_MAX_LEFT_OVER_CHUNKS = 64
+_MAX_DIALLED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """How long a connection may take, in seconds."""
+
+    head_s: float = 20.0
+    """For a request to arrive, without its body."""
+    dial_s: float = 15.0
+    """For a server to answer at one address."""
+    idle_s: float = 900.0
+    """For anything to arrive in either direction; a server may compute for minutes before it says a word."""
+    linger_s: float = 1.0
+    """For a client to take the end of an answer, while it is still sending itself."""
+
+
+class ProxyConnection:
+    """Serves one client.
+
+    Args:
+        stream: The connection; whoever made it closes it.
+        find_route: Says where a host is dialled.
+        dial: Connects.
+        note: Told what is refused, before the client is: it may end at once, and whoever started it asks then.
+        waits: How long it may take.
+    """
+
+    def __init__(
+        self,
+        stream: ByteStream,
+        *,
+        find_route: FindRoute,
+        dial: Dial,
+        note: Callable[[BadRequestError | NotGrantedError], None],
+        waits: Waits,
+    ) -> None:
+        self._client = HttpSide(stream, h11.SERVER, MAX_HEAD_BYTES)
+        self._find_route = find_route
+        self._dial = dial
+        self._note = note
+        self._waits = waits
+        self._is_head = False
+        self._idle = CancelScope()
+
+    async def serve(self) -> None:
+        """Carry one tunnel or answer one request."""
+        try:
+            await self._serve()
+        except (BadRequestError, NotGrantedError) as exc:
+            self._note(exc)
+            await self.refuse(400 if isinstance(exc, BadRequestError) else 403, str(exc))
+        except ToolError as exc:
+            await self.refuse(502, str(exc))
+        except h11.RemoteProtocolError as exc:
+            await self.refuse(
+                exc.error_status_hint, "this is no request that the proxy can read, or a far too long one"
+            )
+        except TimeoutError:
+            await self.refuse(408, "the request did not arrive in time")
+        except GONE:
+            return
+
+    async def refuse(self, status: int, text: str) -> None:
+        """Tell the client what is in its way, unless it has an answer already.
+
+        Of the answer to CONNECT many programs show the first line only, so the text stands there, too.
+        """
+        if self._client.http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+            return
+        line = f"panpan: {text}"
+        body = f"{line}\n".encode()
+        headers = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body)))]
+        with suppress(*GONE):
+            await self._client.send(
+                h11.Response(
+                    status_code=status,
+                    reason=re.sub(r"[^ -~]", "?", line).encode("ascii"),
+                    headers=[*headers, ("Connection", "close")],
+                )
+            )
+            if not self._is_head:
+                await self._client.send(h11.Data(data=body))
+            await self._client.send(h11.EndOfMessage())
+            await self._linger()
+
+    async def _serve(self) -> None:
+        with anyio.fail_after(self._waits.head_s):
+            request = await self._client.next_event()
+        if not isinstance(request, h11.Request):
+            return  # it left without a word
+        self._is_head = request.method == b"HEAD"
+        asked = asked_for(request)
+        route = await self._find_route(asked.authority, HTTP_PORT)
+        async with await self._dialled(route) as stream:
+            with self._idle:
+                self._stir()
+                if asked.forwarded is None:
+                    await self._tunnel(stream)
+                else:
+                    await self._forward(asked.forwarded, stream, is_old=request.http_version == b"1.0")
+        if self._idle.cancelled_caught:
+            await self.refuse(504, f"{route.host} said nothing for {self._waits.idle_s:g} s")
+
+    async def _dialled(self, route: Route) -> ByteStream:
+        for address in route.addresses[:_MAX_DIALLED]:
+            with suppress(OSError), anyio.move_on_after(self._waits.dial_s):
+                return await self._dial(address, route.port)
+        raise ToolError(f"{route.host} does not answer at port {route.port}")
+
+    def _stir(self) -> None:
+        """Put off the end for want of anything that arrives."""
+        self._idle.deadline = anyio.current_time() + self._waits.idle_s
+
+    async def _tunnel(self, server: ByteStream) -> None:
+        await self._client.send(h11.Response(status_code=200, headers=[], reason=b"Connection established"))
+        early, _ = self._client.http.trailing_data
+        if early:
+            await server.send(early)
+        async with anyio.create_task_group() as task_group:
+            task_group.start_soon(self._pump, server, self._client.stream)
+            await self._pump(self._client.stream, server)
+
+    async def _pump(self, source: ByteStream, sink: ByteStream) -> None:
+        """Pass bytes on until the source ends, and then the end."""
+        try:
+            async for chunk in source:
+                self._stir()
+                await sink.send(chunk)
+                self._stir()
+            await sink.send_eof()
+        except GONE:
+            self._idle.cancel()
+
+    async def _forward(self, request: h11.Request, stream: ByteStream, *, is_old: bool) -> None:
+        server = HttpSide(stream, h11.CLIENT, _MAX_ANSWER_HEAD_BYTES)
+        problems: list[Exception] = []
+        async with anyio.create_task_group() as task_group:
+            task_group.start_soon(self._send_request, request, server, task_group.cancel_scope, problems)
+            try:
+                await self._send_answer(server, is_old=is_old)
+            except (ToolError, *GONE) as exc:
+                problems.append(exc)
+            task_group.cancel_scope.cancel()
+        if problems:
+            raise problems[0]
+        await self._linger()
+
+    async def _send_request(
+        self, request: h11.Request, server: HttpSide, exchange: CancelScope, problems: list[Exception]
+    ) -> None:
+        """Send the request and its body; end the exchange when the client leaves or sends what is no body."""
+        event: h11.Event = request
+        try:
+            while not isinstance(event, h11.EndOfMessage):
+                if not await server.took(event):
+                    return  # it may have answered all the same
+                event = await self._client.next_event()
+                self._stir()
+            if await server.took(event):
+                for _ in range(_MAX_LEFT_OVER_CHUNKS):
+                    await self._client.stream.receive()  # what comes after the one request is nobody's
+        except h11.RemoteProtocolError as exc:
+            problems.append(exc)
+        except GONE:
+            pass
+        exchange.cancel()
+
+    async def _send_answer(self, server: HttpSide, *, is_old: bool) -> None:
+        """Send the answer on to the client.
+
+        Raises:
+            ToolError: The server sends none, or not to its end.
+        """
+        is_whole = False
+        while not is_whole:
+            try:
+                event = await server.next_event()
+            except (h11.RemoteProtocolError, *GONE) as exc:
+                raise ToolError("the server ended the connection without a whole answer") from exc
+            self._stir()
+            match event:
+                case h11.InformationalResponse() if is_old:
+                    continue
+                case h11.InformationalResponse() | h11.Response():
+                    await self._client.send(_answer_head(event))
+                case h11.Data() | h11.EndOfMessage():
+                    await self._client.send(event)
+                case _:
+                    raise ToolError("the server ended the connection without an answer")
+            is_whole = isinstance(event, h11.EndOfMessage)
+
+    async def _linger(self) -> None:
+        """Say that no more comes, and wait: closed while a client still sends, a connection loses what it was sent."""
+        with suppress(*GONE), anyio.move_on_after(self._waits.linger_s):
+            await self._client.stream.send_eof()
+            for _ in range(_MAX_LEFT_OVER_CHUNKS):
+                await self._client.stream.receive()
+
+
+def _answer_head(event: h11.InformationalResponse | h11.Response) -> h11.InformationalResponse | h11.Response:
+    headers = list(passed_on(event))
+    if isinstance(event, h11.InformationalResponse):
+        return h11.InformationalResponse(status_code=event.status_code, headers=headers, reason=event.reason)
+    closing = [*headers, (b"Connection", b"close")]
+    return h11.Response(status_code=event.status_code, headers=closing, reason=event.reason)

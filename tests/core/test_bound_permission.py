@@ -1,0 +1,163 @@
+"""What runs is what was asked about, to the byte: whatever happens to the arguments or the answer on the way."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from panpan.core.call_digest import digest_of
+from panpan.core.hooks import Hook, ToolCall
+from panpan.core.tool_executor import ToolExecutor
+from panpan.system.output_store import OutputStore
+from panpan.system.paths import PathResolver
+from panpan.tools.seen_files import SeenFiles
+from panpan.tools.tool import Tool, ToolClass, ToolContext
+from panpan.types.content import ToolUseBlock
+from panpan.types.messages import ToolResultMessage
+from panpan.types.permission import Allow, Ask, Decision, PermissionAnswer, PermissionQuestion, Reason
+from panpan.types.tool import Output, ToolYield
+
+
+class NoteInput(BaseModel):
+    text: str
+    more: dict[str, Any] = {}
+
+
+class NoteTool(Tool[NoteInput]):
+    """Remembers what it was run with."""
+
+    name = "Note"
+    input_model = NoteInput
+    tool_class: ToolClass = "write"
+
+    def __init__(self) -> None:
+        self.ran: list[NoteInput] = []
+
+    def is_read_only(self, args: NoteInput) -> bool:
+        return False
+
+    def title(self, args: NoteInput) -> str:
+        return args.text
+
+    async def run(self, args: NoteInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        self.ran.append(args)
+        yield Output("noted")
+
+
+class Decides(Hook):
+    """Decides as it is told, after it did something to the call."""
+
+    def __init__(self, decision: Decision, meddle: Callable[[ToolCall], None] = lambda _: None) -> None:
+        self._decision = decision
+        self._meddle = meddle
+
+    async def before_tool(self, call: ToolCall) -> Decision:
+        self._meddle(call)
+        return self._decision
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> ToolContext:
+    return ToolContext("", PathResolver(tmp_path), SeenFiles(), OutputStore(tmp_path / "outputs"))
+
+
+ASK = Ask(Reason("it writes"))
+ALLOW = Allow(Reason("it may"))
+ARGUMENTS = {"text": "what was shown", "more": {"path": "a"}}
+
+
+async def run(
+    context: ToolContext,
+    hook: Hook,
+    meddle: Callable[[PermissionQuestion, ToolUseBlock], None] = lambda *_: None,
+    answer: PermissionAnswer | None = None,
+) -> tuple[NoteTool, ToolResultMessage]:
+    tool, use = NoteTool(), ToolUseBlock(id="1", name="Note", input={**ARGUMENTS, "more": {"path": "a"}})
+
+    async def ask(question: PermissionQuestion) -> PermissionAnswer:
+        meddle(question, use)
+        return answer or PermissionAnswer(is_allowed=True, digest=question.digest)
+
+    async with ToolExecutor({"Note": tool}, context, [hook], ask=ask) as executor:
+        async with aclosing(executor.run([use])) as events:
+            [result] = [event async for event in events if isinstance(event, ToolResultMessage)]
+    return tool, result
+
+
+async def test_what_was_asked_about_runs_and_nothing_else_of_it_changed(context: ToolContext) -> None:
+    tool, result = await run(context, Decides(ASK))
+
+    assert not result.is_error
+    assert tool.ran == [NoteInput.model_validate(ARGUMENTS)]
+
+
+def change_input(question: PermissionQuestion, use: ToolUseBlock) -> None:
+    use.input["text"] = "another"
+
+
+def change_deep_in_input(question: PermissionQuestion, use: ToolUseBlock) -> None:
+    use.input["more"]["path"] = "b"
+
+
+@pytest.mark.parametrize("meddle", [change_input, change_deep_in_input])
+async def test_arguments_that_change_while_the_user_is_asked_do_not_run(
+    context: ToolContext, meddle: Callable[[PermissionQuestion, ToolUseBlock], None]
+) -> None:
+    tool, result = await run(context, Decides(ASK), meddle)
+
+    assert tool.ran == []
+    assert result.is_error
+    assert "arguments changed after the decision" in result.text
+
+
+async def test_whoever_asks_is_given_a_copy_that_changes_nothing(context: ToolContext) -> None:
+    def meddle(question: PermissionQuestion, use: ToolUseBlock) -> None:
+        question.input["more"]["path"] = "b"  # type: ignore[index]
+
+    tool, _ = await run(context, Decides(ASK), meddle, PermissionAnswer(is_allowed=True))
+
+    assert [args.more for args in tool.ran] == [{"path": "a"}]
+
+
+@pytest.mark.parametrize("decision", [ASK, ALLOW])
+async def test_a_hook_that_changes_the_call_it_decides_about_makes_it_another_one(
+    context: ToolContext, decision: Decision
+) -> None:
+    def meddle(call: ToolCall) -> None:
+        assert isinstance(call.args, NoteInput)
+        call.args.more["path"] = "b"
+
+    tool, result = await run(context, Decides(decision, meddle))
+
+    assert tool.ran == []
+    assert result.is_error
+
+
+async def test_a_yes_to_another_question_is_none(context: ToolContext) -> None:
+    other = PermissionQuestion("1", "Note", {"text": "what was not shown"}, "", "")
+
+    tool, result = await run(context, Decides(ASK), answer=PermissionAnswer(is_allowed=True, digest=other.digest))
+
+    assert tool.ran == []
+    assert "the answer was to another question" in result.text
+
+
+def test_the_digest_tells_every_call_from_every_other(context: ToolContext) -> None:
+    def digest(name: str, text: str, written: dict[str, Any]) -> str:
+        tool = NoteTool()
+        tool.name = name  # type: ignore[misc]
+        return digest_of(ToolCall("1", tool, NoteInput(text=text), written, context))
+
+    digests = {
+        digest("Note", "a", {"text": "a"}),
+        digest("Note", "b", {"text": "a"}),
+        digest("Note", "a", {"text": "b"}),
+        digest("Other", "a", {"text": "a"}),
+        digest("Note", "\ud800", {"text": "a"}),
+    }
+
+    assert len(digests) == 5
+    assert digest("Note", "a", {"text": "a"}) in digests

@@ -1,0 +1,196 @@
+"""Commands of the installed program run in the sandbox: what was allowed is bounded, and only a person opens it."""
+
+import errno
+import os
+import shutil
+import struct
+import subprocess
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+
+from panpan.system.sandbox.choice import PLACES, find_sandbox
+from tests.e2e.conftest import COMMAND, Panpan
+from tests.model_server import ToolCall, calls, say, serving
+
+
+@pytest.fixture(autouse=True)
+async def _needs_sandbox() -> None:
+    choice = await find_sandbox()
+    if choice.sandbox is None:
+        pytest.skip("; ".join(choice.passed_over))
+
+
+def bash(command: str, **arguments: str) -> ToolCall:
+    return ToolCall("Bash", {"command": command, **arguments})
+
+
+def run(panpan: Panpan, call: ToolCall, *flags: str) -> str:
+    """Let the model make one call, and return what it was told."""
+    with serving([calls(call), say("done")]) as server:
+        panpan.use(server)
+        done = panpan.run("-p", "go on", *flags)
+    assert (done.stdout, done.code) == ("done\n", 0)
+    (result,) = server.requests[-1].messages[-1]["content"]
+    content = result["content"]
+    return content if isinstance(content, str) else "".join(block["text"] for block in content)
+
+
+def test_yes_to_everything_is_no_yes_to_the_rest_of_the_machine(panpan: Panpan) -> None:
+    (panpan.workspace / "sub").mkdir()
+    outside = panpan.workspace.parent / "outside.txt"
+    script = f"f={outside}; echo inside >sub/a.txt; echo x >$f"
+    told = run(panpan, bash(script), "--yes")
+    assert (panpan.workspace / "sub" / "a.txt").read_text() == "inside\n"
+    assert not outside.exists()
+    assert "The sandbox lets this command change files only in" in told
+
+
+@pytest.mark.parametrize("sandbox", ["off", "network"])
+@pytest.mark.parametrize("flags", [("--yes",), ("--permission-mode", "bypassPermissions"), ("--allowedTools", "Bash")])
+def test_no_flag_lets_a_command_out(panpan: Panpan, sandbox: str, flags: tuple[str, ...]) -> None:
+    told = run(panpan, bash("touch made", sandbox=sandbox), *flags)
+    assert not (panpan.workspace / "made").exists()
+    assert told.startswith("Bash was not run.")
+    assert "sandbox" in told
+
+
+def test_the_users_settings_let_a_command_out(panpan: Panpan) -> None:
+    outside = panpan.workspace.parent / "outside.txt"
+    panpan.home.mkdir(exist_ok=True)
+    (panpan.home / "settings.toml").write_text('[sandbox]\noutside = ["sh -c *"]\n')
+    run(panpan, bash(f"sh -c 'echo x >{outside}'", sandbox="off"), "--yes")
+    assert outside.read_text() == "x\n"
+
+
+def test_a_project_cannot_switch_the_sandbox_off(panpan: Panpan) -> None:
+    outside = panpan.workspace.parent / "outside.txt"
+    (panpan.workspace / ".panpan").mkdir()
+    settings = f'[sandbox]\nmode = "off"\nnetwork = true\nwritable = ["{outside.parent}"]\noutside = ["*"]\n'
+    (panpan.workspace / ".panpan" / "settings.toml").write_text(settings)
+    run(panpan, bash(f"f={outside}; echo x >$f"), "--yes", "--trust")
+    assert not outside.exists()
+
+
+def test_switched_off_by_the_user_commands_have_all_his_rights(panpan: Panpan) -> None:
+    outside = panpan.workspace.parent / "outside.txt"
+    panpan.home.mkdir(exist_ok=True)
+    (panpan.home / "settings.toml").write_text('[sandbox]\nmode = "off"\n')
+    run(panpan, bash(f"f={outside}; echo x >$f"), "--yes")
+    assert outside.read_text() == "x\n"
+
+
+def test_nothing_of_it_stays_behind(panpan: Panpan) -> None:
+    told = run(panpan, bash("echo $TMPDIR; sleep 600 & true"), "--yes")
+    folder = told.splitlines()[0]
+    assert folder.rpartition("/")[2].startswith("panpan-")
+    assert [path.name for path in panpan.workspace.iterdir()] == []
+
+
+NO_LANDLOCK = b"".join(
+    struct.pack("<HBBI", *instruction)
+    for instruction in (
+        (0x20, 0, 0, 0),  # load the number of the call
+        (0x15, 0, 1, 444),  # landlock_create_ruleset, the same everywhere
+        (0x06, 0, 0, 0x00050000 | errno.ENOSYS),
+        (0x06, 0, 0, 0x7FFF0000),
+    )
+)
+"""A filter (seccomp(2)) under which the kernel seems to have no Landlock."""
+
+
+def run_where_none_works(panpan: Panpan, call: ToolCall, *flags: str) -> tuple[str, str]:
+    """Let the model make one call where neither sandbox can be had; return what it was told, and standard error."""
+    bubblewrap = shutil.which("bwrap", path=PLACES)
+    if bubblewrap is None:
+        pytest.skip("bubblewrap, which makes the test's own surroundings, is not installed")
+    fd = os.memfd_create("no-landlock")
+    os.write(fd, NO_LANDLOCK)
+    os.lseek(fd, 0, os.SEEK_SET)
+    around = [bubblewrap, "--bind", "/", "/", "--dev-bind", "/dev", "/dev", "--ro-bind", "/dev/null", bubblewrap]
+    with serving([calls(call), say("done")]) as server:
+        panpan.use(server)
+        command = [*around, "--seccomp", str(fd), str(COMMAND), "-p", "go on", *flags]
+        done = subprocess.run(
+            command,
+            cwd=panpan.workspace,
+            env=panpan.environment(),
+            pass_fds=[fd],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+    os.close(fd)
+    assert done.returncode == 0, done.stderr
+    (result,) = server.requests[-1].messages[-1]["content"]
+    return str(result["content"]), done.stderr
+
+
+def test_where_no_sandbox_works_it_is_said_and_every_command_is_asked_about(panpan: Panpan) -> None:
+    told, errors = run_where_none_works(panpan, bash("ls"), "--allowedTools", "Bash(ls)")
+    assert "no sandbox works here" in told
+    assert "Bash was not run" in told
+    assert "no sandbox works here, so that each command asks: bubblewrap cannot be used:" in errors
+    assert "this kernel has no Landlock" in errors
+
+
+def test_where_no_sandbox_works_the_user_can_go_on_without(panpan: Panpan) -> None:
+    panpan.home.mkdir(exist_ok=True)
+    (panpan.home / "settings.toml").write_text('[sandbox]\nmode = "off"\n')
+    (panpan.workspace / "a.txt").write_text("")
+    told, errors = run_where_none_works(panpan, bash("ls"))
+    assert "a.txt" in told
+    assert "sandbox" not in errors
+
+
+class Hello(BaseHTTPRequestHandler):
+    """Answers every request with a word."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"hello from outside")
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def hello() -> Iterator[str]:
+    """Host and port of a server on this machine's loopback."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Hello) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+FETCH = "python3 -c 'import sys, urllib.request as u; print(u.urlopen(sys.argv[1]).read())' http://{}/"
+
+
+def test_a_granted_host_is_reached_and_no_other(panpan: Panpan, hello: str) -> None:
+    panpan.home.mkdir(exist_ok=True)
+    (panpan.home / "settings.toml").write_text(f'[sandbox]\ndomains = ["{hello}"]\n')
+    assert "hello from outside" in run(panpan, bash(FETCH.format(hello)), "--yes")
+    told = run(panpan, bash(FETCH.format("example.org")), "--yes")
+    assert "example.org" in told
+    assert "sandbox.domains" in told
+
+
+def test_without_a_grant_no_host_is_reached(panpan: Panpan, hello: str) -> None:
+    told = run(panpan, bash(FETCH.format(hello)), "--yes")
+    assert "hello from outside" not in told
+    assert "exit code 1" in told
+
+
+def test_a_grant_that_is_no_host_is_an_error_with_its_name(panpan: Panpan) -> None:
+    panpan.home.mkdir(exist_ok=True)
+    (panpan.home / "settings.toml").write_text('[sandbox]\ndomains = ["https://pypi.org/simple"]\n')
+    with serving([]) as server:
+        panpan.use(server)
+        done = panpan.run("-p", "go on")
+    assert done.code == 2
+    assert "https://pypi.org/simple" in done.stderr

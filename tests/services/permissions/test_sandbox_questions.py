@@ -1,0 +1,141 @@
+"""What is asked about the sandbox: to leave it, to have the network in it, and everything where there is none."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from panpan.config.locations import Locations
+from panpan.config.sources import load_settings
+from panpan.core.hooks import ToolCall
+from panpan.errors import ConfigError
+from panpan.services.permissions.opening import FolderGate
+from panpan.services.permissions.sandbox_questions import SandboxQuestions
+from panpan.system.sandbox.choice import SandboxChoice
+from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.tools.files.read import ReadInput, ReadTool
+from panpan.tools.shell.bash import BashInput, BashTool
+from panpan.types.permission import Ask, Decision, Deny, PermissionMode
+from tests.fakes.context import context_in
+
+
+class Boxes:
+    """A sandbox by its name only."""
+
+    name = "boxes"
+    limits: Sequence[str] = ()
+
+    def wrap(self, argv: Sequence[str], profile: object, cwd: Path) -> list[str]:
+        return list(argv)
+
+    async def tidy(self) -> None:
+        pass
+
+
+async def works() -> SandboxChoice:
+    return SandboxChoice(Boxes())
+
+
+async def none_works() -> SandboxChoice:
+    return SandboxChoice(None, ("bubblewrap cannot be used: it is not installed",))
+
+
+async def decided(
+    tmp_path: Path,
+    command: str,
+    sandbox: CommandSandbox,
+    use: str = "on",
+    *,
+    outside: Sequence[str] = (),
+    mode: PermissionMode = "default",
+    told: list[str] | None = None,
+) -> Decision | None:
+    args = BashInput.model_validate({"command": command, "sandbox": use})
+    context = replace(context_in(tmp_path), sandbox=sandbox)
+    questions = SandboxQuestions(outside, lambda: mode, (told if told is not None else []).append)
+    return await questions.before_tool(ToolCall("c", BashTool(), args, args.model_dump(), context))
+
+
+async def test_a_command_that_stays_in_the_sandbox_is_not_asked_about(tmp_path: Path) -> None:
+    assert await decided(tmp_path, "make", CommandSandbox(is_on=True, find=works)) is None
+
+
+@pytest.mark.parametrize(("use", "said"), [("network", "with the network"), ("off", "outside the sandbox")])
+@pytest.mark.parametrize("mode", ["default", "acceptEdits", "bypassPermissions"])
+async def test_only_a_person_lets_a_command_out(tmp_path: Path, use: str, said: str, mode: PermissionMode) -> None:
+    found = await decided(tmp_path, "ls", CommandSandbox(is_on=True, find=works), use, mode=mode)
+    assert isinstance(found, Ask)
+    assert found.is_protected
+    assert found.rule is None
+    assert found.reason.kind == "sandbox"
+    assert said in found.reason.text
+
+
+async def test_the_users_own_settings_let_commands_out(tmp_path: Path) -> None:
+    sandbox = CommandSandbox(is_on=True, find=works)
+    outside = ["git push *"]
+    assert await decided(tmp_path, "git push origin main", sandbox, "off", outside=outside) is None
+    assert isinstance(await decided(tmp_path, "git pull", sandbox, "off", outside=outside), Ask)
+    assert isinstance(await decided(tmp_path, "git push origin main && make", sandbox, "off", outside=outside), Ask)
+    with_network = CommandSandbox(is_on=True, has_network=True, find=works)
+    assert await decided(tmp_path, "pip download x", with_network, "network") is None
+
+
+async def test_a_setting_that_cannot_be_read_is_an_error() -> None:
+    with pytest.raises(ConfigError):
+        SandboxQuestions([""], lambda: "default")
+
+
+@pytest.mark.parametrize("use", ["on", "network", "off"])
+async def test_where_none_works_every_command_is_asked_about_and_the_user_told_once(tmp_path: Path, use: str) -> None:
+    sandbox, told = CommandSandbox(is_on=True, find=none_works), list[str]()
+    for _ in range(2):
+        found = await decided(tmp_path, "ls", sandbox, use, told=told)
+        assert isinstance(found, Ask)
+        assert "no sandbox works here" in found.reason.text
+    assert len(told) == 1
+    assert await decided(tmp_path, "ls", sandbox, use, mode="bypassPermissions") is None
+
+
+@pytest.mark.parametrize("use", ["on", "network", "off"])
+async def test_where_the_user_has_switched_it_off_nothing_is_asked_for_it(tmp_path: Path, use: str) -> None:
+    assert await decided(tmp_path, "make", CommandSandbox(is_on=False, find=none_works), use) is None
+
+
+async def test_tools_that_run_no_commands_are_no_matter_of_it(tmp_path: Path) -> None:
+    context = replace(context_in(tmp_path), sandbox=CommandSandbox(is_on=True, find=none_works))
+    args = ReadInput(file_path="a.txt")
+    call = ToolCall("c", ReadTool(), args, args.model_dump(), context)
+    assert await SandboxQuestions((), lambda: "default").before_tool(call) is None
+
+
+async def judged(tmp_path: Path, **args: str) -> Decision:
+    """Return what a folder's gate says, with a sandbox that works."""
+    env = {"HOME": str(tmp_path), "PANPAN_HOME": str(tmp_path / "home")}
+    places = Locations.find(tmp_path, env)
+    gate = FolderGate(tmp_path, load_settings(tmp_path, env, {}, places), places)
+    if await gate.sandbox.is_missing():
+        pytest.skip("; ".join((await gate.sandbox.choice()).passed_over))
+    return (await gate.judge("Bash", args)).decision
+
+
+async def test_a_call_that_gate_and_sandbox_ask_about_is_one_question_with_both_reasons(tmp_path: Path) -> None:
+    decision = await judged(tmp_path, command="make", sandbox="off")
+    assert isinstance(decision, Ask)
+    assert "make is not known" in decision.reason.text
+    assert decision.reason.text.endswith("it runs outside the sandbox, with all your rights")
+    assert (decision.is_protected, decision.rule) == (True, None)
+
+
+async def test_what_only_looks_is_asked_about_outside_the_sandbox_for_that_reason_alone(tmp_path: Path) -> None:
+    decision = await judged(tmp_path, command="ls", sandbox="off")
+    assert isinstance(decision, Ask)
+    assert decision.reason.text == "it runs outside the sandbox, with all your rights"
+
+
+async def test_in_plan_mode_nothing_runs_outside_the_sandbox(tmp_path: Path) -> None:
+    env = {"HOME": str(tmp_path), "PANPAN_HOME": str(tmp_path / "home")}
+    places = Locations.find(tmp_path, env)
+    gate = FolderGate(tmp_path, load_settings(tmp_path, env, {}, places), places)
+    assert isinstance((await gate.judge("Bash", {"command": "ls", "sandbox": "off"}, "plan")).decision, Deny)

@@ -1,0 +1,157 @@
+"""The sandbox of a session: found once, bounds made for each command, and nothing left behind."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from panpan.system.environment import child_environment
+from panpan.system.process import Captured, capture
+from panpan.system.sandbox.choice import SandboxChoice
+from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox
+from panpan.system.sandbox.profile import folder_to_open
+from panpan.system.sandbox.sandbox import Sandbox
+from tests.system.sandbox.boxes import Box
+
+
+@dataclass
+class Found:
+    """Finds what a test wants, and counts how often it was looked for."""
+
+    sandbox: Sandbox | None
+    passed_over: tuple[str, ...] = ()
+    times: int = 0
+
+    async def __call__(self) -> SandboxChoice:
+        self.times += 1
+        return SandboxChoice(self.sandbox, self.passed_over)
+
+
+async def run(sandbox: CommandSandbox, box: Box, script: str, bounds: Bounds) -> Captured:
+    async with sandbox.boxed(["/bin/bash", "-c", script], child_environment(), box.workspace, bounds) as start:
+        return await capture(start.argv, cwd=box.workspace, env=start.env, timeout_s=60)
+
+
+def works_in(box: Box, *opened: Path) -> Bounds:
+    return Bounds(is_read_only=False, roots=[box.workspace], opened=frozenset(opened))
+
+
+async def test_what_only_looks_changes_nothing_and_other_commands_change_the_workspace_only(box: Box) -> None:
+    sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox))
+    script = f"echo new > src/module.py; echo new > {box.outside}/file; cat src/module.py"
+    looks = await run(sandbox, box, script, Bounds(is_read_only=True, roots=[box.workspace]))
+    assert looks.stdout == b"x = 1\n"
+    works = await run(sandbox, box, script, works_in(box))
+    assert works.stdout == b"new\n"
+    assert (box.outside / "file").read_text() == "untouched\n"
+    await sandbox.aclose()
+
+
+async def test_temporary_files_go_into_a_private_folder_that_the_session_removes(box: Box) -> None:
+    sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox))
+    ended = await run(sandbox, box, "mktemp; stat -c %a $TMPDIR", Bounds(is_read_only=True))
+    name, mode = ended.stdout.decode().split()
+    assert Path(name).parent == sandbox.temporary
+    assert mode == "700"
+    await sandbox.aclose()
+    assert not sandbox.temporary.exists()
+
+
+async def test_what_the_user_opened_can_be_changed_and_what_lies_beside_it_cannot(box: Box) -> None:
+    sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox))
+    (box.outside / "other").write_text("untouched\n")
+    script = f"echo new > {box.outside}/file; echo new > {box.outside}/other"
+    await run(sandbox, box, script, works_in(box, box.outside / "file"))
+    assert (box.outside / "file").read_text() == "new\n"
+    assert (box.outside / "other").read_text() == "untouched\n"
+    await sandbox.aclose()
+
+
+async def test_a_file_that_the_user_opened_before_it_exists_can_be_made(box: Box) -> None:
+    sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox))
+    made = box.outside / "folder" / "made"
+    await run(sandbox, box, f"echo new > {made}", works_in(box, made))
+    assert made.read_text() == "new\n"
+    await sandbox.aclose()
+
+
+async def test_a_protected_file_can_be_changed_where_the_user_opened_it(box: Box) -> None:
+    sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox))
+    settings = box.workspace / ".vscode" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text("old")
+    script = "echo new > .vscode/settings.json; touch .vscode/tasks.json"
+    await run(sandbox, box, script, works_in(box))
+    assert settings.read_text() == "old"
+    await run(sandbox, box, script, works_in(box, settings))
+    assert settings.read_text() == "new\n"
+    assert not (box.workspace / ".vscode" / "tasks.json").exists()
+    await sandbox.aclose()
+
+
+async def test_files_of_panpans_own_are_written_whatever_else_a_command_may_do(box: Box) -> None:
+    sandbox = CommandSandbox(is_on=True, protected=[box.outside], find=Found(box.sandbox))
+    bounds = Bounds(is_read_only=True, own_files=[box.outside / "file"])
+    await run(sandbox, box, f"echo new > {box.outside}/file; echo new > {box.outside}/beside", bounds)
+    assert (box.outside / "file").read_text() == "new\n"
+    assert not (box.outside / "beside").exists()
+    await sandbox.aclose()
+
+
+async def test_folders_of_the_settings_can_be_changed(box: Box) -> None:
+    sandbox = CommandSandbox(is_on=True, writable=[box.outside], find=Found(box.sandbox))
+    await run(sandbox, box, f"echo new > {box.outside}/folder/new", works_in(box))
+    assert (box.outside / "folder" / "new").read_text() == "new\n"
+    await sandbox.aclose()
+
+
+async def test_it_is_looked_for_once_and_the_user_is_told_once() -> None:
+    found = Found(None, ("bubblewrap cannot be used: no", "Landlock cannot be used: no"))
+    sandbox = CommandSandbox(is_on=True, find=found)
+    assert await sandbox.is_missing()
+    warning = await sandbox.take_warning()
+    assert warning is not None
+    assert warning.startswith("no sandbox works here, so that each command asks: bubblewrap cannot be used: no;")
+    assert await sandbox.take_warning() is None
+    assert found.times == 1
+
+
+async def test_where_it_is_off_nothing_is_looked_for_and_commands_start_as_they_are(tmp_path: Path) -> None:
+    found = Found(None)
+    sandbox = CommandSandbox(is_on=False, find=found)
+    async with sandbox.boxed(["true"], {"A": "1"}, tmp_path, Bounds(is_read_only=False)) as start:
+        pass
+    assert (start.argv, start.env, start.profile) == (["true"], {"A": "1"}, None)
+    assert not await sandbox.is_missing()
+    assert await sandbox.take_warning() is None
+    await sandbox.aclose()
+    assert found.times == 0
+
+
+async def test_a_better_sandbox_that_does_not_work_is_named(box: Box) -> None:
+    sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox, ("bubblewrap cannot be used: it is not installed",)))
+    warning = await sandbox.take_warning()
+    assert warning == f"commands run in the sandbox {box.sandbox.name}: bubblewrap cannot be used: it is not installed"
+
+
+@pytest.mark.parametrize(
+    ("place", "folder"),
+    [
+        ("/tmp/no-such-file", "/tmp"),
+        ("/usr/share/no-such-file", "/usr/share"),
+        ("/etc/no-such-file", None),
+        ("/no-such-file", None),
+        ("/proc/no-such-file", None),
+        ("/usr/share/.git/hooks/no-such-file", None),
+    ],
+)
+def test_which_folder_is_opened_for_a_file_that_does_not_exist(place: str, folder: str | None) -> None:
+    assert folder_to_open(Path(place)) == (Path(folder) if folder else None)
+
+
+def test_the_home_is_not_opened_for_a_file_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "users" / "me"))
+    (tmp_path / "users" / "me" / "work").mkdir(parents=True)
+    assert folder_to_open(tmp_path / "users" / "me" / "new") is None
+    assert folder_to_open(tmp_path / "users" / "new") is None
+    assert folder_to_open(tmp_path / "users" / "me" / "work" / "new") == tmp_path / "users" / "me" / "work"

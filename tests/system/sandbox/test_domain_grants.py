@@ -1,0 +1,152 @@
+from collections.abc import Sequence
+from ipaddress import ip_address
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from panpan.errors import ToolError
+from panpan.system.sandbox.domain_grants import DomainGrants, NotGrantedError, Route
+from panpan.system.url_guard import is_public, plain_authority
+from tests.system.sandbox.proxies import OTHER, PUBLIC
+
+
+def routed(asked: str, domains: Sequence[str], *addresses: str, default_port: int = 80) -> Route:
+    async def resolve(host: str, port: int) -> Sequence[str]:
+        return addresses
+
+    async def main() -> Route:
+        return await DomainGrants(domains).route(plain_authority(asked), default_port, resolve)
+
+    return anyio.run(main)
+
+
+def refusal(asked: str, domains: Sequence[str], *addresses: str) -> NotGrantedError:
+    with pytest.raises(NotGrantedError) as caught:
+        routed(asked, domains, *(addresses or (PUBLIC,)))
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("asked", "domain", "host", "port"),
+    [
+        ("example.org", "example.org", "example.org", 80),
+        ("example.org:443", "example.org", "example.org", 443),
+        ("EXAMPLE.org.:443", "Example.ORG", "example.org", 443),
+        ("a.example.org", "*.example.org", "a.example.org", 80),
+        ("a.b.example.org:443", "*.example.org", "a.b.example.org", 443),
+        ("example.org:8080", "example.org:8080", "example.org", 8080),
+        ("example.org:22", "example.org:22", "example.org", 22),
+        ("a.example.org:8080", "*.example.org:8080", "a.example.org", 8080),
+        ("xn--mnchen-3ya.de", "münchen.de", "xn--mnchen-3ya.de", 80),
+        ("my_host.example.org", "my_host.example.org", "my_host.example.org", 80),
+        ("registry", "registry", "registry", 80),
+    ],
+)
+def test_a_granted_host_is_dialled_at_its_addresses(asked: str, domain: str, host: str, port: int) -> None:
+    assert routed(asked, ["other.net", domain], PUBLIC, OTHER) == Route(host, port, (PUBLIC, OTHER))
+
+
+@pytest.mark.parametrize(
+    ("asked", "domain", "grant"),
+    [
+        ("evil.org", "example.org", "evil.org"),
+        ("example.org.evil.org", "example.org", "example.org.evil.org"),
+        ("notexample.org", "*.example.org", "notexample.org"),
+        ("notexample.org", "example.org", "notexample.org"),
+        ("example.org", "*.example.org", "example.org"),
+        ("a.example.org", "example.org", "a.example.org"),
+        ("example.org:8080", "example.org", "example.org:8080"),
+        ("example.org", "example.org:8080", "example.org"),
+        ("example.org:443", "example.org:80", "example.org"),
+        ("a.example.org:22", "*.example.org", "a.example.org:22"),
+        (PUBLIC, "example.org", PUBLIC),
+        (f"{PUBLIC}:22", PUBLIC, f"{PUBLIC}:22"),
+        ("[2606:4700::1111]:443", "example.org", "[2606:4700::1111]"),
+        ("[2606:4700::1111]:8443", "[2606:4700::1111]", "[2606:4700::1111]:8443"),
+        ("127.0.0.1:80", "localhost", "127.0.0.1"),
+        ("localhost", "127.0.0.1", "localhost"),
+    ],
+)
+def test_any_other_is_refused_with_what_would_grant_it(asked: str, domain: str, grant: str) -> None:
+    told = refusal(asked, [domain])
+
+    assert told.grant == grant
+    assert f'"{grant}" in sandbox.domains would grant it' in str(told)
+    assert routed(asked, [domain, grant], PUBLIC).host == plain_authority(asked).host
+
+
+def test_what_is_not_granted_is_not_asked_of_a_name_server() -> None:
+    async def resolve(host: str, port: int) -> Sequence[str]:
+        raise AssertionError(host)
+
+    async def main() -> None:
+        with pytest.raises(NotGrantedError):
+            await DomainGrants(["example.org"]).route(plain_authority("data.evil.org"), 80, resolve)
+
+    anyio.run(main)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["127.0.0.1", "::1", "10.0.0.5", "192.168.1.1", "169.254.169.254", "0.0.0.0", "fd00::1", "fe80::1", "100.64.0.1",
+     "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::"],
+)  # fmt: skip
+@pytest.mark.parametrize("others", [(), (PUBLIC,)])
+def test_a_name_that_leads_into_the_machine_or_its_network_is_refused(address: str, others: tuple[str, ...]) -> None:
+    told = refusal("rebinding.org", ["rebinding.org"], *others, address)
+
+    assert told.grant is None
+    assert "no public address" in str(told)
+
+
+def test_a_private_address_is_dialled_where_a_grant_names_it() -> None:
+    domains = ["10.0.0.5:8080", "pypi.example.org", "pypi.example.org:8080", "[::1]"]
+
+    assert routed("10.0.0.5:8080", domains) == Route("10.0.0.5", 8080, ("10.0.0.5",))
+    assert routed("[0:0::1]", domains) == Route("::1", 80, ("::1",))
+    assert routed("pypi.example.org:8080", domains, "10.0.0.5").addresses == ("10.0.0.5",)
+    assert "no public address" in str(refusal("pypi.example.org", domains, "10.0.0.5"))
+    assert "no public address" in str(refusal("pypi.example.org:8080", domains, "10.0.0.6"))
+
+
+def test_localhost_is_this_machine_whatever_a_name_server_says() -> None:
+    assert routed("localhost:8000", ["localhost:8000"], PUBLIC).addresses == ("127.0.0.1", "::1")
+    assert "not among the granted" in str(refusal("localhost:8001", ["localhost:8000"]))
+
+
+def test_a_host_without_an_address_is_no_refusal() -> None:
+    with pytest.raises(ToolError, match=r"example\.org has no address") as caught:
+        routed("example.org", ["example.org"])
+    assert not isinstance(caught.value, NotGrantedError)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "*", "*.", "*.org", "*.1.2.3.4", "*.[::1]", "a.*.org", "**.example.org", "*example.org", "https://pypi.org",
+     "pypi.org/simple", "pypi.org:", "pypi.org:0", "pypi.org:x", "pypi.org:70000", "me@pypi.org", "pypi..org",
+     " pypi.org", "pypi.org\n", "0x7f.1", "127.1", "::1", "[::1", "[fe80::1%eth0]", "pypi.org?x", "ⓟypi.org",
+     "-a.org", "a,b.org"],
+)  # fmt: skip
+def test_what_is_no_domain_is_told_with_its_setting(text: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        DomainGrants(["pypi.org", text])
+    assert str(caught.value).startswith(f"sandbox.domains holds {text!r}, which is no domain: ")
+
+
+names = st.lists(st.sampled_from(["a", "b", "example", "org", "evil", "net"]), min_size=2, max_size=4).map(".".join)
+addresses = st.one_of(st.ip_addresses().map(str), st.sampled_from([PUBLIC, "127.0.0.1", "10.0.0.1", "::1", "0.0.0.0"]))
+
+
+@given(names, names, st.lists(addresses, min_size=1, max_size=3), st.booleans())
+def test_only_granted_names_and_public_addresses_are_ever_dialled(
+    asked: str, granted: str, found: list[str], is_for_subdomains: bool
+) -> None:
+    domain = f"*.{granted}" if is_for_subdomains else granted
+    try:
+        route = routed(asked, [domain], *found)
+    except NotGrantedError:
+        return
+    assert asked.endswith(f".{granted}") if is_for_subdomains else asked == granted
+    assert all(is_public(ip_address(address)) for address in route.addresses)

@@ -1,0 +1,123 @@
+"""What stands still while it is held, and goes on afterwards; with real processes."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from panpan.system.held_processes import HeldProcesses, marked_as_users
+from panpan.system.process_table import MARKS_VARIABLE
+from panpan.system.process_tree import ProcessTree
+from tests.system.backends import until
+
+PATH_ONLY = {"PATH": os.environ["PATH"]}
+BEATS = "while :; do echo x >> beats; sleep 0.01; done"
+
+
+class Tree(ProcessTree):
+    """A tree that is told what was started with it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.started: list[subprocess.Popen[bytes]] = []
+
+    def start(self, folder: Path, command: str, env: Mapping[str, str] = PATH_ONLY) -> "subprocess.Popen[bytes]":
+        folder.mkdir(exist_ok=True)
+        self.started.append(subprocess.Popen(["/bin/sh", "-c", command], cwd=folder, env=self.marked(env)))
+        return self.started[-1]
+
+    def kill(self) -> None:
+        HeldProcesses(self).hold()  # so that none has children meanwhile
+        for process in self.members():
+            os.kill(process.pid, signal.SIGKILL)
+        for popen in self.started:
+            popen.wait()
+
+
+@pytest.fixture
+def tree() -> Iterator[Tree]:
+    tree = Tree()
+    yield tree
+    tree.kill()
+
+
+def states(tree: ProcessTree) -> set[str]:
+    return {Path(f"/proc/{one.pid}/stat").read_text().rpartition(")")[2].split()[0] for one in tree.members()}
+
+
+def beats(folder: Path) -> int:
+    file = folder / "beats"
+    return file.stat().st_size if file.exists() else 0
+
+
+async def until_it_beats(folder: Path) -> None:
+    before = beats(folder)
+    await until(lambda: beats(folder) > before)
+
+
+async def test_what_is_held_changes_nothing_until_it_is_released(tmp_path: Path, tree: Tree) -> None:
+    witness = Tree()
+    witness.start(tmp_path / "other", BEATS)
+    tree.start(tmp_path / "held", f"setsid sh -c '{BEATS}' & {BEATS}")
+    await until_it_beats(tmp_path / "held")
+    held = HeldProcesses(tree)
+
+    assert held.hold() == []
+    before = beats(tmp_path / "held")
+    await until_it_beats(tmp_path / "other")  # time has passed in which it could have gone on
+    await until_it_beats(tmp_path / "other")
+    assert beats(tmp_path / "held") == before
+    assert any(name.startswith("sh (") for name in held.names)
+
+    held.release()
+    await until_it_beats(tmp_path / "held")
+    assert held.names == []
+    witness.kill()
+
+
+async def test_what_multiplies_is_held_all_the_same(tmp_path: Path, tree: Tree) -> None:
+    tree.start(tmp_path, "while :; do (echo x >> beats; sleep 0.05) & sleep 0.01; done")
+    await until_it_beats(tmp_path)
+
+    HeldProcesses(tree).hold()
+
+    assert states(tree) == {"T"}
+
+
+async def test_what_the_user_runs_himself_is_not_held(tmp_path: Path, tree: Tree) -> None:
+    tree.start(tmp_path, BEATS, marked_as_users(tree, PATH_ONLY))
+    await until_it_beats(tmp_path)
+    held = HeldProcesses(tree)
+
+    held.hold()
+
+    await until_it_beats(tmp_path)
+    assert held.names == []
+    assert tree.members()  # it belongs to the session all the same
+
+
+async def test_what_is_held_ends_with_its_tree(tmp_path: Path, tree: Tree) -> None:
+    process = tree.start(tmp_path, BEATS)
+    await until_it_beats(tmp_path)
+    held = HeldProcesses(tree)
+    held.hold()
+
+    assert await tree.end(1) == []
+
+    assert process.wait() == -signal.SIGTERM
+    assert held.names == []
+
+
+def test_a_tree_that_never_ran_anything_needs_no_look() -> None:
+    assert HeldProcesses(ProcessTree()).hold() == []
+
+
+def test_the_mark_of_the_user_is_that_of_one_tree() -> None:
+    tree, inner = ProcessTree(), ProcessTree()
+
+    env = inner.marked(tree.marked(marked_as_users(tree, PATH_ONLY)))
+
+    assert env[MARKS_VARIABLE].split(":")[-3:] == [f"{tree.mark}00", tree.mark, inner.mark]

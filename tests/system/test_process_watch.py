@@ -1,0 +1,101 @@
+"""What multiplies is ended. The bombs burst in a box with process numbers of its own, and so does what ends them."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.needed_programs import need
+from tests.system.test_limits import BOX, as_ordinary_user
+
+# Starts the bomb as a command of a session, waits until the watch has ended it, and prints what was said and is left.
+DRIVER = """
+import json, os, sys
+from contextlib import aclosing
+from pathlib import Path
+import anyio
+from panpan.system.process import run_process
+from panpan.system.process_tree import ProcessTree
+from panpan.system.process_watch import end_what_multiplies
+
+async def main(argv, most):
+    tree, said, ended = ProcessTree(), [], anyio.Event()
+    def warn(text):
+        said.append(text)
+        ended.set()
+    async with anyio.create_task_group() as task_group:
+        task_group.start_soon(end_what_multiplies, tree, most, warn)
+        await anyio.lowlevel.checkpoint()
+        process = run_process(argv, cwd=Path("/"), env=tree.marked(dict(os.environ)), timeout_s=None)
+        async with aclosing(process) as items:
+            async for item in items:
+                pass
+        await ended.wait()
+        task_group.cancel_scope.cancel()
+    names = [name for name in os.listdir("/proc") if name.isdigit()]
+    print(json.dumps({"said": said, "members": len(tree.members()), "processes": len(names)}))
+
+anyio.run(main, json.loads(sys.argv[1]), int(sys.argv[2]), backend=sys.argv[3])
+"""
+MOST, HELD = 60, 200
+
+BOMBS = {
+    "in the foreground": "f() { f | f & }; f; sleep 600",
+    "in the background": "f() { f | f & }; f",
+    "ignores TERM": "trap '' TERM; f() { f | f & }; f; sleep 600",
+    "children that stay": "while :; do sleep 600 & done; wait",
+    "own sessions, in the background": "(while :; do setsid sleep 600 & done) &",
+}
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS.keys())
+def test_what_multiplies_is_ended_whole(backend: str, bomb: str) -> None:
+    need("bwrap")
+    need("setpriv")
+    need("prlimit")
+    # The limit of the system keeps the bomb small enough for a machine that runs tests.
+    command = as_ordinary_user(["prlimit", f"--nproc={_own_tasks() + HELD}", "bash", "-c", bomb])
+
+    driver = [sys.executable, "-c", DRIVER, json.dumps(command), str(MOST), backend]
+    found = subprocess.run(
+        [*BOX, *driver], env=dict(os.environ), capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert found.returncode == 0, found.stderr
+    result = json.loads(found.stdout)
+    assert result["members"] == 0
+    assert result["processes"] <= 3  # the first of the box, the driver, and one that is not collected yet
+    assert [text.partition(" ended;")[2] for text in result["said"]] == [
+        f" {MOST} are allowed (setting limits.processes)"
+    ]
+
+
+def _own_tasks() -> int:
+    """How many processes and threads count against the user of the bomb before it starts."""
+    if os.geteuid() == 0:
+        return 0
+    mine = [entry for entry in Path("/proc").iterdir() if entry.name.isdigit() and entry.stat().st_uid == os.getuid()]
+    return sum(len(list((entry / "task").iterdir())) for entry in mine)
+
+
+def test_many_processes_within_the_limit_are_left_alone() -> None:
+    need("bwrap")
+    script = "for i in $(seq 40); do sleep 600 & done; sleep 1; jobs -r | wc -l; exit"
+    watched = DRIVER.replace("await ended.wait()", "").replace("async for item in items:\n                pass", _KEEP)
+
+    driver = [sys.executable, "-c", watched, json.dumps(["bash", "-c", script]), str(MOST), "asyncio"]
+    found = subprocess.run(
+        [*BOX, *driver], env=dict(os.environ), capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert found.stdout.splitlines()[0] == "40"
+    assert json.loads(found.stdout.splitlines()[1])["said"] == []
+
+
+_KEEP = """async for item in items:
+                if isinstance(item, bytes):
+                    print(item.decode(), end="", flush=True)"""

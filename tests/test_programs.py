@@ -1,0 +1,115 @@
+"""Which modules start programs, and that git is started by one of them alone."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import panpan
+
+PACKAGE = Path(panpan.__file__).parent
+
+STARTERS = {
+    "system/child.py": "the process runner",
+    "system/process_table.py": "ps, where there is no /proc; the process runner asks it what to end",
+    "system/sandbox/landlock_launcher.py": "becomes the command that the process runner has started",
+    "system/sandbox/proxy_launcher.py": "becomes the command that the process runner has started",
+    "llm/embedded/server.py": "the server of the embedded model, which is told what to do through its input",
+    "ui/repl/foreground.py": "editors and pagers, which have the terminal",
+    "ui/repl/clipboard_paste.py": "programs that print the clipboard into a file",
+}
+"""Modules that may start programs, and why."""
+
+NAMES_GIT = {
+    "system/git.py": "the git runner",
+    "cli/doctor_command.py": "looks whether it is installed, and asks for its version in /",
+    "system/protected.py": "knows the folder with its settings",
+    "tools/shell/analysis/judge.py": "knows it by its name in commands that somebody else wrote",
+}
+
+_MODULES = {"subprocess", "pty", "multiprocessing"}
+_OF_OS = ("exec", "spawn", "posix_spawn", "popen", "system", "fork", "forkpty", "startfile")
+_OF_LOOPS = {"open_process", "create_subprocess_exec", "create_subprocess_shell"}
+
+
+def starts(tree: ast.AST) -> Iterator[int]:
+    """Yield the lines in which a program is started, or what could start one is fetched from elsewhere."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names) if {name.name.partition(".")[0] for name in names} & _MODULES:
+                yield node.lineno
+            case ast.ImportFrom(module=str(module), names=names):
+                imported = {name.name for name in names}
+                is_harmless = module == "subprocess" and imported <= {"DEVNULL", "PIPE", "STDOUT"}
+                of_os = module == "os" and any(name.startswith(_OF_OS) for name in imported)
+                of_loops = imported & _OF_LOOPS or (module in ("anyio", "trio") and "run_process" in imported)
+                if (module.partition(".")[0] in _MODULES and not is_harmless) or of_os or of_loops:
+                    yield node.lineno
+            case ast.Attribute(value=ast.Name(id="os"), attr=name) if name.startswith(_OF_OS):
+                yield node.lineno
+            case ast.Attribute(attr=name) if name in _OF_LOOPS:
+                yield node.lineno
+            case ast.Attribute(value=ast.Name(id="anyio" | "trio"), attr="run_process"):
+                yield node.lineno
+
+
+def names_git(tree: ast.AST) -> Iterator[int]:
+    """Yield the lines in which git is named as a program, alone or at the beginning of a command."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=str(text)) if text.strip() and Path(text.split()[0]).name == "git":
+                is_sentence = " " in text and not _is_command(text)
+                if not is_sentence:
+                    yield node.lineno
+
+
+def _is_command(text: str) -> bool:
+    words = text.split()
+    return len(words) > 1 and words[1].startswith("-")
+
+
+def _modules() -> Iterator[tuple[str, ast.AST]]:
+    for path in PACKAGE.rglob("*.py"):
+        yield str(path.relative_to(PACKAGE)), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def test_programs_are_started_in_few_places() -> None:
+    assert {name for name, tree in _modules() if any(starts(tree))} == STARTERS.keys()
+
+
+def test_git_is_named_as_a_program_in_few_places() -> None:
+    assert {name for name, tree in _modules() if any(names_git(tree))} == NAMES_GIT.keys()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import subprocess",
+        "import subprocess as s",
+        "from subprocess import run",
+        "from subprocess import DEVNULL, Popen",
+        "import asyncio.subprocess\nasyncio.create_subprocess_exec('x')",
+        "import os\nos.execvp('x', [])",
+        "os.system('x')",
+        "os.posix_spawn('x', [], {})",
+        "from os import fork",
+        "anyio.open_process(['x'])",
+        "from anyio import run_process",
+        "await anyio.run_process(['x'])",
+        "import pty",
+        "import multiprocessing.pool",
+    ],
+)
+def test_the_rule_about_programs_finds_what_it_should(code: str) -> None:
+    assert list(starts(ast.parse(code)))
+
+
+@pytest.mark.parametrize("code", ["from subprocess import DEVNULL", "run_process(argv)", "os.environ", "import anyio"])
+def test_the_rule_about_programs_leaves_the_rest_alone(code: str) -> None:
+    assert not list(starts(ast.parse(code)))
+
+
+@pytest.mark.parametrize("code", ["['git', 'log']", "x = '/usr/bin/git'", "f('git -C x log')"])
+def test_the_rule_about_git_finds_what_it_should(code: str) -> None:
+    assert list(names_git(ast.parse(code)))

@@ -9,7 +9,7 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -18,6 +18,7 @@ import anyio
 import click
 
 from panpan.config.environment import VARIABLES
+from panpan.types.dataclass import dataclass
 from panpan.ui.stdout import StdoutWriter
 
 TEST_COMMAND = "python3 -m unittest"

@@ -9,7 +9,6 @@ import platform
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -21,6 +20,7 @@ from panpan.config.sources import Loaded, load_settings
 from panpan.config.trust import ProjectTrust
 from panpan.config.vendors import VENDORS
 from panpan.errors import ConfigError
+from panpan.types.dataclass import dataclass
 
 Status: TypeAlias = Literal["ok", "note", "optional", "missing", "broken"]
 

@@ -34,6 +34,7 @@ from panpan.cli.doctor_checks import (
 from panpan.cli.doctor_programs import Programs, check_sandbox
 from panpan.config.keys import shown
 from panpan.config.locations import Locations
+from panpan.config.sources import Loaded
 
 _COLOURS = {"ok": "green", "note": "yellow", "optional": None, "missing": "yellow", "broken": "red"}
 
@@ -79,7 +80,7 @@ def judged(checks: Sequence[Check]) -> tuple[bool, str]:
 async def all_checks(locations: Locations, env: Mapping[str, str]) -> Sequence[Check]:
     """Make every check, those that wait side by side, and return them in the order to read them."""
     settings, loaded = check_settings(locations, env)
-    waiting = await _programs_and_servers(Programs(env, locations.project_root))
+    waiting = await _programs_and_servers(Programs(env, locations.project_root), loaded)
     return [
         check_panpan(),
         check_python(),
@@ -93,14 +94,14 @@ async def all_checks(locations: Locations, env: Mapping[str, str]) -> Sequence[C
     ]
 
 
-async def _programs_and_servers(programs: Programs) -> list[Check]:
+async def _programs_and_servers(programs: Programs, loaded: Loaded | None) -> list[Check]:
     found: dict[str, list[Check]] = {}
 
     async def one(name: str, why: str, *, program: str | None = None, beside: Path | None = None) -> None:
         found[name] = [await programs.check(name, why, program=program, beside=beside)]
 
     async def sandbox() -> None:
-        found["sandbox"] = [await check_sandbox()]
+        found["sandbox"] = [await check_sandbox(loaded)]
 
     async def servers() -> None:
         found["servers"] = await check_servers()

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from panpan.cli.doctor_checks import Check
+from panpan.config.sources import Loaded
 from panpan.errors import ToolError
 from panpan.system.canonical import canonical_path, is_below
 from panpan.system.environment import child_environment
@@ -90,21 +91,27 @@ async def _first_line(command: Sequence[str]) -> str | None:
     return ended.stdout.decode(errors="replace").partition("\n")[0].strip()
 
 
-_NOT_USED = "commands do not run in it yet"
+async def check_sandbox(loaded: Loaded | None) -> Check:
+    """Return what keeps commands in bounds here, tried with a harmless one, and why it is not the better one.
 
-
-async def check_sandbox() -> Check:
-    """Return what would keep commands in bounds here, tried with a harmless one, and why it is not the better one."""
-    return sandbox_check(await find_sandbox())
+    Args:
+        loaded: The settings; None where they cannot be read.
+    """
+    choice = await find_sandbox()
+    if loaded is not None and loaded.settings.sandbox.mode == "off":
+        works = "none works here" if choice.sandbox is None else f"{choice.sandbox.name} works"
+        origin = loaded.origins["sandbox.mode"]
+        return Check("sandbox", "note", f"switched off by {origin}", f"commands run with all your rights; {works}")
+    return sandbox_check(choice)
 
 
 def sandbox_check(choice: SandboxChoice) -> Check:
-    """Return what to say of the sandbox that was found."""
+    """Return what to say of the sandbox that was found, where it is not switched off."""
     reasons = "; ".join(choice.passed_over)
     if choice.sandbox is None:
-        return Check("sandbox", "missing", "none works here", f"commands would run with all your rights; {reasons}")
-    found = f"{choice.sandbox.name} works"
+        advice = f'every command asks, unless you set sandbox.mode to "off"; {reasons}'
+        return Check("sandbox", "missing", "none works here", advice)
+    found = f"commands run in {choice.sandbox.name}"
     if reasons:
-        limits = "; ".join(choice.sandbox.limits)
-        return Check("sandbox", "note", found, f"{_NOT_USED}; {reasons}. Its limits: {limits}")
-    return Check("sandbox", "note", found, _NOT_USED)
+        return Check("sandbox", "note", found, f"{reasons}. Its limits: {'; '.join(choice.sandbox.limits)}")
+    return Check("sandbox", "ok", found)

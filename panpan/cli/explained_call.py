@@ -72,8 +72,8 @@ def _effect_lines(effect: Effect, gate: FolderGate) -> Iterator[str]:
     program = effect.program or "unknown"
     file = _file(effect, gate)
     yield f"program: {program}{f', {file}' if file and file != program else ''}"
-    if effect.command.directory != ".":
-        yield f"in: {effect.command.directory or 'a folder that is not known'}"
+    if effect.command.directories != (".",):
+        yield f"in: {' or '.join(effect.command.directories or ['a folder that is not known'])}"
     yield f"reads: {_paths(effect.placed_reads)}"
     yield f"writes: {_paths(effect.placed_writes)}"
     yield f"runs other code: {_answer(effect.runs_code)}"
@@ -88,7 +88,7 @@ def _effect_json(effect: Effect, gate: FolderGate) -> dict[str, Any]:
         "program": effect.program,
         "file": _file(effect, gate),
         "words": effect.command.texts,
-        "directory": effect.command.directory,
+        "directories": effect.command.directories,
         "reads": effect.placed_reads,
         "writes": effect.placed_writes,
         "runs_code": effect.runs_code,

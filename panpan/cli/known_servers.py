@@ -8,7 +8,7 @@ model may be one that its server passes on to somebody else's machine. Further m
 import json
 import pwd
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Self
 
@@ -17,6 +17,7 @@ from panpan.llm.local_servers import LocalServer
 from panpan.system.atomic_write import write_atomic
 from panpan.system.private import make_private_folder
 from panpan.system.terminal_text import clean_for_terminal
+from panpan.types.dataclass import dataclass
 
 _MAX_BYTES = 100_000
 

@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Self
 
 import click
@@ -13,6 +12,7 @@ from panpan.llm.embedded.fetching import Source
 from panpan.llm.embedded.machine import require_machine
 from panpan.llm.embedded.setup import usual_sources
 from panpan.llm.embedded.weight_store import WeightStore, embedded_store
+from panpan.types.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ panpan home and holds until he changes it there, or until something else listens
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from panpan.cli.known_servers import Answer, KnownAnswers
@@ -13,6 +12,7 @@ from panpan.errors import ConfigError, PanpanError
 from panpan.llm.local_servers import LocalServer, advice_without_model, find_local_servers
 from panpan.llm.model_choice import EMBEDDED
 from panpan.system.terminal_text import clean_for_terminal
+from panpan.types.dataclass import dataclass
 
 ANSWERS_FILE = "local_servers.json"
 

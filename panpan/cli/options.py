@@ -12,6 +12,11 @@ import click
 Options: TypeAlias = dict[str, Any]
 """What the command line says, by the names of the options; `first_prompt` is the prompt without -p."""
 
+PICKS_SESSION = ""
+"""What `-r` without an id is: the user picks a session."""
+
+_NO_SESSION_ID = "-r needs the id of a session here: `panpan sessions` lists them, and -c takes the newest"
+
 RUN_OPTIONS = "panpan.run_options"
 """Where click keeps the options that stand before a subcommand."""
 
@@ -43,8 +48,8 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("-p", "--print", "prompt", is_flag=False, flag_value="", metavar="TEXT",
                      help="Run without a terminal: answer TEXT, joined with what is piped in, and exit."),
         click.option("-c", "--continue", "continues", is_flag=True, help="Continue the newest session of this folder."),
-        click.option("-r", "--resume", is_flag=False, flag_value="", metavar="ID", callback=_session_id,
-                     help="Continue the session whose id is, or begins with, ID; `panpan sessions` lists them."),
+        click.option("-r", "--resume", is_flag=False, flag_value=PICKS_SESSION, metavar="[ID]",
+                     help="Continue the session whose id is, or begins with, ID; without ID, pick it from a list."),
         click.option("--model", metavar="NAME", help="Model, alias, provider/model, or cassette:PATH for a tape."),
         click.option("--provider", metavar="NAME", help="Provider, where the model's name does not tell it."),
         click.option("--base-url", metavar="URL", help="Address of the provider."),
@@ -62,6 +67,8 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--permission-mode",
                      type=click.Choice(["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]),
                      help="What happens to calls that no rule decides."),
+        click.option("--dangerously-skip-permissions", "permission_mode", flag_value="bypassPermissions",
+                     help="Same as --permission-mode bypassPermissions; protected files are asked about even so."),
         click.option("--allowedTools", "--allowed-tools", "allowed_tools", multiple=True, metavar="RULES",
                      help="Rules for calls that run unasked, such as 'Edit, Bash(npm test *)'."),
         click.option("--disallowedTools", "--disallowed-tools", "disallowed_tools", multiple=True, metavar="RULES",
@@ -90,11 +97,14 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def _session_id(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """Refuse `-r` without an id: the option behind it must not be taken for one."""
-    if value is not None and (not value or value.startswith("-")):
-        raise click.UsageError("-r needs the id of a session: `panpan sessions` lists them, and -c takes the newest")
-    return value
+def require_session_id(options: Options) -> None:
+    """Refuse `-r` without an id, where nobody can pick a session from a list.
+
+    Raises:
+        click.UsageError: It is so; says how to name a session.
+    """
+    if options["resume"] == PICKS_SESSION:
+        raise click.UsageError(_NO_SESSION_ID)
 
 
 def check_options(options: Options) -> None:
@@ -103,8 +113,10 @@ def check_options(options: Options) -> None:
     Raises:
         click.UsageError: They do; says which.
     """
-    if options["continues"] and options["resume"]:
+    if options["continues"] and options["resume"] is not None:
         raise click.UsageError("-c and -r exclude each other")
+    if options["first_prompt"]:
+        require_session_id(options)
     if options["include_partial_messages"] and options["output_format"] != "stream-json":
         raise click.UsageError("--include-partial-messages goes with --output-format stream-json")
     if options["input_format"] == "stream-json" and options["output_format"] != "stream-json":

@@ -5,7 +5,7 @@ The rule: only what the first screen needs is imported here; the sessions come w
 
 import os
 
-from panpan.cli.options import Options
+from panpan.cli.options import PICKS_SESSION, Options
 from panpan.config.ui_look import UiLook
 from panpan.ui.repl.desk import Desk
 from panpan.ui.repl.run import ReplSetup, SessionsOnDesk, run_repl
@@ -21,10 +21,13 @@ async def run_repl_for(options: Options, look: UiLook) -> int:
     Raises:
         PanpanError: The session could not be opened.
     """
+    first_prompt = options["first_prompt"]
+    if options["resume"] == PICKS_SESSION:  # the list is that of the command, over a session that is still empty
+        options, first_prompt = {**options, "resume": None}, "/resume"
 
     def load(desk: Desk) -> SessionsOnDesk:
         from panpan.cli.repl_sessions import sessions_for
 
         return sessions_for(options, desk)
 
-    return await run_repl(ReplSetup(os.environ, look, load, options["first_prompt"]))
+    return await run_repl(ReplSetup(os.environ, look, load, first_prompt))

@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 
 from panpan.cli.failures import say
-from panpan.cli.options import Options, check_options
+from panpan.cli.options import Options, check_options, require_session_id
 from panpan.config.ui_look import UiLook, read_ui_look
 from panpan.errors import ConfigError
 from panpan.ui.stdout import StdoutWriter
@@ -33,6 +33,7 @@ def run(options: Options) -> int:
 
             say(f"writing the debug log to {start_debug_log(options['cwd'], options['api_key'], stack)}")
         if is_headless(options):
+            require_session_id(options)
             from panpan.cli.headless_command import run_headless_for
 
             return anyio.run(run_headless_for, options, out)
@@ -42,6 +43,7 @@ def run(options: Options) -> int:
             )
         look = _look(options, out)
         if look.plain:
+            require_session_id(options)
             from panpan.cli.line_command import run_line_loop_for
 
             return anyio.run(run_line_loop_for, options, out)

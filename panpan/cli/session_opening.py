@@ -55,7 +55,8 @@ async def session_of(
         from panpan.cli.model_offer import has_embedded_model, offered_model
 
         has_embedded = has_embedded_model(os.environ)
-        offered = await offered_model(_home(options), has_embedded=has_embedded, ask=ask_yes_or_no, say=warn)
+        say = warn if ask is None else (lambda _: None)  # where there is a person, the session's greeting says it
+        offered = await offered_model(_home(options), has_embedded=has_embedded, ask=ask_yes_or_no, say=say)
     async with open_with(overrides={**overrides, "model": offered.name}, why_model=offered.reason) as session:
         yield session
 

@@ -4,7 +4,7 @@ A reply that failed half-way starts again from its beginning, and mostly says th
 with what was shown is not shown twice; where it says something else, it is shown from its beginning.
 """
 
-from dataclasses import dataclass
+from panpan.types.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,8 @@ class LineAsker:
                 return PermissionAnswer(is_allowed=True)
             case "a" | "always" if question.rule is not None:
                 return PermissionAnswer(is_allowed=True, is_remembered=True)
+            case "l" | "like" if question.prefix_rule is not None:
+                return PermissionAnswer(is_allowed=True, is_remembered=True, is_for_prefix=True)
             case "" | "n" | "no":
                 return PermissionAnswer(is_allowed=False)
             case _:  # anything else is a no with what to do instead, "yes, but" included
@@ -84,6 +86,8 @@ def _text_of(question: PermissionQuestion, rule_place: str) -> str:
     answers = ["  y = yes, once"]
     if question.rule is not None:
         answers.append(f"  a = always: saves {_shown(question.rule)} in {_shown(rule_place)}")
+    if question.prefix_rule is not None:
+        answers.append(f"  l = always the like: saves {_shown(question.prefix_rule)} in {_shown(rule_place)}")
     answers.append("  n = no, or type what to do instead: ")
     protected = ["  No setting opens this; only you can."] if question.is_protected else []
     head = f"? {question.tool_name}: {_shown(question.reason)}"

@@ -7,6 +7,7 @@ from dataclasses import replace
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
+from panpan.config.ui_look import ThemeSetting
 from panpan.errors import ConfigError
 from panpan.services.sessions.session import Session
 from panpan.ui.repl.canvas import say
@@ -14,15 +15,16 @@ from panpan.ui.repl.commands.command import Command, Next, Option, Terminal
 from panpan.ui.repl.commands.help_command import help_command
 from panpan.ui.repl.commands.registry import all_commands, find, unknown
 from panpan.ui.repl.commands.screen_commands import SCREEN_COMMANDS
-from panpan.ui.repl.theme import Theme, ThemeName
+from panpan.ui.repl.theme import Theme
 from panpan.ui.stdout import StdoutWriter
 
 KEYS: Sequence[tuple[str, str]] = (
     ("Enter", "send; lines that are pasted together are one prompt"),
     ("Ctrl+C", "end what runs; at the prompt: drop the line, and twice: leave"),
     ("Ctrl+D", "leave, as exit does; panpan -c goes on where you were"),
-    ("y, a, n", "answer a question: yes, always, no; anything else is a no with your words for the model"),
+    ("y, a, l, n", "answer a question: yes, always, always the like, no; anything else is a no with your words"),
     ("/", "at the beginning: a command"),
+    ("!", "at the beginning: the rest runs in the shell, and the model gets what it printed"),
     ("@", "a file or folder"),
 )
 _MOST_DIGITS = 2
@@ -89,7 +91,7 @@ class LineTerminal:
         """Ask the model when the command is over."""
         self.prompts.append(prompt)
 
-    def use_theme(self, name: ThemeName) -> None:
+    def use_theme(self, setting: ThemeSetting) -> None:
         """Do nothing: there is no theme where there are only lines, and no command for it."""
 
     def toggle_vim(self) -> bool:

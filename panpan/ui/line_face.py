@@ -1,11 +1,17 @@
 """The face that only prints lines: the answer as it streams, a line for each tool, the diff of each change."""
 
+import shutil
+from collections.abc import Sequence
+
 from panpan.system.terminal_text import clean_for_terminal
 from panpan.types.display import DiffDisplay
 from panpan.types.events import Event, TurnEnded
-from panpan.types.messages import ToolResultMessage
+from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
 from panpan.ui.answer_text import AnswerText
 from panpan.ui.diff_text import diff_text
+from panpan.ui.past_turns import beginning_of_last_turns, past_events
+from panpan.ui.repl.rendering.user_message import user_message_lines
+from panpan.ui.repl.theme import Theme
 from panpan.ui.stdout import StdoutWriter
 from panpan.ui.tool_lines import ToolLines
 
@@ -13,6 +19,7 @@ MAX_DIFF_LINES = 60
 """Lines of one file's diff that are shown."""
 
 _COLOURS = {"+": "\x1b[32m", "-": "\x1b[31m", "@": "\x1b[36m"}
+_PLAIN = Theme("plain", has_sequences=False)
 _DIM, _RESET = "\x1b[2m", "\x1b[0m"
 
 
@@ -37,6 +44,9 @@ class LineFace:
             await self._answer.break_line()
             await self._note(line)
         match event:
+            case AssistantMessage(stop_reason="interrupted"):  # only one of the past
+                await self.end()
+                await self._note("[Interrupted]")
             case ToolResultMessage(display=DiffDisplay(files=files)):
                 for file in files:
                     await self._diff(file.diff)
@@ -45,6 +55,20 @@ class LineFace:
                 await self._note(_summary(event))
             case _:
                 pass
+
+    async def show_past(self, messages: Sequence[Message]) -> None:
+        """Print the last turns of a conversation that goes on, and how to see those before."""
+        begin = beginning_of_last_turns(messages)
+        if begin:
+            await self._note(f"… {begin:,} earlier message{'s' * (begin != 1)}: /export writes them")
+        for event in past_events(messages[begin:]):
+            if isinstance(event, UserMessage):
+                await self.end()
+                rows = user_message_lines(event, shutil.get_terminal_size().columns, _PLAIN)
+                await self._out.write("".join(f"{row}\n" for row in rows))
+            else:
+                await self.show(event)
+        await self.end()
 
     async def end(self) -> None:
         """The turn is over; what comes next stands on a line of its own."""

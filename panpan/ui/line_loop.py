@@ -12,6 +12,7 @@ from panpan.services.keys_in_results import provider_keys
 from panpan.services.mentions import with_mentions
 from panpan.services.reply_limits import note_on_end
 from panpan.services.sessions.session import Session
+from panpan.services.user_commands import run_user_command
 from panpan.types.messages import AssistantMessage, UserMessage
 from panpan.ui.line_commands import LineCommands
 from panpan.ui.line_face import LineFace
@@ -96,7 +97,7 @@ class _LineLoop:
         self._env = env
         self._is_in_turn = False
         self._command_scope: anyio.CancelScope | None = None
-        """Of the slash command that runs."""
+        """Of the slash command, or the user's own command of the shell, that runs."""
         self._warned_at = float("-inf")
         """When the user was told how to leave, in seconds of the event loop's clock."""
 
@@ -106,10 +107,13 @@ class _LineLoop:
         await self._out.write(
             f"panpan in {info.cwd}, mode {session.permission_mode}: {info.choice}\n'help' tells the commands and keys\n"
         )
+        await self._face.show_past(session.conversation.messages)
         while received.exit_code is None and (prompt := await self._ask_for_prompt()) is not None:
             if (command := command_in(prompt)) is not None:
                 if (then := await self._run_command(command)) is not None:
                     return then
+            elif prompt.startswith("!") and len(prompt) > 1:
+                await self._run_in_shell(prompt[1:].strip())
             elif prompt:
                 await self._show_turn(await self._with_mentions(prompt))
         await self._say_how_to_go_on()
@@ -162,6 +166,21 @@ class _LineLoop:
         for prompt in terminal.prompts:
             await self._show_turn(UserMessage.of(prompt))
         return terminal.then
+
+    async def _run_in_shell(self, command: str) -> None:
+        """Run a command of the user's own, print what it printed, and let the model have it with the next prompt."""
+        self._warned_at = float("-inf")
+        self._command_scope = anyio.CancelScope()
+        try:
+            result = await run_user_command(
+                command, self._session.parts.tool_context, lambda _: None, scope=self._command_scope
+            )
+            await self._out.write("".join(f"{line}\n" for line in result.lines))
+            self._session.add_message(result.message)
+        except PanpanError as error:
+            await self._warn(str(error))
+        finally:
+            self._command_scope = None
 
     async def _with_mentions(self, prompt: str) -> UserMessage:
         """Return the prompt with the files that it mentions; say which could not go along."""

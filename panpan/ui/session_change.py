@@ -2,11 +2,11 @@
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from typing import Self
 
 from panpan.errors import PanpanError
 from panpan.services.sessions.session import Session
+from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort
 from panpan.types.permission import PermissionMode
 from panpan.ui.repl.commands.command import OpenSession

@@ -7,9 +7,10 @@ does not end in time, as where nobody takes its output, does not keep the proces
 
 import signal
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 import anyio
+
+from panpan.types.dataclass import dataclass
 
 GRACE_S = 3.0
 """What a turn gets to end itself after SIGTERM; the process is gone within 5 s."""

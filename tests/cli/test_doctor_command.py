@@ -11,7 +11,9 @@ from click.testing import CliRunner
 
 from panpan.cli.doctor_checks import Check
 from panpan.cli.doctor_command import command, judged
-from panpan.cli.doctor_programs import sandbox_check
+from panpan.cli.doctor_programs import check_sandbox, sandbox_check
+from panpan.config.locations import Locations
+from panpan.config.sources import load_settings
 from panpan.system.sandbox.choice import SandboxChoice
 from panpan.system.sandbox.profile import Profile
 from tests.fakes.runtime_weights import RUNTIME, installed_weights
@@ -298,17 +300,30 @@ def test_the_sandbox_that_works_is_named_with_the_reason_why_it_is_not_a_better_
     second = sandbox_check(SandboxChoice(ScriptedSandbox(), ("the best cannot be used: it is not installed",)))
     none = sandbox_check(SandboxChoice(None, ("the best is old", "the second best is broken")))
 
-    assert (best.status, best.found, best.advice) == ("note", "The best works", "commands do not run in it yet")
-    assert (second.status, second.found) == ("note", "Second best works")
+    assert (best.status, best.found, best.advice) == ("ok", "commands run in The best", "")
+    assert (second.status, second.found) == ("note", "commands run in Second best")
     assert second.advice.endswith("the best cannot be used: it is not installed. Its limits: it leaks; it creaks")
     assert none.status == "missing"
-    assert none.advice.endswith("with all your rights; the best is old; the second best is broken")
+    assert none.advice.startswith("every command asks")
+    assert none.advice.endswith("the best is old; the second best is broken")
+
+
+async def test_a_sandbox_that_the_user_switched_off_is_told_with_the_place_that_says_so(
+    tmp_path: Path, env: dict[str, str]
+) -> None:
+    places = Locations.find(tmp_path, env)
+    places.user_settings.parent.mkdir(parents=True)
+    places.user_settings.write_text('[sandbox]\nmode = "off"\n')
+    check = await check_sandbox(load_settings(tmp_path, env, {}, places))
+    assert check.status == "note"
+    assert check.found == f"switched off by {places.user_settings}:2"
+    assert check.advice.startswith("commands run with all your rights; ")
 
 
 def test_the_sandbox_is_looked_for_in_earnest(project: Path, env: dict[str, str]) -> None:
     _, checks, _ = examine(project, env)
 
     [found] = checks["sandbox"]
-    assert found["found"] in ("bubblewrap works", "Landlock works", "none works here")
-    assert found["status"] == ("missing" if found["found"] == "none works here" else "note")
-    assert found["advice"]
+    assert found["found"] in ("commands run in bubblewrap", "commands run in Landlock", "none works here")
+    assert (found["status"] == "missing") == (found["found"] == "none works here")
+    assert found["status"] == "ok" or found["advice"]

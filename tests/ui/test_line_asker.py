@@ -1,6 +1,7 @@
 """A question is answered by what is typed after it was put, and by nothing else."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -45,9 +46,10 @@ async def answer(
             return await LineAsker(screen, lines, "~/rules.toml")(question), screen.text
 
 
-YES, ALWAYS, NO = (
+YES, ALWAYS, ALWAYS_LIKE, NO = (
     PermissionAnswer(is_allowed=True),
     PermissionAnswer(is_allowed=True, is_remembered=True),
+    PermissionAnswer(is_allowed=True, is_remembered=True, is_for_prefix=True),
     PermissionAnswer(is_allowed=False),
 )
 
@@ -58,6 +60,15 @@ YES, ALWAYS, NO = (
 )
 async def test_an_answer_is_a_word(typed: str, expected: PermissionAnswer) -> None:
     assert (await answer(after=typed))[0] == expected
+
+
+async def test_the_rule_for_the_like_is_shown_and_is_an_answer_where_there_is_one() -> None:
+    said, screen = await answer(after="l\n", question=replace(QUESTION, prefix_rule="Bash(touch *)"))
+    without, _ = await answer(after="l\n")
+
+    assert said == ALWAYS_LIKE
+    assert "l = always the like: saves Bash(touch *) in ~/rules.toml" in screen
+    assert not without.is_allowed
 
 
 @pytest.mark.parametrize("typed", ["use b instead\n", "yes, but later\n", "y\ny\n", "y\nrm -rf /\n"])

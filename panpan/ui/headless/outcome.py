@@ -1,8 +1,7 @@
 """How a turn ended: the subtype of its result object and the exit code of the process."""
 
-from dataclasses import dataclass
-
 from panpan.errors import BudgetError, PanpanError, TurnLimitError
+from panpan.types.dataclass import dataclass
 
 EXIT_INTERRUPTED = 130
 """128 + SIGINT, as shells do."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from anyio import to_thread
 
+from panpan.types.dataclass import dataclass
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 from panpan.types.plan import PlanAnswer, PlanEdited, PlanProposal, PlanRejected
 from panpan.types.user_questions import UserAnswer, UserQuestion
@@ -45,7 +45,7 @@ class Asking:
     """
 
     def __init__(self, rule_place: str) -> None:
-        self._rule_place = rule_place
+        self.rule_place = rule_place
         self._screen: AskingScreen | None = None
 
     @contextmanager
@@ -69,7 +69,7 @@ class Asking:
         """Return the dialog with its rows laid out: they may be many, so this runs in a thread."""
         width, theme = screen.look()
         preview = _preview_rows(question, width - _INDENT, theme)
-        dialog = PermissionDialog(question, preview, self._rule_place, room=screen.room)
+        dialog = PermissionDialog(question, preview, self.rule_place, room=screen.room)
         if width >= NARROWEST:
             dialog.lay_out(width, theme)
         return dialog

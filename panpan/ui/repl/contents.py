@@ -1,9 +1,10 @@
 """What one session shows around the input, and what keys do in it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from prompt_toolkit.key_binding import KeyBindings
+
+from panpan.types.dataclass import dataclass
 
 
 def _nothing(width: int) -> Sequence[str]:

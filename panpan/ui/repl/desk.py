@@ -1,15 +1,18 @@
 """What outlives a session: the terminal, how it looks, and what is typed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from panpan.config.ui_look import ThemeSetting
+from panpan.types.dataclass import dataclass
 from panpan.ui.repl.canvas import say
 from panpan.ui.repl.draft import Draft
 from panpan.ui.repl.input.history import PromptHistory
 from panpan.ui.repl.input_box import InputBox
 from panpan.ui.repl.screen import Screen
 from panpan.ui.repl.steady_output import SteadyOutput
-from panpan.ui.repl.theme import Theme, ThemeName
+from panpan.ui.repl.terminal_colours import choose_theme
+from panpan.ui.repl.theme import Theme
 from panpan.ui.repl.waiting_input import WaitingInput
 
 
@@ -28,6 +31,8 @@ class Desk:
     waiting: WaitingInput
     """What the input does while no session is open."""
     theme: Theme
+    background: str | None = None
+    """Colour behind the text, as the terminal said when panpan started; None: it did not say."""
     has_vi_keys: bool = False
     not_sent: list[str] = field(default_factory=list)
     """What was sent in the last session and nobody got."""
@@ -58,9 +63,9 @@ class Desk:
         if typed:
             self.warn("what you typed is kept: the key up recalls it when panpan runs again")
 
-    def use_theme(self, name: ThemeName) -> None:
+    def use_theme(self, setting: ThemeSetting) -> None:
         """Show everything from now on in another theme."""
-        self.theme = Theme(name, has_sequences=self.theme.has_sequences)
+        self.theme = choose_theme(setting, self.env, self.background)
         self.screen.use_theme(self.theme)
 
     def toggle_vim(self) -> bool:

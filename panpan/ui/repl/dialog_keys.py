@@ -32,13 +32,19 @@ class DialogKeys:
         dialogs: Those that ask the user.
         interrupt_turn: Ends the turn whose call, or plan, is refused with ESC.
         type_elsewhere: Types a letter into the input.
+        paste_elsewhere: Pastes text there.
     """
 
     def __init__(
-        self, dialogs: DialogQueue, interrupt_turn: Callable[[], object], type_elsewhere: Callable[[str], None]
+        self,
+        dialogs: DialogQueue,
+        interrupt_turn: Callable[[], object],
+        type_elsewhere: Callable[[str], None],
+        paste_elsewhere: Callable[[str], None],
     ) -> None:
         self._dialogs = dialogs
         self._type_elsewhere = type_elsewhere
+        self._paste_elsewhere = paste_elsewhere
         self._interrupt_turn = interrupt_turn
         self.are_taken: Filter = Condition(lambda: dialogs.takes_keys)
         """Whether a key that comes now is for a dialog."""
@@ -55,7 +61,7 @@ class DialogKeys:
         def _(event: KeyPressEvent) -> None:
             press = event.key_sequence[-1]
             if press.key == Keys.BracketedPaste:
-                self._dialogs.paste(press.data)
+                self._paste(press.data)
             elif name := _NAMES.get(press.key, press.key.value) if isinstance(press.key, Keys) else press.key:
                 self._press(name)
 
@@ -74,6 +80,11 @@ class DialogKeys:
         @keys.add("escape", Keys.Any, filter=self.are_taken, eager=True)
         def _(event: KeyPressEvent) -> None:
             pass
+
+    def _paste(self, text: str) -> None:
+        if not self._dialogs.paste(text):
+            self._dialogs.typed_elsewhere()
+            self._paste_elsewhere(text)
 
     def _press(self, key: str) -> None:
         dialog = self._dialogs.current

@@ -161,11 +161,11 @@ class DialogQueue:
             one.answered.set()
         self._refresh()
 
-    def paste(self, text: str) -> None:
-        """Give the dialog pasted text."""
-        if self.current is not None and not self._is_too_small:
-            self.current.paste(text)
-            self._refresh()
+    def paste(self, text: str) -> bool:
+        """Give the dialog pasted text; return whether it was typed there."""
+        is_typed = self.current is not None and not self._is_too_small and self.current.paste(text)
+        self._refresh()
+        return is_typed
 
 
 def _noted(row: str, width: int, theme: Theme) -> str:

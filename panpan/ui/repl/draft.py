@@ -1,5 +1,6 @@
 """What the user is typing, with the pastes that are folded in it; nothing of it is lost by being cleared."""
 
+from panpan.ui.repl.input.command_completion import CommandCompletion
 from panpan.ui.repl.input.multiline import with_line_break
 from panpan.ui.repl.input.paste import Pastes, image_mention
 from panpan.ui.repl.input_box import InputBox
@@ -79,6 +80,19 @@ class Draft:
         """Delete what stands before the caret: a character, or all that stands for a paste."""
         buffer = self._box.buffer
         buffer.delete_before_cursor(self._pastes.span_before(buffer.text, buffer.cursor_position))
+
+    def enter(self) -> str:
+        """Do what Enter does: break the line, complete, or send; return what is to be sent, empty where nothing is."""
+        return "" if self.break_line() or self.complete() else self.take()
+
+    def complete(self) -> bool:
+        """Take what the list of completions offers; return whether that is all, as it is but for whole commands."""
+        offered = self._box.menu.offered
+        if offered is None:
+            return False
+        self._box.buffer.apply_completion(offered)
+        is_whole = self._box.buffer.document.is_cursor_at_the_end
+        return not (is_whole and isinstance(offered, CommandCompletion) and offered.can_run)
 
     def break_line(self) -> bool:
         r"""Let a backslash before the caret become a line break; return whether there was one."""

@@ -1,6 +1,7 @@
 """Gives the terminal away for a while: to the user's editor for what he types, to his pager, to his shell."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 
 import anyio
@@ -17,7 +18,7 @@ class HandOver:
 
     Args:
         draft: What is typed.
-        pages: Returns the lines for the pager.
+        transcript: Returns the lines for the pager.
         env: The environment.
         say: Shows what went wrong.
     """
@@ -25,12 +26,12 @@ class HandOver:
     def __init__(
         self,
         draft: Draft,
-        pages: Callable[[], Sequence[str]],
+        transcript: Callable[[], Iterable[str]],
         env: Mapping[str, str],
         say: Callable[[str], None],
     ) -> None:
         self._draft = draft
-        self._pages = pages
+        self._transcript = transcript
         self._env = env
         self._say = say
         self._job: Callable[[Screen], Awaitable[None]] = self._page
@@ -41,7 +42,7 @@ class HandOver:
         self._want(self._edit)
 
     def open_pager(self) -> None:
-        """Show in the pager what tools have printed and the model has thought."""
+        """Show the whole conversation in the pager."""
         self._want(self._page)
 
     def suspend(self) -> None:
@@ -96,9 +97,9 @@ class HandOver:
             self._say("there is no shell to go back to")
 
     async def _page(self, screen: Screen) -> None:
-        lines = self._pages()
-        if not lines:
-            self._say("no tool has printed anything yet, and nothing was thought")
+        lines = iter(self._transcript())
+        if (first := next(lines, None)) is None:
+            self._say("nothing was said yet")
             return
         async with screen.handed_over():
-            await page(lines, self._env)
+            await page(chain([first], lines), self._env)

@@ -2,9 +2,10 @@
 
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 import anyio
+
+from panpan.types.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

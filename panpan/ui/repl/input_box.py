@@ -12,6 +12,8 @@ from prompt_toolkit.layout import AnyContainer, BufferControl, Dimension, HSplit
 from prompt_toolkit.layout.processors import AfterInput
 from prompt_toolkit.widgets import SearchToolbar
 
+from panpan.ui.repl.completion_menu import CompletionMenu
+
 _MAX_ROWS = 12
 _INDENT = "  "
 
@@ -33,6 +35,8 @@ class InputBox:
         self._is_narrow: Callable[[], bool] = lambda: False
         """Asked at each drawing, whether it has to leave the room to something else."""
         self.buffer = Buffer(multiline=True, complete_while_typing=True, enable_history_search=False)
+        self.menu = CompletionMenu(self.buffer)
+        """What can be completed."""
         search = SearchToolbar()
         control = BufferControl(
             self.buffer,

@@ -66,6 +66,10 @@ class KeyActions:
         return self._work.is_busy
 
     @property
+    def has_queued(self) -> bool:
+        return bool(self._work.waiting)
+
+    @property
     def is_in_retry_pause(self) -> bool:
         return self._view.is_in_retry_pause
 
@@ -76,7 +80,7 @@ class KeyActions:
         self._send(is_for_later=True)
 
     def _send(self, *, is_for_later: bool) -> None:
-        if not self._draft.break_line() and (text := self._draft.take()):
+        if text := self._draft.enter():
             self._work.send(Sent(text, is_for_later))
 
     def take_back(self) -> None:

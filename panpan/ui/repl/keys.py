@@ -8,6 +8,7 @@ from prompt_toolkit.filters import (
     Condition,
     Filter,
     completion_is_selected,
+    has_completions,
     has_selection,
     is_searching,
     vi_insert_mode,
@@ -89,6 +90,11 @@ class Actions(Protocol):
         ...
 
     @property
+    def has_queued(self) -> bool:
+        """Whether something was sent that can be taken back."""
+        ...
+
+    @property
     def is_in_retry_pause(self) -> bool:
         """Whether a request waits to be sent again."""
         ...
@@ -124,12 +130,13 @@ def key_bindings(actions: Actions, buffer: Buffer, dialogs: KeysOfDialogs | None
         action = getattr(actions, to)
         keys.add(*sequence, filter=typing & when, eager=is_eager)(lambda _: action())
 
-    bind("enter", when=~completion_is_selected, to="enter")
-    keys.add("enter", filter=typing & completion_is_selected)(_accept_completion)
+    bind("enter", to="enter")
     keys.add("tab", filter=typing)(_complete)
+    keys.add("down", filter=typing & has_completions & ~completion_is_selected)(_select_second)
     keys.add("c-j", filter=typing)(lambda event: event.current_buffer.newline())
     bind("escape", "enter", to="enter_later")
     bind("escape", "up", to="take_back")
+    bind("up", when=empty & Condition(lambda: actions.has_queued), to="take_back")
     is_escape_ours = ~vi_insert_mode | busy & empty
     bind("escape", when=is_escape_ours, to="escape")
     keys.add("escape", Keys.Any, filter=typing & is_escape_ours)(_nothing)
@@ -171,15 +178,19 @@ def _end_search(event: KeyPressEvent) -> None:
         event.key_processor.input_queue.popleft()
 
 
-def _accept_completion(event: KeyPressEvent) -> None:
-    buffer = event.current_buffer
-    if buffer.complete_state is not None and (completion := buffer.complete_state.current_completion) is not None:
-        buffer.apply_completion(completion)
-
-
 def _complete(event: KeyPressEvent) -> None:
+    """Take the first completion, then the next; the list of one is done with."""
     buffer = event.current_buffer
-    if buffer.complete_state is None:
+    if (state := buffer.complete_state) is None:
         buffer.start_completion(select_first=True)
+    elif len(state.completions) == 1:
+        buffer.apply_completion(state.completions[0])
     else:
         buffer.complete_next()
+
+
+def _select_second(event: KeyPressEvent) -> None:
+    """Go down from the first completion, which is shown as selected while none is."""
+    buffer = event.current_buffer
+    if (state := buffer.complete_state) is not None:
+        buffer.go_to_completion(min(1, len(state.completions) - 1))

@@ -6,7 +6,7 @@ The rule: a pager passes on what it is given, so nothing gets to it that could d
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from shutil import which
 from tempfile import NamedTemporaryFile
 from typing import IO
@@ -40,7 +40,7 @@ def pager_command(env: Mapping[str, str]) -> Sequence[str]:
     raise ConfigError("there is no pager; install less, or set PAGER")
 
 
-async def page(lines: Sequence[str], env: Mapping[str, str]) -> None:
+async def page(lines: Iterable[str], env: Mapping[str, str]) -> None:
     """Show lines until the user leaves the pager. The terminal must be handed over before.
 
     Raises:
@@ -61,6 +61,6 @@ def cleaned(text: str) -> str:
     return "".join(part if number % 2 else clean_for_terminal(part) for number, part in enumerate(parts))
 
 
-def _write(file: IO[str], lines: Sequence[str]) -> None:
+def _write(file: IO[str], lines: Iterable[str]) -> None:
     file.writelines(f"{cleaned(line)}\n" for line in lines)
     file.flush()

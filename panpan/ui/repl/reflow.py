@@ -5,7 +5,8 @@ going up so far would erase what is no longer ours: so only those count that are
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from panpan.types.dataclass import dataclass
 
 _PROGRAMS = frozenset({"iTerm.app", "WezTerm", "ghostty", "vscode", "Apple_Terminal", "tmux"})
 _VARIABLES = ("TMUX", "VTE_VERSION", "KITTY_WINDOW_ID", "WT_SESSION", "KONSOLE_VERSION", "ALACRITTY_WINDOW_ID")

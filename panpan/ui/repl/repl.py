@@ -5,6 +5,7 @@ from time import monotonic
 
 import anyio
 
+from panpan.config.ui_look import ThemeSetting
 from panpan.services.sessions.session import Session
 from panpan.system.terminal_text import clean_for_terminal
 from panpan.ui.repl.asking import Asking, AskingScreen
@@ -29,7 +30,7 @@ from panpan.ui.repl.queue_rows import queue_rows
 from panpan.ui.repl.rendering.cells import cut
 from panpan.ui.repl.rendering.fitting import fitted
 from panpan.ui.repl.status_view import StatusView
-from panpan.ui.repl.theme import Theme, ThemeName
+from panpan.ui.repl.theme import Theme
 from panpan.ui.repl.turn_view import TurnView
 from panpan.ui.repl.work import Work
 
@@ -56,15 +57,17 @@ class Repl:
         self._is_left = anyio.Event()
         self._hint = PassingHint(monotonic)
         self._dialogs = DialogQueue(self.refresh, monotonic, lambda: bool(desk.draft.text))
-        self._status = StatusView(session, desk.env, self.refresh, self._hint.show)
+        self._status = StatusView(session, desk.env, lambda: desk.screen.vi_mode, self.refresh, self._hint.show)
 
-        self._view = TurnView(self, self._turn_has_begun, self._turn_is_over)
+        self._view = TurnView(
+            self, session.conversation, self._turn_has_begun, self._turn_is_over, self._is_asking, asking.rule_place
+        )
         self._work = Work(self, self._view, commands, self._give_back)
 
         paths = session.parts.tool_context.paths
         self._files = FileIndex(paths)
         self._completer = InputCompleter(commands, self._files, paths)
-        self._other_programs = HandOver(desk.draft, self._view.pages, desk.env, self._hint.show)
+        self._other_programs = HandOver(desk.draft, self._view.transcript, desk.env, self._hint.show)
 
         self._clipboard = ClipboardPaste(desk.draft, desk.env, session.add_folder, self._hint.show)
 
@@ -78,7 +81,7 @@ class Repl:
             say=self._hint.show,
             leave=self.leave,
         )
-        dialog_keys = DialogKeys(self._dialogs, self._work.interrupt_turn, desk.draft.insert)
+        dialog_keys = DialogKeys(self._dialogs, self._work.interrupt_turn, desk.draft.insert, self._actions.paste)
         self._contents = Contents(
             key_bindings(self._actions, desk.box.buffer, dialog_keys),
             self._live_lines,
@@ -109,6 +112,7 @@ class Repl:
             self._work.send(Sent(first_prompt))
         self._desk.waiting.hand_over(self._actions, self._work.send)
         try:
+            await self._view.show_past(self.session.conversation.messages)
             with self._asking.shown_by(questions):
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(self._work.run)
@@ -175,9 +179,9 @@ class Repl:
         """Begin a turn, or queue it."""
         self._work.submit(prompt)
 
-    def use_theme(self, name: ThemeName) -> None:
+    def use_theme(self, setting: ThemeSetting) -> None:
         """Show everything from now on in another theme."""
-        self._desk.use_theme(name)
+        self._desk.use_theme(setting)
 
     def toggle_vim(self) -> bool:
         """Switch the keys of vi on or off."""
@@ -239,6 +243,10 @@ class Repl:
 
     def _is_moving(self) -> bool:
         return self._work.is_busy or self._hint.is_moving()
+
+    def _is_asking(self) -> bool:
+        """Whether the turn waits for the user; a list that he opened himself holds nothing up."""
+        return not isinstance(self._dialogs.current, PickDialog | None)
 
     # What comes from below
 

@@ -7,8 +7,8 @@ from panpan.types.events import BlockFinished, BlockStarted, Event, RetrySchedul
 from panpan.types.messages import AssistantMessage
 from panpan.ui.fresh_text import FreshText
 from panpan.ui.repl.canvas import Canvas
-from panpan.ui.repl.pages import Pages
 from panpan.ui.repl.rendering.thinking import Thinking
+from panpan.ui.repl.transcript import Transcript
 
 if TYPE_CHECKING:
     from panpan.ui.repl.rendering.markdown_stream import MarkdownStream
@@ -19,12 +19,12 @@ class ReplyView:
 
     Args:
         canvas: Where they are shown.
-        pages: Keep what was thought, for the pager.
+        transcript: Keeps a thought that was cut short.
     """
 
-    def __init__(self, canvas: Canvas, pages: Pages) -> None:
+    def __init__(self, canvas: Canvas, transcript: Transcript) -> None:
         self._canvas = canvas
-        self._pages = pages
+        self._transcript = transcript
         self._fresh = FreshText()
         self._text: MarkdownStream | None = None
         self._thinking: Thinking | None = None
@@ -47,11 +47,11 @@ class ReplyView:
                 self._thinking.feed(text)
                 self._canvas.refresh()
             case BlockFinished():
-                self._end_thinking()
+                self._end_thinking(is_cut_short=False)
                 if not self._fresh.may_go_on:
                     self._end_text()
             case RetryScheduled():
-                self._end_thinking()
+                self._end_thinking(is_cut_short=True)
                 self._fresh.failed()
             case AssistantMessage():
                 self._fresh.is_whole()
@@ -69,7 +69,7 @@ class ReplyView:
     def end(self) -> None:
         """The turn is over, in whatever way: what there is becomes final."""
         self._fresh.is_whole()
-        self._end_thinking()
+        self._end_thinking(is_cut_short=True)
         self._end_text()
 
     def _add(self, text: str) -> None:
@@ -92,10 +92,10 @@ class ReplyView:
             self._canvas.show(*self._text.finish())
             self._text = None
 
-    def _end_thinking(self) -> None:
+    def _end_thinking(self, *, is_cut_short: bool) -> None:
         if self._thinking is not None:
             theme, width = self._canvas.theme, self._canvas.width
             self._canvas.show(*self._thinking.final_lines(width, theme, is_expanded=self.is_expanded))
-            if text := self._thinking.text:
-                self._pages.add(self._thinking.heading, text, is_thought=True)
+            if is_cut_short and (text := self._thinking.text):
+                self._transcript.keep_cut_short(self._thinking.heading, text)
             self._thinking = None

@@ -9,7 +9,6 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
@@ -22,6 +21,7 @@ from prompt_toolkit.key_binding import KeyPress
 
 from panpan.config.ui_look import UiLook
 from panpan.core.single_exception import unwrap_single_exception
+from panpan.types.dataclass import dataclass
 from panpan.ui.repl.desk import Desk
 from panpan.ui.repl.draft import Draft
 from panpan.ui.repl.input.history import PromptHistory
@@ -169,7 +169,7 @@ def _desk(setup: ReplSetup, stop: Callable[[], object]) -> Desk:
         desk.warn(text)
 
     history = PromptHistory(look.history_file, warn)
-    desk = Desk(setup.env, output, screen, box, draft, history, waiting, theme, look.vim)
+    desk = Desk(setup.env, output, screen, box, draft, history, waiting, theme, answer.background, look.vim)
     box.use_history(history)
     return desk
 

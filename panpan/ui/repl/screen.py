@@ -14,15 +14,15 @@ import anyio
 from anyio.lowlevel import checkpoint
 from prompt_toolkit.application import Application
 from prompt_toolkit.application.run_in_terminal import in_terminal
-from prompt_toolkit.data_structures import Size
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import DynamicKeyBindings
+from prompt_toolkit.key_binding.vi_state import InputMode
+from prompt_toolkit.output import ColorDepth
 
 from panpan.ui.repl.contents import Contents
 from panpan.ui.repl.input_box import InputBox
-from panpan.ui.repl.menu_style import color_depth, menu_style
-from panpan.ui.repl.reflow import Drawn
+from panpan.ui.repl.last_drawing import LastDrawing
 from panpan.ui.repl.steady_output import SteadyOutput
 from panpan.ui.repl.theme import Theme
 from panpan.ui.repl.windows import Windows
@@ -74,22 +74,17 @@ class Screen:
         """Whether another program has the terminal."""
         self.is_terminal_gone = False
         """Whether the screen was closed because the terminal was."""
-        self.has_been_drawn = anyio.Event()
-        """Set once the user sees where to type."""
         self._has_ended = anyio.Event()
         self._goes_on = anyio.Event()
         """Set when panpan was stopped and goes on."""
         self._scope = anyio.CancelScope(shield=True)
         """Ended by `_close` alone: what has the terminal last leaves it as it was, and that is no other program."""
         self._windows = Windows(output, box, contents)
-        self._drawn = Drawn(0)
-        self._drawn_size: Size | None = None
-        """The window's when the last drawing began; it may change meanwhile."""
-        self._color_depth = color_depth(theme)
+        self._box = box
+        self._color_depth: ColorDepth | None = None
         self._app: Application[None] = Application(
             layout=self._windows.layout,
             key_bindings=DynamicKeyBindings(lambda: self._windows.contents.keys),
-            style=menu_style(theme),
             color_depth=lambda: self._color_depth,
             input=keyboard,
             output=output,
@@ -97,11 +92,12 @@ class Screen:
             erase_when_done=True,
         )
         self._app.ttimeoutlen = ESCAPE_S
-        self._app.before_render += lambda _: self._begin_drawing()
-        self._app.after_render += lambda _: self._note_drawn()
-        self._app.key_processor.before_key_press += lambda _: self._note_key()
+        drawing = LastDrawing(self._app, output, self._windows)
+        self.has_been_drawn = drawing.has_been
+        """Set once the user sees where to type."""
+        self.use_theme(theme)
         if does_reflow:
-            output.rows_more = self._rows_more
+            output.rows_more = drawing.rows_more
 
     @property
     def width(self) -> int:
@@ -127,9 +123,17 @@ class Screen:
         """Switch the keys of vi on or off."""
         self._app.editing_mode = EditingMode.VI if is_on else EditingMode.EMACS
 
+    @property
+    def vi_mode(self) -> str:
+        """NORMAL or INSERT; empty where the keys of vi are off."""
+        if self._app.editing_mode is not EditingMode.VI:
+            return ""
+        return "NORMAL" if self._app.vi_state.input_mode is InputMode.NAVIGATION else "INSERT"
+
     def use_theme(self, theme: Theme) -> None:
         """Draw completions in another theme."""
-        self._app.style, self._color_depth = menu_style(theme), color_depth(theme)
+        self._box.menu.theme = theme
+        self._color_depth = None if theme.has_colour else ColorDepth.DEPTH_1_BIT  # None: what the terminal can do
         self.refresh()
 
     def use(self, contents: Contents) -> None:
@@ -261,30 +265,3 @@ class Screen:
         self._output.write_raw("\r")
         self._app.renderer.reset()  # which forgets where the windows were
         self._app._redraw()
-
-    def _note_drawn(self) -> None:
-        """Remember how long the rows are that stand on the screen, and tell that they were seen."""
-        self.has_been_drawn.set()
-        self._windows.contents.was_drawn(self._windows.has_whole_dialog())
-        screen = self._app.renderer.last_rendered_screen
-        if screen is None:
-            return
-        caret = screen.get_cursor_position(self._app.layout.current_window)
-        rows = (screen.data_buffer[row].items() for row in range(caret.y))
-        cells = [max((cell for cell, char in row if char.char.strip()), default=-1) + 1 for row in rows]
-        self._drawn = Drawn(self.width, cells, caret.x)
-
-    def _note_key(self) -> None:
-        """Tell that a key came; what was seen in a window of another size may not be there any more."""
-        if self._output.size != self._drawn_size:
-            self._windows.contents.was_drawn(False)
-        self._windows.contents.key_pressed()
-
-    def _rows_more(self) -> int:
-        """Return how many rows came between since the last drawing; once for each change of the width."""
-        drawn, self._drawn = self._drawn, Drawn(0)
-        return drawn.rows_more(self.width)
-
-    def _begin_drawing(self) -> None:
-        self._drawn_size = self._output.size
-        self._windows.focus()

@@ -1,13 +1,13 @@
-"""The line below the input: mode, model, how full the context window is, cost, branch, tasks, and a hint.
+"""The line below the input: mode, keys of vi, model, how full the context window is, cost, branch, tasks, and a hint.
 
 The rule: it is never wider than the terminal. Where there is little room, whole parts are left out, the least important
 first. None is cut but the name of the model, which goes before nothing but the mode, and the last one that is left.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from panpan.system.terminal_text import clean_line
+from panpan.types.dataclass import dataclass
 from panpan.types.permission import PermissionMode
 from panpan.ui.repl.rendering.cells import cell_width, cut
 from panpan.ui.repl.rendering.fitting import fitting
@@ -33,7 +33,11 @@ class StatusState:
     """What the line tells; what is empty or None is left out."""
 
     mode: PermissionMode = "default"
+    vi_mode: str = ""
+    """Such as "NORMAL"; empty where the vi keys are off."""
     model: str = ""
+    thinks: bool = False
+    """Whether the model is asked to think before it answers."""
     context_used_percent: float | None = None
     """Of the context window, from 0 to 100."""
     cost_usd: float | None = None
@@ -53,6 +57,14 @@ class _Part:
     """The lowest is left out last."""
 
 
+def beside_mode(line: str, mode: PermissionMode, width: int, theme: Theme) -> str:
+    """Return a line of the user's own behind the mode, which is always told where it is not the usual one."""
+    if mode == "default":
+        return cut(line, width)
+    text, role = _MODES[mode]
+    return cut(f"{theme.paint(role, text)}{theme.paint('dim', _SEPARATOR)}{line}", width)
+
+
 def status_line(state: StatusState, width: int, theme: Theme) -> str:
     """Return the line, with SGR sequences, at most `width` cells wide."""
     parts = _parts(state, width)
@@ -69,18 +81,22 @@ def _parts(state: StatusState, width: int) -> list[_Part]:
     percent = state.context_used_percent
     context = "" if percent is None else f"{percent:.0f}% context"
     parts = [_Part(mode, role, 0)]
+    if state.vi_mode:
+        parts.append(_Part(state.vi_mode, "accent", 3))
     if state.model:
         parts.append(_Part(_short_model(clean_line(state.model), mode, context, width), "dim", 1))
+    if state.thinks:
+        parts.append(_Part("thinking", "dim", 5))
     if percent is not None:
         parts.append(_Part(context, _fullness(percent), 2))
     if state.cost_usd is not None:
-        parts.append(_Part(f"${state.cost_usd:.2f}", "dim", 4))
+        parts.append(_Part(f"${state.cost_usd:.2f}", "dim", 6))
     if state.branch:
-        parts.append(_Part(clean_line(state.branch), "dim", 5))
+        parts.append(_Part(clean_line(state.branch), "dim", 7))
     if count := state.background_tasks:
-        parts.append(_Part(f"{count} task{'s' * (count != 1)} running", "accent", 3))
+        parts.append(_Part(f"{count} task{'s' * (count != 1)} running", "accent", 4))
     if state.hint:
-        parts.append(_Part(clean_line(state.hint), "dim", 6))
+        parts.append(_Part(clean_line(state.hint), "dim", 8))
     return parts
 
 

@@ -7,7 +7,7 @@ from panpan.services.context_usage import used_tokens
 from panpan.services.session_costs import SessionCosts
 from panpan.services.sessions.git_branch import git_branch
 from panpan.services.sessions.session import Session
-from panpan.ui.repl.status_line import StatusState, status_line
+from panpan.ui.repl.status_line import StatusState, beside_mode, status_line
 from panpan.ui.repl.theme import Theme
 from panpan.ui.repl.user_status_line import SessionFacts, UserStatusLine, status_json
 
@@ -18,14 +18,21 @@ class StatusView:
     Args:
         session: The session.
         env: For the user's own command.
+        vi_mode: Returns the mode of the vi keys; empty where they are off.
         changed: Called when there is something new to draw.
         warn: Told why the user's own command is not shown.
     """
 
     def __init__(
-        self, session: Session, env: Mapping[str, str], changed: Callable[[], None], warn: Callable[[str], None]
+        self,
+        session: Session,
+        env: Mapping[str, str],
+        vi_mode: Callable[[], str],
+        changed: Callable[[], None],
+        warn: Callable[[str], None],
     ) -> None:
         self._session = session
+        self._vi_mode = vi_mode
         self._costs = SessionCosts()
         self._counted = 0
         self._tokens = 0
@@ -49,7 +56,7 @@ class StatusView:
         if self._own is not None:
             self._own.tell(status_json(state, self._facts()))
             if (line := self._own.line(width)) is not None:
-                return [line]
+                return [beside_mode(line, state.mode, width, theme)]
         return [status_line(state, width, theme)]
 
     def _look(self) -> None:
@@ -65,7 +72,9 @@ class StatusView:
         window = self._session.context_window
         return StatusState(
             mode=self._session.permission_mode,
+            vi_mode=self._vi_mode(),
             model=self._session.model,
+            thinks=self._session.thinks,
             context_used_percent=100 * self._tokens / window if window and messages else None,
             cost_usd=self._costs.known_cost_usd or None,
             branch=self._branch,
@@ -86,4 +95,5 @@ class StatusView:
             api_duration_s=self._costs.api_duration_s,
             lines_added=self._costs.lines_added,
             lines_removed=self._costs.lines_removed,
+            vim_mode=self._vi_mode(),
         )

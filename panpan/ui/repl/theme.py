@@ -6,8 +6,10 @@ them to be readable.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
+
+from panpan.types.dataclass import dataclass
 
 ThemeName: TypeAlias = Literal["light", "dark", "high-contrast", "plain"]
 

@@ -1,17 +1,17 @@
 """Shows tools while they run, a row each and the last lines of what they print, and what came of them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from panpan.system.terminal_text import clean_for_terminal
 from panpan.types.content import ToolUseBlock
+from panpan.types.dataclass import dataclass
 from panpan.types.events import Event, ToolFinished, ToolProgress, ToolStarted
 from panpan.types.messages import AssistantMessage, ToolResultMessage
 from panpan.ui.repl.canvas import Canvas
-from panpan.ui.repl.pages import Pages
 from panpan.ui.repl.rendering.cells import cut
 from panpan.ui.repl.rendering.live_output import LiveOutput
-from panpan.ui.repl.rendering.tool import result_lines, running_line, title_line
+from panpan.ui.repl.rendering.tool import result_lines, running_line, title_line, title_of
+from panpan.ui.repl.transcript import Transcript
 
 _FOLDED_LINES = 3
 _EXPANDED_LINES = 20
@@ -33,15 +33,15 @@ class ToolsView:
     Args:
         canvas: Where they are shown.
         clock: Returns seconds that only ever grow.
-        pages: Keep what they print, for the pager.
+        transcript: Keeps what those printed that were cut short.
     """
 
-    def __init__(self, canvas: Canvas, clock: Callable[[], float], pages: Pages) -> None:
+    def __init__(self, canvas: Canvas, clock: Callable[[], float], transcript: Transcript) -> None:
         self._canvas = canvas
         self._clock = clock
         self._asked: dict[str, ToolUseBlock] = {}
         self._running: dict[str, _Running] = {}
-        self._pages = pages
+        self._transcript = transcript
         self.is_expanded = False
 
     @property
@@ -88,7 +88,8 @@ class ToolsView:
                 title_line(tool.name, tool.title, elapsed_s, True, width, theme),
                 *tool.output.preview(_FOLDED_LINES, width, theme),
             )
-            self._keep(tool.name, tool.title, "\n".join(tool.output.lines()))
+            if printed := "\n".join(tool.output.lines()):
+                self._transcript.keep_cut_short(f"{tool.name} {tool.title} (what it printed until then)", printed)
         self._running.clear()
         self._asked.clear()
 
@@ -96,21 +97,10 @@ class ToolsView:
         use = self._asked.pop(message.tool_use_id, None)
         tool = self._running.pop(message.tool_use_id, None)
         name = tool.name if tool is not None else use.name if use is not None else ""
-        title = tool.title if tool is not None else _first_text(use)
+        title = tool.title if tool is not None else title_of(use) if use is not None else ""
         elapsed_s = None if tool is None else (tool.ended_s or self._clock()) - tool.began_s
         theme, width = self._canvas.theme, self._canvas.width
         self._canvas.show(
             title_line(name, title, elapsed_s, message.is_error, width, theme),
             *result_lines(message, use, width, theme, title=title, is_expanded=self.is_expanded),
         )
-        self._keep(name, title, message.text)
-
-    def _keep(self, name: str, title: str, text: str) -> None:
-        """Keep a result for the pager."""
-        heading = clean_for_terminal(f"{name} {title}").replace("\n", " ")
-        self._pages.add(heading, clean_for_terminal(text))
-
-
-def _first_text(use: ToolUseBlock | None) -> str:
-    """Return what stands for a title where no tool gave one, since the call never ran: its first text says most."""
-    return next((value for value in use.input.values() if isinstance(value, str)), "") if use is not None else ""

@@ -1,19 +1,25 @@
 """Shows a turn: the prompt, the reply, its tools, what is waited for, and how it ended."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
 
-from panpan.system.terminal_text import clean_for_terminal
-from panpan.types.events import Event, ReplyStarted, RetryScheduled, TurnEnded, Waiting
-from panpan.types.messages import UserMessage
+from panpan.core.conversation import Conversation
+from panpan.system.terminal_text import clean_for_terminal, clean_line
+from panpan.types.events import Event, PermissionDecided, ReplyStarted, RetryScheduled, TurnEnded, Waiting
+from panpan.types.messages import AssistantMessage, Message, UserMessage
+from panpan.ui.past_turns import beginning_of_last_turns, past_events
 from panpan.ui.repl.canvas import Canvas, say
-from panpan.ui.repl.pages import Pages
-from panpan.ui.repl.rendering.cells import cut
+from panpan.ui.repl.paced_shower import PacedShower
+from panpan.ui.repl.rendering.cells import cut, wrapped
 from panpan.ui.repl.rendering.fitting import fitted
 from panpan.ui.repl.rendering.spinner import spinner
 from panpan.ui.repl.rendering.user_message import user_message_lines
 from panpan.ui.repl.reply_view import ReplyView
 from panpan.ui.repl.tools_view import ToolsView
+from panpan.ui.repl.transcript import Transcript
+
+_MAX_REASON_CHARS = 200
+"""Of why a request is tried again."""
 
 
 class TurnView:
@@ -21,17 +27,30 @@ class TurnView:
 
     Args:
         canvas: Where they are shown.
+        conversation: What they make longer.
         has_begun: Called when a turn has begun.
         is_over: Called when a turn is over, with the seconds that it took.
+        is_asking: Whether the user is asked something at the moment.
+        rule_place: Where "always" is kept, as it is shown.
     """
 
-    def __init__(self, canvas: Canvas, has_begun: Callable[[], None], is_over: Callable[[float], None]) -> None:
+    def __init__(
+        self,
+        canvas: Canvas,
+        conversation: Conversation,
+        has_begun: Callable[[], None],
+        is_over: Callable[[float], None],
+        is_asking: Callable[[], bool] = lambda: False,
+        rule_place: str = "",
+    ) -> None:
         self._canvas = canvas
         self._has_begun = has_begun
         self._is_over = is_over
-        self._pages = Pages()
-        self._reply = ReplyView(canvas, self._pages)
-        self._tools = ToolsView(canvas, monotonic, self._pages)
+        self._is_asking = is_asking
+        self._rule_place = rule_place
+        self._transcript = Transcript(conversation)
+        self._reply = ReplyView(canvas, self._transcript)
+        self._tools = ToolsView(canvas, monotonic, self._transcript)
         self._began_s: float | None = None
         """When the turn began; None: none runs."""
         self._waits_for = ""
@@ -48,6 +67,16 @@ class TurnView:
         """Seconds since the turn began; 0 where none runs."""
         return 0.0 if self._began_s is None else monotonic() - self._began_s
 
+    async def show_past(self, messages: Sequence[Message]) -> None:
+        """Show the last turns of a conversation that goes on, and how to see those before."""
+        begin = beginning_of_last_turns(messages)
+        if begin:
+            say(self._canvas, f"… {begin:,} earlier message{'s' * (begin != 1)}: Ctrl+O shows them", "dim")
+        shower = PacedShower(self, lambda: False)
+        for event in past_events(messages[begin:]):
+            await shower.show(event)
+        self._finish()
+
     def begin(self, prompt: UserMessage) -> None:
         """A turn begins."""
         self._began_s = monotonic()
@@ -61,10 +90,14 @@ class TurnView:
         match event:
             case UserMessage():
                 self._show_prompt(event)
+            case AssistantMessage(stop_reason="interrupted"):  # only one of the past
+                say(self._canvas, "[Interrupted]", "warn")
             case Waiting(reason=reason):
                 self._waits_for = reason
             case ReplyStarted():
                 self._waits_for, self._retry = "", None
+            case PermissionDecided(saved_rule=rule) if rule:
+                say(self._canvas, f"✓ always: {rule}, saved in {self._rule_place}", "dim")
             case RetryScheduled(delay_s=delay_s):
                 self._retry, self._retry_at_s = event, monotonic() + delay_s
             case TurnEnded():
@@ -100,32 +133,33 @@ class TurnView:
         self._canvas.refresh()
         return True
 
-    def pages(self) -> Sequence[str]:
-        """Return what tools have printed and what the model has thought, for a pager."""
-        return self._pages.rows(self._canvas.theme)
+    def transcript(self) -> Iterable[str]:
+        """Return all that was said and done, for a pager."""
+        return self._transcript.rows(self._canvas.theme)
 
     def live_lines(self, width: int) -> Sequence[str]:
         """Return the rows that change."""
         if self._began_s is None:
             return ()
-        return [*self._reply.live_lines(width), *self._tools.live_lines(width), "", self._activity(width)]
+        return [*self._reply.live_lines(width), *self._tools.live_lines(width), "", *self._activity(width)]
 
-    def _activity(self, width: int) -> str:
-        """Return the row that says what goes on, and how to stop it."""
+    def _activity(self, width: int) -> Sequence[str]:
+        """Return the rows that say what goes on, and how to stop it."""
         theme, now_s = self._canvas.theme, monotonic()
+        if self._is_asking():  # which says itself what its keys do
+            return [theme.paint("dim", cut("… waiting for your answer", width))]
         if self._retry is not None and now_s < self._retry_at_s:
-            left_s = self._retry_at_s - now_s
-            reason = clean_for_terminal(self._retry.reason).split("\n")[0]
-            parts = [(f"! try {self._retry.attempt} in {left_s:.0f} s", 0), ("R retries now", 1), ("esc interrupts", 2)]
-            hints = fitted(parts, width, " · ") or parts[0][0]
-            return theme.paint("warn", cut(f"{hints} · {reason}", width))
+            reason = clean_line(self._retry.reason[:_MAX_REASON_CHARS])
+            pause = f"! try {self._retry.attempt} in {self._retry_at_s - now_s:.0f} s"
+            rows = wrapped(f"{pause} · R retries now · esc interrupts · {reason}", max(width, 2))
+            return [theme.paint("warn", row) for row in rows]
         what = clean_for_terminal(self._waits_for).split("\n")[0] or (
             "running" if self._tools.are_running else "working"
         )
         parts = [(f"{spinner(now_s, theme)} {what} {self.duration_s:.0f} s", 0), ("esc interrupts", 1)]
         if self._tools.are_running:
             parts.append((f"ctrl+o {'folds' if self._tools.is_expanded else 'expands'}", 2))
-        return theme.paint("dim", cut(fitted(parts, width, " · ") or parts[0][0], width))
+        return [theme.paint("dim", cut(fitted(parts, width, " · ") or parts[0][0], width))]
 
     def _show_prompt(self, message: UserMessage) -> None:
         self._canvas.show("", *user_message_lines(message, self._canvas.width, self._canvas.theme))

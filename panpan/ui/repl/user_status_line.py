@@ -11,17 +11,17 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
 from anyio import to_thread
 
 from panpan.errors import ToolError
-from panpan.system.environment import child_environment
+from panpan.system.environment import user_environment
 from panpan.system.process import Captured, capture
 from panpan.system.terminal_text import clean_for_terminal
 from panpan.tools.shell.working_directory import find_shell
+from panpan.types.dataclass import dataclass
 from panpan.ui.repl.rendering.cells import RESET, cut
 from panpan.ui.repl.status_line import StatusState
 
@@ -213,6 +213,6 @@ def coloured_line(output: str) -> str:
 
 def _environment(env: Mapping[str, str]) -> dict[str, str]:
     """Return what the command gets: no keys, but the terminal as it is, for which it makes colours."""
-    kept = child_environment(env)
+    kept = user_environment(env)
     kept.pop("NO_COLOR", None)
     return kept | {name: env[name] for name in ("TERM", "NO_COLOR", "COLORTERM") if name in env}

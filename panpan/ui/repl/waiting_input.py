@@ -71,6 +71,10 @@ class WaitingInput(Actions):
         return False
 
     @property
+    def has_queued(self) -> bool:
+        return bool(self._sent)
+
+    @property
     def is_in_retry_pause(self) -> bool:
         return False
 
@@ -81,7 +85,7 @@ class WaitingInput(Actions):
         self._send(is_for_later=True)
 
     def _send(self, *, is_for_later: bool) -> None:
-        if not self._draft.break_line() and (text := self._draft.take()):
+        if text := self._draft.enter():
             self._sent.append(Sent(text, is_for_later))
 
     def take_back(self) -> None:

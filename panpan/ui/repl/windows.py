@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from prompt_toolkit.filters import Condition, has_completions, is_done
-from prompt_toolkit.layout import AnyContainer, CompletionsMenu, ConditionalContainer, HSplit, Layout
+from prompt_toolkit.layout import AnyContainer, ConditionalContainer, HSplit, Layout
 
 from panpan.ui.repl.contents import Contents
 from panpan.ui.repl.input_box import InputBox
@@ -14,7 +14,6 @@ _ROWS_FOR_INPUT = 2
 """A row to type in, and the status line."""
 _ROWS_FOR_STATUS = 12
 """In a terminal of fewer rows, a dialog takes the place of the status line."""
-_MENU_ROWS = 8
 
 
 class Windows:
@@ -32,6 +31,7 @@ class Windows:
         self.contents = contents
         """What stands around the input; may be changed at any time."""
         self._dialog = self._window(lambda contents: contents.dialog, lambda: self.room_for_dialog, self._caret)
+        self._menu = ViewWindow(box.menu.rows, lambda: (self._output.size.columns, self.room))
         box.be_one_row_while(lambda: self._dialog.has_rows)
         self.layout = Layout(self._container(), focused_element=box.window)
 
@@ -46,12 +46,16 @@ class Windows:
         has_status = self._output.size.rows >= _ROWS_FOR_STATUS
         return max(self._output.size.rows - (_ROWS_FOR_INPUT if has_status else 1) - self.layout.is_searching, 1)
 
-    def has_whole_dialog(self) -> bool:
-        """Return whether every row of the dialog is on the screen; what is not there must not be answered."""
-        info = self._dialog.window.render_info
-        if info is None or self._dialog.window not in self.layout.visible_windows:
+    def note_drawn(self) -> None:
+        """Tell the dialog and the list of completions whether all of them was seen; else nothing there is answered."""
+        self.contents.was_drawn(self._is_whole(self._dialog))
+        self._box.menu.was_drawn(is_whole=self._is_whole(self._menu))
+
+    def _is_whole(self, view: ViewWindow) -> bool:
+        info = view.window.render_info
+        if info is None or view.window not in self.layout.visible_windows:
             return False
-        return self._dialog.is_whole and info.window_height >= info.content_height
+        return view.is_whole and info.window_height >= info.content_height
 
     def focus(self) -> None:
         """Let the caret be where somebody types: in the dialog, or in the input and its search."""
@@ -68,7 +72,7 @@ class Windows:
             self._dialog.container,
             self._window(lambda contents: contents.queue, self._room).container,
             self._box.container,
-            ConditionalContainer(CompletionsMenu(max_height=_MENU_ROWS, scroll_offset=1), filter=~has_dialog),
+            ConditionalContainer(self._menu.container, filter=~has_dialog),
             ConditionalContainer(status.container, filter=~has_completions & ~has_dialog | has_dialog & has_room),
         ]
         return ConditionalContainer(HSplit(rows), filter=~is_done)

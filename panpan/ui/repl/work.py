@@ -6,10 +6,10 @@ of the shell, waits there while such a command runs, so that it comes behind it.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import anyio
 
+from panpan.types.dataclass import dataclass
 from panpan.types.messages import UserMessage
 from panpan.ui.repl.commands.command import Command, Terminal
 from panpan.ui.repl.inbox import Inbox, Sent

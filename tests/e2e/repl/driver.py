@@ -33,7 +33,7 @@ class Repl(Terminal):
 
     def __init__(self, panpan: Panpan, *args: str, env: Mapping[str, str] | None = None, **options: Any) -> None:
         self._home = panpan.home
-        environment = dict(panpan._environment()) | dict(env or {})
+        environment = dict(panpan.environment()) | dict(env or {})
         super().__init__([str(COMMAND), *args], env=environment, cwd=panpan.workspace, **options)
 
     def wait_for_prompt(self) -> None:

@@ -30,13 +30,13 @@ def assert_unharmed(repl: Repl) -> None:
     assert repl.read(lambda screen: screen.clipboard) == []
 
 
-@pytest.mark.parametrize("chunk_chars", [1, 7, 0])
-def test_in_an_answer(panpan: Panpan, start: Start, chunk_chars: int) -> None:
+@pytest.mark.parametrize(("chunk_chars", "columns"), [(1, 40), (7, 80), (0, 200)])
+def test_in_an_answer(panpan: Panpan, start: Start, chunk_chars: int, columns: int) -> None:
     places = ("{}", "- {}", "```sh\n{}\n```", "| a | b |\n|---|---|\n| {} | c |", "[x]({})", "# {}", "end.")
     answer = "\n\n".join(place.format(ATTACK) for place in places)
     with serving([say(answer, chunk_chars=chunk_chars), say("Still here.")]) as server:
         panpan.use(server)
-        repl = start()
+        repl = start(columns=columns)
         repl.turn("go", "end.")
         repl.turn("are you there?", "Still here.")
 

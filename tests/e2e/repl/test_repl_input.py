@@ -30,27 +30,29 @@ def test_keys_for_a_new_line(panpan: Panpan, start: Start, key: str) -> None:
     assert texts_of(server.requests[0].messages[0]) == "first\nsecond"
 
 
-@pytest.mark.parametrize("is_busy", [False, True], ids=["at-rest", "while-it-streams"])
-def test_a_paste_of_100_kb_is_folded_and_sent_whole(panpan: Panpan, start: Start, is_busy: bool) -> None:
+@pytest.mark.parametrize(
+    ("is_busy", "columns"), [(False, 40), (True, 80), (False, 200)], ids=["narrow", "while-it-streams", "wide"]
+)
+def test_a_paste_of_100_kb_is_folded_and_sent_whole(panpan: Panpan, start: Start, is_busy: bool, columns: int) -> None:
     pasted = "\n".join(f"{number:05} {'lorem ipsum ' * 6}" for number in range(1300))
     gate = Event()
     streaming = [say("Beginning and end.", chunk_chars=9, faults=(Hold(4, gate),))] if is_busy else []
     with serving([*streaming, SEEN]) as server:
         panpan.use(server)
-        repl = start()
+        repl = start(columns=columns)
         if is_busy:
             repl.submit("go")
             repl.wait_for("Beginning")
         repl.type("look: ")
         repl.paste(pasted)
         repl.wait_for("1,300")  # lines, in what stands for it
-        repl.type(" and say")
+        repl.type(" say")
         repl.send(keys.ENTER)
         gate.set()
         repl.wait_for("Seen.")
 
     assert len(pasted) > 100_000
-    assert texts_of(server.requests[-1].messages[-1]) == f"look: {pasted} and say"
+    assert texts_of(server.requests[-1].messages[-1]) == f"look: {pasted} say"
     assert "00700 lorem" not in repl.text
 
 
@@ -97,13 +99,15 @@ def test_the_cursor_stands_where_the_caret_is(panpan: Panpan, start: Start, text
         repl.wait_for(lambda screen: screen.cursor.x == 3 + width and screen.before_cursor == f"❯ {text}z")
 
 
-def test_wide_characters_wrap_in_the_input_and_the_caret_follows(panpan: Panpan, start: Start) -> None:
+@pytest.mark.parametrize("columns", [40, 200])
+def test_wide_characters_wrap_in_the_input_and_the_caret_follows(panpan: Panpan, start: Start, columns: int) -> None:
+    pairs = columns * 3 // 4
     with serving([SEEN]) as server:
         panpan.use(server)
-        repl = start(columns=40)
-        text = "漢字" * 30
+        repl = start(columns=columns)
+        text = "漢字" * pairs
         repl.send(text)
-        repl.wait_for(lambda screen: "".join(screen.visible).count("漢字") + screen.text.count("漢\n") >= 27)
+        repl.wait_for(lambda screen: "".join(screen.visible).count("漢字") + screen.text.count("漢\n") >= pairs - 3)
         repl.send("。")
         repl.wait_for(lambda screen: screen.before_cursor.endswith("。"))
         repl.send(keys.ENTER)
@@ -112,11 +116,12 @@ def test_wide_characters_wrap_in_the_input_and_the_caret_follows(panpan: Panpan,
     assert texts_of(server.requests[0].messages[0]) == f"{text}。"
 
 
-def test_a_wide_answer_fits_into_a_narrow_window(panpan: Panpan, start: Start) -> None:
+@pytest.mark.parametrize("columns", [40, 200])
+def test_a_wide_answer_is_there_whole(panpan: Panpan, start: Start, columns: int) -> None:
     words = [f"語{number:03}漢" for number in range(300)]
     with serving([say(" ".join(words), chunk_chars=3), say("And the second answer.")]) as server:
         panpan.use(server)
-        repl = start(columns=40)
+        repl = start(columns=columns)
         repl.submit("go")
         repl.wait_for("語299漢")
         repl.turn("and now?", "And the second answer.")
@@ -248,6 +253,26 @@ def test_commands_are_completed(panpan: Panpan, start: Start) -> None:
         repl.wait_for("/export")
         repl.send(keys.TAB)
         repl.wait_for(lambda screen: "/export" in screen.before_cursor)
+
+
+def test_enter_takes_the_first_of_the_list_a_command_runs_and_a_path_is_completed(panpan: Panpan, start: Start) -> None:
+    (panpan.workspace / "swordfish.txt").write_text("x\n")
+    with serving([SEEN]) as server:
+        panpan.use(server)
+        repl = start(columns=40)
+        repl.send("/mod")
+        repl.wait_for("Choose the model")
+        repl.send(keys.ENTER)
+        repl.wait_for("❯ ✓ anthropic/claude-sonnet-5-5")
+        repl.answer("Which model?", keys.ESCAPE)
+        repl.wait_for_prompt()
+        repl.send("see @swordf")
+        repl.wait_for("❯ swordfish.txt")
+        repl.send(keys.ENTER)
+        repl.wait_for(ends_input("see @swordfish.txt"))
+        assert server.requests == []
+        repl.send(keys.ENTER)
+        repl.wait_for("Seen.")
 
 
 def test_shift_tab_goes_through_the_modes_and_the_gate_follows(panpan: Panpan, start: Start) -> None:

@@ -32,12 +32,17 @@ HALF = "half of a senten"
 
 
 def escape_at(
-    panpan: Panpan, start: Start, step: Step, is_there: Callable[[Repl, ModelServer], object], *flags: str
+    panpan: Panpan,
+    start: Start,
+    step: Step,
+    is_there: Callable[[Repl, ModelServer], object],
+    *flags: str,
+    columns: int = 80,
 ) -> None:
     """Run a turn to a stage, press ESC there, and see that it is over and the next turn works."""
     with serving([step, AGAIN]) as server:
         panpan.use(server)
-        repl = start(*flags)
+        repl = start(*flags, columns=columns)
         repl.submit("go")
         is_there(repl, server)
         repl.type(HALF)
@@ -60,12 +65,13 @@ def test_while_it_waits_for_the_first_byte(panpan: Panpan, start: Start) -> None
     escape_at(panpan, start, Reply((Text("Never."),), faults=(Stall(0),)), is_waiting)
 
 
-def test_while_text_streams(panpan: Panpan, start: Start) -> None:
+@pytest.mark.parametrize("columns", [40, 200])
+def test_while_text_streams(panpan: Panpan, start: Start, columns: int) -> None:
     def streams(repl: Repl, server: ModelServer) -> None:
         repl.wait_for("Once upon")
 
     text = "Once upon a time there was a very long answer."
-    escape_at(panpan, start, Reply((Text(text),), faults=(Stall(8),)), streams)
+    escape_at(panpan, start, Reply((Text(text),), faults=(Stall(8),)), streams, columns=columns)
 
 
 @pytest.mark.parametrize("text", ["[" * 300_000, "漢字" * 150_000, "word " * 200_000, "> " * 150_000, "\n" * 300_000])
@@ -82,7 +88,7 @@ def test_while_it_thinks(panpan: Panpan, start: Start) -> None:
         repl.wait_for("∴ thinking")
 
     blocks = (Thinking("Let me think about this."), Text("Never."))
-    escape_at(panpan, start, Reply(blocks, faults=(Stall(6),)), thinks)
+    escape_at(panpan, start, Reply(blocks, faults=(Stall(6),)), thinks, columns=40)
 
 
 def test_while_the_arguments_of_a_call_stream(panpan: Panpan, start: Start) -> None:
@@ -90,34 +96,40 @@ def test_while_the_arguments_of_a_call_stream(panpan: Panpan, start: Start) -> N
         repl.wait_for("I write it.")
 
     blocks = (Text("I write it."), ToolCall("Write", {"file_path": "a.txt", "content": "x" * 500}))
-    escape_at(panpan, start, Reply(blocks, faults=(Stall("tool_arguments"),)), has_begun)
+    escape_at(panpan, start, Reply(blocks, faults=(Stall("tool_arguments"),)), has_begun, columns=200)
     assert not (panpan.workspace / "a.txt").exists()
 
 
-@pytest.mark.parametrize("command", ["sleep 60", "trap '' TERM; sleep 60 & wait; sleep 60", "setsid sleep 60"])
-def test_while_a_tool_runs(panpan: Panpan, start: Start, command: str) -> None:
+@pytest.mark.parametrize(
+    ("command", "columns"),
+    [("sleep 60", 80), ("trap '' TERM; sleep 60 & wait; sleep 60", 40), ("setsid sleep 60", 200)],
+)
+def test_while_a_tool_runs(panpan: Panpan, start: Start, command: str, columns: int) -> None:
     def runs(repl: Repl, server: ModelServer) -> None:
         wait_until(lambda: "sleep 60" in repl.children())
 
-    escape_at(panpan, start, call("Bash", {"command": command}), runs, "--permission-mode", "bypassPermissions")
+    bash = call("Bash", {"command": command})
+    escape_at(panpan, start, bash, runs, "--permission-mode", "bypassPermissions", columns=columns)
 
 
-def test_while_eight_tools_run(panpan: Panpan, start: Start) -> None:
+@pytest.mark.parametrize("columns", [40, 200])
+def test_while_eight_tools_run(panpan: Panpan, start: Start, columns: int) -> None:
     def run(repl: Repl, server: ModelServer) -> None:
         wait_until(lambda: sum(child.startswith("cat pipe") for child in repl.children()) == 8)
 
     for number in range(8):
         os.mkfifo(panpan.workspace / f"pipe{number}")
     eight = [ToolCall("Bash", {"command": f"cat pipe{number}"}) for number in range(8)]
-    escape_at(panpan, start, calls(*eight), run, "--permission-mode", "bypassPermissions")
+    escape_at(panpan, start, calls(*eight), run, "--permission-mode", "bypassPermissions", columns=columns)
 
 
-def test_while_a_question_has_just_come(panpan: Panpan, start: Start) -> None:
+@pytest.mark.parametrize("columns", [40, 200])
+def test_while_a_question_has_just_come(panpan: Panpan, start: Start, columns: int) -> None:
     def asks(repl: Repl, server: ModelServer) -> None:
         repl.wait_for("touch forbidden")
 
     # what is typed next goes past the question, and so does the ESC: it ends the turn
-    escape_at(panpan, start, call("Bash", {"command": "touch forbidden"}), asks)
+    escape_at(panpan, start, call("Bash", {"command": "touch forbidden"}), asks, columns=columns)
     assert not (panpan.workspace / "forbidden").exists()
 
 
@@ -126,7 +138,7 @@ def test_while_it_waits_to_try_again(panpan: Panpan, start: Start) -> None:
         wait_until(lambda: server.requests)
         repl.wait_for(lambda screen: "in 29 s" in screen.text or "in 28 s" in screen.text)
 
-    escape_at(panpan, start, HttpError(529, headers={"retry-after": "30"}), pauses)
+    escape_at(panpan, start, HttpError(529, headers={"retry-after": "30"}), pauses, columns=40)
 
 
 def test_r_tries_again_at_once(panpan: Panpan, start: Start) -> None:

@@ -95,7 +95,7 @@ def test_stty_is_the_same_before_and_after(panpan: Panpan) -> None:
     with serving([]) as server:
         panpan.use(server)
         script = f"stty -a >before; '{COMMAND}'; stty -a >after"
-        with Terminal(["sh", "-c", script], env=panpan._environment(), cwd=panpan.workspace) as terminal:
+        with Terminal(["sh", "-c", script], env=panpan.environment(), cwd=panpan.workspace) as terminal:
             terminal.wait_for(takes_keys)
             during = subprocess.run(
                 ["stty", "-a", "-F", f"/proc/{min(pids_with(terminal.mark))}/fd/0"],

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.e2e.conftest import Panpan
 from tests.e2e.repl.conftest import Start
-from tests.e2e.repl.driver import INTERRUPTED, Repl
+from tests.e2e.repl.driver import INTERRUPTED, Repl, ends_input
 from tests.model_server import Hold, ModelServer, Reply, Text, ToolCall, calls, say, serving
 from tests.terminal_emulator import keys
 
@@ -181,7 +181,9 @@ def test_a_paste_is_typed_where_own_words_are_and_answers_nothing(panpan: Panpan
         repl = start()
         repl.submit("go")
         look(repl, "Which database?")
-        repl.paste("2\n1\n")
+        repl.paste("2\n1")
+        repl.wait_for(ends_input("1"))  # it answers nothing, and nobody writes in the question: so it is in the input
+        repl.turn_to_question()
         repl.send("3")
         repl.paste("first\nsecond\n")
         repl.wait_for(lambda screen: screen.before_cursor.rstrip().endswith("first second"))

@@ -65,12 +65,15 @@ def test_always_shows_the_rule_and_where_it_is_kept_and_is_not_asked_again(panpa
         repl.send(keys.ENTER)
         repl.wait_for("One.")
         repl.wait_for_prompt()
+        told = repl.text
         (panpan.workspace / "made").unlink()
         repl.turn("again", "Two.")
 
     (saved,) = panpan.home.glob("projects/*/settings.toml")
     assert "Bash(touch made)" in saved.read_text()
-    assert f"saves Bash(touch made) in ~/{saved.relative_to(panpan.home.parent)}" in " ".join(shown.split())
+    place = f"~/{saved.relative_to(panpan.home.parent)}"
+    assert f"saves Bash(touch made) in {place}" in " ".join(shown.split())
+    assert f"always: Bash(touch made), saved in {place}" in told
     assert (panpan.workspace / "made").exists()
 
 
@@ -156,16 +159,19 @@ def test_a_text_that_is_begun_at_a_question_is_a_text(panpan: Panpan, start: Sta
         repl.wait_for(lambda screen: screen.before_cursor == "❯ what a day")
 
 
-def test_a_paste_answers_nothing(panpan: Panpan, start: Start) -> None:
-    with serving([TOUCH, FINE]) as server:
+def test_a_paste_answers_nothing_and_is_in_the_input(panpan: Panpan, start: Start) -> None:
+    with serving([TOUCH, FINE, say("Pasted.")]) as server:
         panpan.use(server)
         repl = start()
         repl.submit("go")
         repl.wait_for("touch made")
         time.sleep(LOOK_S)
-        repl.paste("yes\ny\n")
+        repl.paste("yes\ny")
         repl.answer("touch made", "n")
         repl.wait_for("Fine.")
+        repl.wait_for(ends_input("y"))
+        repl.send(keys.ENTER)
+        repl.wait_for("Pasted.")
 
     assert not (panpan.workspace / "made").exists()
 

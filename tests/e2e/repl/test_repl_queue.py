@@ -49,6 +49,27 @@ def test_what_came_too_late_for_the_turn_is_the_next_one(panpan: Panpan, start: 
     assert "one more thing" in str(server.requests[1].messages[-1])
 
 
+def test_up_in_an_empty_input_takes_back_what_waits_and_sends_it_once(panpan: Panpan, start: Start) -> None:
+    gate = Event()
+    with serving([looking(gate), say("Done.")]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.submit("go")
+        repl.wait_for("I look")
+        repl.submit("leave the docs")
+        repl.wait_for_prompt()
+        repl.wait_for("↳")
+        repl.send(keys.UP)
+        repl.wait_for(lambda screen: screen.before_cursor.endswith("leave the docs") and "↳" not in screen.text)
+        repl.send(" alone\r")
+        repl.wait_for("↳")
+        gate.set()
+        repl.wait_for("Done.")
+        repl.wait_for_prompt()
+
+    assert str(server.requests[1].messages).count("leave the docs") == 1
+
+
 def test_alt_enter_waits_for_the_end_of_the_turn(panpan: Panpan, start: Start) -> None:
     gate = Event()
     with serving([looking(gate), say("First done."), say("Second done.")]) as server:

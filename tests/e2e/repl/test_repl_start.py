@@ -23,6 +23,27 @@ def test_a_prompt_on_the_command_line_is_the_first(panpan: Panpan, start: Start)
     assert [request.messages[-1]["content"][0]["text"] for request in server.requests] == ["say hello", "and again"]
 
 
+def test_resume_without_an_id_lets_one_pick_a_session(panpan: Panpan, start: Start) -> None:
+    with serving([say("First."), say("Second.")]) as server:
+        panpan.use(server)
+        panpan.run("-p", "the first question")
+        repl = start("-r", waits=False)
+        repl.answer("Resume which session?", ENTER)
+        repl.wait_for("goes on after")
+        repl.turn("and the second", "Second.")
+
+    assert "the first question" in str(server.requests[1].messages)
+
+
+def test_resume_without_an_id_and_without_a_screen_says_what_to_give(panpan: Panpan, start: Start) -> None:
+    with serving([]) as server:
+        panpan.use(server)
+        repl = start("-r", "--plain", waits=False)
+
+        assert repl.wait() == 2
+    assert "-r needs the id of a session here: `panpan sessions` lists them" in " ".join(repl.text.split())
+
+
 def test_what_is_typed_before_the_prompt_is_there_is_not_lost(panpan: Panpan, start: Start) -> None:
     with serving([]) as server:
         panpan.use(server)

@@ -108,15 +108,15 @@ def test_a_window_that_wraps_again_in_mid_stream_loses_nothing(panpan: Panpan) -
     reply = say(numbered(900, a_paragraph=a_paragraph), chunk_chars=6, delta_delay_s=0.0005, faults=holds)
     with serving([reply, say("And the second answer.")]) as server:
         panpan.use(server)
-        with Tmux([str(COMMAND)], env=panpan._environment(), cwd=panpan.workspace, columns=100, rows=30) as tmux:
+        with Tmux([str(COMMAND)], env=panpan.environment(), cwd=panpan.workspace, columns=80, rows=30) as tmux:
             tmux.wait_for("❯")
             tmux.type("go")
             tmux.send("Enter")
             tmux.wait_for("w0290")
-            tmux.resize(60, 20)
+            tmux.resize(40, 20)
             gates[0].set()
             tmux.wait_for("w0590")
-            tmux.resize(120, 40)
+            tmux.resize(200, 40)
             gates[1].set()
             tmux.wait_for("w0899")
             tmux.type("and now?")
@@ -133,13 +133,13 @@ def test_a_window_that_wraps_again_in_mid_stream_loses_nothing(panpan: Panpan) -
 
 
 def test_a_window_that_only_gets_wider_higher_and_lower_shows_each_chunk_once(panpan: Panpan, start: Start) -> None:
-    sizes = [(80, 40), (120, 30), (120, 12), (160, 24)]
+    sizes = [(40, 40), (80, 30), (80, 12), (200, 24)]
     gates = [Event() for _ in sizes]
     holds = tuple(Hold(FIRST_DELTA + 200 * (number + 1), gate) for number, gate in enumerate(gates))
     reply = say(numbered(1000, a_paragraph=150), chunk_chars=6, delta_delay_s=0.0005, faults=holds)
     with serving([reply, say("And the second answer.")]) as server:
         panpan.use(server)
-        repl = start(columns=80, rows=24)
+        repl = start(columns=40, rows=24)
         repl.submit("go")
         for number, (size, gate) in enumerate(zip(sizes, gates, strict=True)):
             repl.wait_for(f"w{200 * number + 190:04}")

@@ -22,7 +22,7 @@ BACK = "panpan -c"
 
 @pytest.fixture
 def shell(panpan: Panpan) -> Iterator[Terminal]:
-    env = dict(panpan._environment()) | {"PS1": PROMPT}
+    env = dict(panpan.environment()) | {"PS1": PROMPT}
     with Terminal(["bash", "--norc", "-i"], env=env, cwd=panpan.workspace, columns=120) as terminal:
         terminal.wait_for(at_shell)
         yield terminal

@@ -42,6 +42,7 @@ class OneKey:
 
     def paste(self, text):
         self.pasted.append(text)
+        return True
 
 
 @pytest.fixture
@@ -140,7 +141,7 @@ async def test_a_paste_is_typed_and_never_a_key(queue, clock):
         tasks.start_soon(queue.ask, dialog)
         await settle()
         look(queue, clock)
-        queue.paste("y")
+        assert queue.paste("y")
         assert dialog.answer is None
         assert dialog.pasted == ["y"]
         queue.press("n")
@@ -205,7 +206,7 @@ async def test_where_there_is_no_room_it_says_so_and_takes_escape_alone(queue, c
         assert len(rows(queue, width, room)) == 1
         look(queue, clock)
         queue.press("y")
-        queue.paste("y")
+        assert not queue.paste("y")
         assert not dialog.was_seen
         assert dialog.answer is None
         assert dialog.pasted == []

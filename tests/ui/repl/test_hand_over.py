@@ -149,7 +149,7 @@ async def test_one_program_comes_after_the_other(tmp_path):
 
 @pytest.mark.parametrize(
     ("pages", "env", "said"),
-    [((), {}, "no tool has printed"), (["x"], {"PAGER": "'less"}, "PAGER cannot be read")],
+    [((), {}, "nothing was said yet"), (["x"], {"PAGER": "'less"}, "PAGER cannot be read")],
 )
 async def test_without_output_or_a_pager_the_terminal_is_kept_or_comes_back(tmp_path, pages, env, said):
     terminal = Terminal(tmp_path, pages=pages, **env)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.ui.repl.rendering.cells import cell_width
-from panpan.ui.repl.status_line import StatusState, status_line
+from panpan.ui.repl.status_line import StatusState, beside_mode, status_line
 from panpan.ui.repl.theme import Theme
 
 DARK = Theme("dark")
@@ -37,6 +37,28 @@ def test_the_least_important_goes_first() -> None:
 
     assert narrow == "plan mode · claude-opus-5 · 43% context"
     assert plain(status_line(FULL, 20, DARK)).startswith("plan mode")
+
+
+def test_the_keys_of_vi_and_thinking_have_a_sign() -> None:
+    state = StatusState(vi_mode="NORMAL", model="m", thinks=True)
+
+    assert plain(status_line(state, 80, DARK)) == "default · NORMAL · m · thinking"
+
+
+def test_beside_a_line_of_the_users_own_the_mode_is_told_unless_it_is_the_usual_one() -> None:
+    own = "\x1b[31mmy line\x1b[0m"
+
+    assert beside_mode(own, "default", 80, DARK) == own
+    assert plain(beside_mode(own, "bypassPermissions", 80, DARK)) == "bypass permissions · my line"
+    assert own in beside_mode(own, "plan", 80, DARK)
+
+
+@given(st.text(alphabet="ab 世", max_size=50), st.integers(1, 60))
+def test_however_long_the_line_of_the_users_own_is_the_mode_stays(own: str, width: int) -> None:
+    line = beside_mode(own, "plan", width, DARK)
+
+    assert cell_width(line) <= width
+    assert plain(line).startswith("plan mode"[: width - 1])
 
 
 def test_what_is_not_known_is_left_out() -> None:

@@ -14,10 +14,7 @@ class FakeDraft:
     def __init__(self):
         self.text = ""
 
-    def break_line(self):
-        return False
-
-    def take(self):
+    def enter(self):
         text, self.text = self.text, ""
         return text
 

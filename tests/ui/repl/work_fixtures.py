@@ -59,7 +59,7 @@ def screen_in(cwd: Path, llm: Any) -> FakeScreen:
 
 
 def view_on(screen: FakeScreen) -> TurnView:
-    return TurnView(screen, lambda: None, lambda duration_s: None)
+    return TurnView(screen, screen.session.conversation, lambda: None, lambda duration_s: None)
 
 
 async def until(condition: Callable[[], object]) -> None:

@@ -1,11 +1,12 @@
 """What a slash command is, and what it may do with the terminal it was typed in."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from panpan.config.ui_look import ThemeSetting
 from panpan.services.sessions.session import Session
-from panpan.ui.repl.theme import Theme, ThemeName
+from panpan.types.dataclass import dataclass
+from panpan.ui.repl.theme import Theme
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class Terminal(Protocol):
         """Begin a turn, or queue it behind the one that runs."""
         ...
 
-    def use_theme(self, name: ThemeName) -> None:
+    def use_theme(self, setting: ThemeSetting) -> None:
         """Show everything from now on in another theme."""
         ...
 
@@ -96,3 +97,5 @@ class Command:
     """Whether it may run while a turn does."""
     offers_choice: bool = False
     """Whether it lets the user choose from a list, where nothing stands behind its name."""
+    is_missing: bool = False
+    """Whether its service is not there yet, so that it only says so."""

@@ -11,9 +11,18 @@ def cost_pairs(costs: SessionCosts) -> Sequence[tuple[str, str]]:
     return [
         *models,
         ("Together", shown_cost(costs.known_cost_usd, is_whole=costs.cost_usd is not None)),
+        *_not_counted(costs.uncounted_replies),
         ("Time", f"{duration(costs.duration_s)} in turns, {duration(costs.api_duration_s)} of it waiting for models"),
         ("Lines", f"{costs.lines_added:,} added, {costs.lines_removed:,} removed"),
     ]
+
+
+def _not_counted(replies: int) -> Sequence[tuple[str, str]]:
+    """Return what is said of replies whose tokens nobody knows, since the user interrupted them."""
+    if not replies:
+        return ()
+    what = "1 interrupted reply" if replies == 1 else f"{replies:,} interrupted replies"
+    return (("Not counted", f"{what}: the provider had not told the tokens yet"),)
 
 
 def _model(costs: ModelCosts) -> str:

@@ -9,14 +9,14 @@ from panpan.ui.repl.commands.layout import say_pairs
 KEYS: Sequence[tuple[str, str]] = (
     ("Enter", "send; while a turn runs, the model gets it at the next round"),
     ("Alt+Enter", "queue it for after the turn"),
-    ("Alt+Up", "take the last queued message back"),
+    ("Alt+Up", "take the last queued message back; in an empty input Up does, too"),
     ("Ctrl+J, Shift+Enter, \\ Enter", "a new line"),
     ("Esc", "interrupt what runs"),
     ("Esc Esc", "clear the input; Ctrl+S brings it back"),
     ("Ctrl+C", "clear the input, then interrupt; twice: leave"),
     ("Ctrl+S", "put what is typed aside; in an empty input, bring it back"),
     ("Ctrl+D", "leave, where the input is empty"),
-    ("Ctrl+O", "show output and thoughts whole, and fold them again; later, in a pager"),
+    ("Ctrl+O", "show output and thoughts whole, and fold them again; later, the whole conversation in a pager"),
     ("Ctrl+R", "search what was typed before"),
     ("Ctrl+Z", "back to the shell; fg goes on"),
     ("Ctrl+G", "write in $EDITOR"),
@@ -25,7 +25,7 @@ KEYS: Sequence[tuple[str, str]] = (
     ("Shift+Tab", "the next permission mode"),
     ("Alt+P", "choose the model"),
     ("Alt+T", "let the model think first, or no more"),
-    ("Tab", "complete a command or path"),
+    ("Tab, Enter", "in the list of commands or files: take what is selected; a command runs with Enter"),
     ("R", "while a retry waits and the input is empty: try now"),
     ("!", "at the beginning: run a shell command"),
     ("/", "at the beginning: a command"),
@@ -39,7 +39,9 @@ def help_command(others: Iterable[Command], keys: Sequence[tuple[str, str]]) -> 
 
     async def show(terminal: Terminal, rest: str) -> None:
         say(terminal, "Commands", "strong")
-        say_pairs(terminal, [(_usage(command), _line(command)) for command in commands])
+        say_pairs(terminal, [(_usage(command), _line(command)) for command in commands if not command.is_missing])
+        say(terminal, "\nNot there yet", "strong")
+        say_pairs(terminal, [(_usage(command), _line(command)) for command in commands if command.is_missing])
         say(terminal, "\nKeys", "strong")
         say_pairs(terminal, keys)
 

@@ -10,7 +10,7 @@ def _missing(name: str, help_: str, why: str) -> Command:
     async def tell(terminal: Terminal, rest: str) -> None:
         say(terminal, f"/{name} is not there yet: {why}")
 
-    return Command(name, f"{help_} (not there yet)", tell, is_immediate=True)
+    return Command(name, help_, tell, is_immediate=True, is_missing=True)
 
 
 MISSING_COMMANDS: Sequence[Command] = (

@@ -32,7 +32,8 @@ async def _chosen_model(terminal: Terminal) -> str | None:
     if not models:
         say(terminal, f"panpan asks {clean_line(info.choice)}; /model NAME changes that, such as /model ollama/NAME")
         return None
-    picked = await terminal.choose("Which model?", [_option(model, info.model) for model in models])
+    title = "Which model? Prices are for a million tokens."
+    picked = await terminal.choose(title, [_option(model, info.model) for model in models])
     return None if picked is None else models[picked].name
 
 

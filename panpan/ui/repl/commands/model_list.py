@@ -1,13 +1,13 @@
 """The models that can be offered: those of the vendors whose keys are there, and those that the user set up."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from panpan.config.models import facts_about, known_models
 from panpan.config.settings import Settings
 from panpan.config.vendors import ALIASES, VENDORS, Vendor
 from panpan.llm.embedded.weight_store import embedded_store
 from panpan.llm.model_choice import EMBEDDED
+from panpan.types.dataclass import dataclass
 
 MOST_PER_VENDOR = 6
 """The newest, after those that have an alias; any other is reached by its name."""
@@ -56,9 +56,8 @@ def _detail(vendor: Vendor, model: str, settings: Settings) -> str:
     price = ""
     if facts.price is not None:
         rates = facts.price.rates[0]
-        price = f"${rates.input:g} in, ${rates.output:g} out for a million"
-    short = f"/model {aliases[0]}" if aliases else ""
-    return "; ".join(part for part in (short, window, price) if part)
+        price = f"${rates.input:g} in, ${rates.output:g} out"
+    return "; ".join(part for part in (*aliases[:1], window, price) if part)
 
 
 def _embedded(env: Mapping[str, str]) -> Iterator[OfferedModel]:

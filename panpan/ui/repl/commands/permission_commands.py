@@ -12,6 +12,10 @@ MODES: Sequence[PermissionMode] = get_args(PermissionMode)
 
 
 async def _permissions(terminal: Terminal, wanted: str) -> None:
+    verb, _, rule = wanted.partition(" ")
+    if verb == "remove":
+        await _remove(terminal, rule.strip())
+        return
     if wanted:
         mode = next((mode for mode in MODES if mode.lower() == wanted.lower()), None)
         if mode is None:
@@ -24,6 +28,24 @@ async def _permissions(terminal: Terminal, wanted: str) -> None:
     for rule in rules or ["there are no rules; `always` in a question makes one, and so do the settings"]:
         say(terminal, f"  {rule}")
     say(terminal, f"/permissions MODE changes the mode: {', '.join(MODES)}", "dim")
+    if terminal.session.removable_permissions():
+        say(terminal, "/permissions remove RULE takes back what `always` allowed", "dim")
+
+
+async def _remove(terminal: Terminal, rule: str) -> None:
+    """Take a rule back; of others say where they stand, and of none which there are."""
+    removal = await terminal.session.remove_permission(rule)
+    if removal.places:
+        say(terminal, f"{rule} is removed from {' and '.join(removal.places)}")
+    for place in removal.staying:
+        say(terminal, f"{rule} stays ({place}): only what `always` allowed is removed here; change it there", "warn")
+    if removal.places or removal.staying:
+        return
+    say(terminal, f"there is no rule {rule}" if rule else "/permissions remove RULE takes back what `always` allowed")
+    rules = terminal.session.removable_permissions()
+    say(terminal, "These can be removed:" if rules else "There is none that can be removed.", "strong")
+    for removable in rules:
+        say(terminal, f"  {removable}")
 
 
 async def _plan(terminal: Terminal, rest: str) -> None:
@@ -54,7 +76,11 @@ async def _add_dir(terminal: Terminal, path: str) -> None:
 
 PERMISSION_COMMANDS: Sequence[Command] = (
     Command(
-        "permissions", "Show the rules and the mode, or set it", _permissions, arguments="[mode]", is_immediate=True
+        "permissions",
+        "Show the rules and the mode, set it, or remove a rule",
+        _permissions,
+        arguments="[mode | remove rule]",
+        is_immediate=True,
     ),
     Command("plan", "Switch plan mode on or off", _plan, is_immediate=True),
     Command("add-dir", "Let tools work in another folder, too", _add_dir, arguments="path", is_immediate=True),

@@ -8,6 +8,7 @@ from panpan.ui.repl.commands.export_command import EXPORT_COMMANDS
 from panpan.ui.repl.commands.help_command import KEYS, help_command
 from panpan.ui.repl.commands.missing_commands import MISSING_COMMANDS
 from panpan.ui.repl.commands.model_commands import MODEL_COMMANDS
+from panpan.ui.repl.commands.panpan_commands import PANPAN_COMMANDS
 from panpan.ui.repl.commands.permission_commands import PERMISSION_COMMANDS
 from panpan.ui.repl.commands.prompt_commands import PROMPT_COMMANDS
 from panpan.ui.repl.commands.screen_commands import SCREEN_COMMANDS
@@ -27,6 +28,7 @@ def all_commands() -> list[Command]:
         *SESSION_COMMANDS,
         *EXPORT_COMMANDS,
         *SHOW_COMMANDS,
+        *PANPAN_COMMANDS,
         *MODEL_COMMANDS,
         *PERMISSION_COMMANDS,
         *PROMPT_COMMANDS,

@@ -3,12 +3,17 @@
 from collections.abc import Sequence
 from typing import get_args
 
+from anyio import to_thread
+
+from panpan.config.locations import Locations
+from panpan.config.settings_writer import save_ui
+from panpan.config.ui_look import ThemeSetting, look_file
+from panpan.errors import PanpanError
 from panpan.system.terminal_text import clean_line
 from panpan.ui.repl.canvas import say
 from panpan.ui.repl.commands.command import Command, Option, Terminal
-from panpan.ui.repl.theme import ThemeName
 
-THEMES: Sequence[ThemeName] = get_args(ThemeName)
+THEMES: Sequence[ThemeSetting] = get_args(ThemeSetting)
 
 
 async def _theme(terminal: Terminal, wanted: str) -> None:
@@ -23,12 +28,25 @@ async def _theme(terminal: Terminal, wanted: str) -> None:
             return
         name = THEMES[picked]
     terminal.use_theme(name)
-    say(terminal, f"theme: {name}")
+    found = f", which is {terminal.theme.name} here" if name == "auto" else ""
+    say(terminal, f"theme: {name}{found}; {await _kept(terminal, 'theme', name)}")
 
 
 async def _vim(terminal: Terminal, rest: str) -> None:
     is_on = terminal.toggle_vim()
-    say(terminal, "vi keys are on: Esc leaves the insert mode, i enters it" if is_on else "vi keys are off")
+    keys = "vi keys are on: Esc leaves the insert mode, i enters it" if is_on else "vi keys are off"
+    say(terminal, f"{keys}; {await _kept(terminal, 'vim', is_on)}")
+
+
+async def _kept(terminal: Terminal, key: str, value: str | bool) -> str:
+    """Let the user's settings say how the terminal looks from now on, and return how long it stays so."""
+    cwd = terminal.session.info.cwd
+    try:
+        path, kind = look_file(cwd, terminal.env, key)
+        await to_thread.run_sync(save_ui, path, kind, key, value)
+    except PanpanError as error:
+        return f"until panpan ends, since it could not be saved: {error}"
+    return f"saved in {Locations.find(cwd, terminal.env).shown(path)}"
 
 
 async def _statusline(terminal: Terminal, rest: str) -> None:

@@ -1,29 +1,23 @@
-"""Commands that only show something: of this session, of the project, of panpan."""
+"""Commands that only show something of this session or of the project."""
 
-import sys
 from collections.abc import Sequence
 
 from anyio import to_thread
 
 from panpan import __version__
 from panpan.config.locations import Locations
-from panpan.errors import PanpanError
 from panpan.services.context_usage import context_usage
 from panpan.services.project_context.collect import ContextPlaces, take_project_context
 from panpan.services.project_context.rules_told import ToldRules, rules_told
 from panpan.services.session_costs import session_costs
 from panpan.services.sessions.git_branch import git_branch
 from panpan.system.home import user_home
-from panpan.system.process import capture
 from panpan.system.terminal_text import clean_line
 from panpan.ui.repl.canvas import say
 from panpan.ui.repl.commands.command import Command, Terminal
 from panpan.ui.repl.commands.context_view import context_note, context_rows, used_line
 from panpan.ui.repl.commands.costs_view import cost_pairs, shown_cost
 from panpan.ui.repl.commands.layout import say_pairs
-
-CHILD_TIMEOUT_S = 60.0
-MAX_CHILD_BYTES = 500_000
 
 
 async def _context(terminal: Terminal, rest: str) -> None:
@@ -93,37 +87,9 @@ def _of_rules(rules: ToldRules) -> str:
     return f"{rules.chars:,} characters{origin}"
 
 
-async def _config(terminal: Terminal, rest: str) -> None:
-    await _show_panpan(terminal, "config", "show", "--show-origin")
-    say(terminal, "As a new panpan here would have it: options of this one's command line are not in it.", "dim")
-
-
-async def _doctor(terminal: Terminal, rest: str) -> None:
-    say(terminal, "looking …", "dim")
-    await _show_panpan(terminal, "doctor")
-    say(terminal, "The check ran without a terminal of its own; what it says of one is not about this one.", "dim")
-
-
-async def _show_panpan(terminal: Terminal, *arguments: str) -> None:
-    """Run a command of panpan's own beside the session, and show what it says."""
-    # -P: a module of that name in the folder must not be taken for one of ours. The environment is the user's own,
-    # keys and all, or the answer would be that of another panpan.
-    command = [sys.executable, "-P", "-m", "panpan", *arguments]
-    env = {**terminal.env, "NO_COLOR": "1", "COLUMNS": str(terminal.width), "PYTHONUNBUFFERED": "1"}
-    cwd = terminal.session.info.cwd
-    ended = await capture(command, cwd=cwd, env=env, timeout_s=CHILD_TIMEOUT_S, max_bytes=MAX_CHILD_BYTES)
-    for printed in (ended.stdout, ended.stderr):
-        if text := printed.decode(errors="replace").rstrip():
-            say(terminal, text)
-    if ended.timed_out:
-        raise PanpanError(f"`panpan {' '.join(arguments)}` did not end within {CHILD_TIMEOUT_S:.0f} s and was stopped")
-
-
 SHOW_COMMANDS: Sequence[Command] = (
     Command("context", "Show what fills the context window", _context, is_immediate=True),
     Command("cost", "Show tokens, money and time", _cost, aliases=("usage",), is_immediate=True),
     Command("status", "Show session, model, mode and version", _status, is_immediate=True),
     Command("memory", "Show which AGENTS.md and CLAUDE.md are in force", _memory, is_immediate=True),
-    Command("config", "Show the settings and where each comes from", _config, is_immediate=True),
-    Command("doctor", "Show what panpan finds on this machine", _doctor, is_immediate=True),
 )

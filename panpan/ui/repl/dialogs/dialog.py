@@ -52,6 +52,6 @@ class Dialog(Protocol, Generic[Answer_co]):
         """
         ...
 
-    def paste(self, text: str) -> None:
-        """Take pasted text, which is typed where something is typed, and never answers."""
+    def paste(self, text: str) -> bool:
+        """Take pasted text where something is typed, and return whether that is so; it never answers."""
         ...

@@ -2,16 +2,23 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from time import monotonic
 
 from panpan.system.terminal_text import spelled_out
+from panpan.types.dataclass import dataclass
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 from panpan.ui.repl.dialogs.exact_text import argument_rows, exact_line
 from panpan.ui.repl.dialogs.harmless import coloured_lines, prose
 from panpan.ui.repl.dialogs.line_editor import LineEditor
 from panpan.ui.repl.dialogs.paged import Page
-from panpan.ui.repl.dialogs.permission_choices import Choice, Meaning, choice_rows, choices_for, choices_side_by_side
+from panpan.ui.repl.dialogs.permission_choices import (
+    SAVES_RULE,
+    Choice,
+    Meaning,
+    choice_rows,
+    choices_for,
+    choices_side_by_side,
+)
 from panpan.ui.repl.dialogs.permission_forms import FORMS, Form, editor_rows, row_of_words
 from panpan.ui.repl.dialogs.quiet import QUIET_S, Quiet
 from panpan.ui.repl.rendering.cells import broken, cut, wrapped
@@ -68,7 +75,7 @@ class PermissionDialog:
         """Row and cell of the caret in what was drawn last; None where nothing is typed."""
         self._question = question
         self._preview = [part for line in preview for part in coloured_lines(line)]
-        self._choices = choices_for(question.rule, rule_place)
+        self._choices = choices_for(question.rule, question.prefix_rule, rule_place)
         self._offered = self._choices
         """Those that were drawn last; no key means another one."""
         self._room = room
@@ -136,17 +143,17 @@ class PermissionDialog:
                 self._page.turn(key)
             case _:
                 meant = next((choice.meaning for choice in self._offered if choice.is_meant_by(key)), None)
-                if meant == "always" and self._selected != "always":
-                    self._selected = "always"  # it holds for ever, so one letter is not enough
+                if meant in SAVES_RULE and self._selected != meant:
+                    self._selected = meant  # it holds for ever, so one letter is not enough
                 elif meant is not None:
                     self._choose(meant)
                     return
         self._warned_for = None
 
-    def paste(self, text: str) -> None:
-        """Take pasted text; it is typed where something is typed, and answers nothing."""
+    def paste(self, text: str) -> bool:
         if self.is_telling:
             self._words.insert(text)
+        return self.is_telling
 
     def _select_next(self, step: int) -> None:
         offered = [choice.meaning for choice in self._offered]
@@ -172,7 +179,9 @@ class PermissionDialog:
                 self._warning_quiet.restart()
 
     def _allow(self, meaning: Meaning) -> None:
-        self.answer = PermissionAnswer(is_allowed=True, is_remembered=meaning == "always")
+        self.answer = PermissionAnswer(
+            is_allowed=True, is_remembered=meaning in SAVES_RULE, is_for_prefix=meaning == "always-like"
+        )
 
     def _press_in_words(self, key: str) -> None:
         match key:
@@ -188,7 +197,7 @@ class PermissionDialog:
                 self._words.press(key)
 
     def _layout(self, form: Form, room: int, width: int, theme: Theme) -> _Layout:
-        offered = [each for each in self._choices if form.offers_rule or each.meaning != "always"]
+        offered = [each for each in self._choices if form.offers_rule or each.meaning not in SAVES_RULE]
         foot = self._foot(form, offered, width, theme)
         rows = [*self._why, *self._what] if form.says_why or not self._is_folded else self._what
         most = min(room - len(foot), _FOLDED_ROWS) if self._is_folded else room - len(foot)
@@ -231,8 +240,9 @@ class PermissionDialog:
             unread = "Not all of it has been on the screen. The same key again allows it all the same."
             return rows + [theme.paint("warn", row) for row in wrapped(unread, width)]
         keys = fitted([("a letter or number answers", 0), ("or arrows and enter", 1)], width - 2, ", ")
-        if self._selected == "always":
-            keys = "enter, or a again, saves the rule"
+        if self._selected in SAVES_RULE:
+            letter = next(choice.key for choice in self._choices if choice.meaning == self._selected)
+            keys = f"enter, or {letter} again, saves the rule"
         hint = theme.paint("dim", cut(f"  {keys}", width))
         return [*rows, hint] if form.has_gaps else rows
 

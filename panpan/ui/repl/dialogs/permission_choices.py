@@ -1,9 +1,9 @@
 """What a permission question can be answered with, and how the answers are shown."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from panpan.types.dataclass import dataclass
 from panpan.ui.repl.dialogs.exact_text import exact_line
 from panpan.ui.repl.rendering.cells import broken, cell_width, wrapped
 from panpan.ui.repl.theme import Theme
@@ -13,7 +13,10 @@ MAX_RULE_CELLS = 200
 _MARK_CELLS = 5
 """Before a row that goes on; also left free by the first."""
 
-Meaning: TypeAlias = Literal["once", "always", "no", "tell"]
+Meaning: TypeAlias = Literal["once", "always", "always-like", "no", "tell"]
+
+SAVES_RULE: frozenset[Meaning] = frozenset({"always", "always-like"})
+"""What holds for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +36,21 @@ class Choice:
         return key.lower() == self.key or key == str(self.number)
 
 
-def choices_for(rule: str | None, place: str) -> Sequence[Choice]:
+def choices_for(rule: str | None, prefix_rule: str | None, place: str) -> Sequence[Choice]:
     """Return the answers.
 
     Args:
         rule: What "always" would save; None: it is not offered.
+        prefix_rule: What may be saved in its place; None: it is not offered.
         place: Where it would be saved, as people know it.
     """
     said: list[tuple[Meaning, str, str, str]] = [("once", "y", "Yes, once (y)", "Yes (y)")]
     if rule is not None and cell_width(exact_line(rule)) <= MAX_RULE_CELLS:
         always = f"Yes, always (a): saves {exact_line(rule)} in {exact_line(place)}"
         said.append(("always", "a", always, "Always (a)"))
+    if prefix_rule is not None:
+        like = f"Yes, always the like (l): saves {exact_line(prefix_rule)} in {exact_line(place)}"
+        said.append(("always-like", "l", like, "Always the like (l)"))
     said.append(("no", "n", "No (n); esc ends the turn, too", "No (n)"))
     said.append(("tell", "t", "No, and tell the model what to do instead (t)", "No, tell (t)"))
     return [Choice(number, *each) for number, each in enumerate(said, 1)]
@@ -53,7 +60,7 @@ def choice_rows(choices: Sequence[Choice], selected: Meaning | None, width: int,
     """Return each choice on rows of its own; `width` is 7 cells or more."""
     rows: list[str] = []
     for choice in choices:
-        fill = broken if choice.meaning == "always" else wrapped  # a rule is shown as it is, blanks and all
+        fill = broken if choice.meaning in SAVES_RULE else wrapped  # a rule is shown as it is, blanks and all
         first, *more = fill(f"{choice.number}. {choice.text}", width - _MARK_CELLS)
         is_selected = choice.meaning == selected
         text = [f"{'❯' if is_selected else ' '} {first}", *(" " * _MARK_CELLS + row for row in more)]

@@ -1,7 +1,6 @@
 """How much of a permission question is shown: what is secondary gives way where there is little room."""
 
-from dataclasses import dataclass
-
+from panpan.types.dataclass import dataclass
 from panpan.ui.repl.dialogs.line_editor import LineEditor
 from panpan.ui.repl.rendering.cells import cut
 from panpan.ui.repl.rendering.fitting import fitted
@@ -17,7 +16,7 @@ class Form:
     says_why: bool = False
     """Whether the reason is shown also where the rest is folded."""
     offers_rule: bool = False
-    """Whether "always" is offered, with the rule that it saves."""
+    """Whether "always" is offered, with the rules that it may save."""
     is_terse: bool = False
     """Whether the choices stand side by side, in few words."""
     fewest_rows: int = 4

@@ -2,12 +2,14 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import Self
 
+from panpan.types.dataclass import dataclass
 from panpan.ui.repl.commands.command import Option
 from panpan.ui.repl.dialogs.harmless import on_one_line
 from panpan.ui.repl.dialogs.line_editor import LineEditor
-from panpan.ui.repl.rendering.cells import cell_width, cut
+from panpan.ui.repl.rendering.cells import cut
+from panpan.ui.repl.rendering.choices import Choice, ChoiceRows
 from panpan.ui.repl.rendering.fitting import fitted
 from panpan.ui.repl.theme import Theme
 
@@ -15,8 +17,6 @@ MOST_ROWS = 12
 """Of a long list, on the screen at once."""
 _FRAME_ROWS = 3
 """The title, what is typed, and the hint, which goes first where there is no room."""
-_MARKS = "❯ ✓ "
-_GAP = "  "
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +27,16 @@ class NothingPicked:
 @dataclass(frozen=True, slots=True)
 class _Entry:
     index: int
-    label: str
-    detail: str
+    choice: Choice
     is_current: bool
 
+    @classmethod
+    def of(cls, index: int, option: Option) -> Self:
+        label = f"{'✓' if option.is_current else ' '} {on_one_line(option.label)}"
+        return cls(index, Choice(label, on_one_line(option.detail)), option.is_current)
+
     def has(self, words: Sequence[str]) -> bool:
-        text = f"{self.label} {self.detail}".casefold()
+        text = f"{self.choice.label} {self.choice.detail}".casefold()
         return all(word in text for word in words)
 
 
@@ -51,30 +55,27 @@ class PickDialog:
         self.cursor: tuple[int, int] | None = None
         """Row and cell of the caret in what was drawn last."""
         self._title = on_one_line(title)
-        self._entries = [
-            _Entry(index, on_one_line(option.label), on_one_line(option.detail), option.is_current)
-            for index, option in enumerate(options)
-        ]
+        self._entries = [_Entry.of(index, option) for index, option in enumerate(options)]
         self._matches: Sequence[_Entry] = self._entries
-        self._label_width = max((cell_width(entry.label) for entry in self._entries), default=0)
-        self._detail_width = max((cell_width(entry.detail) for entry in self._entries), default=0)
         self._selected = next((entry.index for entry in self._entries if entry.is_current), 0)
         self._top = 0
         self._filter = LineEditor()
         self._room = room
 
     def lines(self, width: int, theme: Theme) -> Sequence[str]:
-        """Return the title, what was typed, and the part of the list around what is selected."""
+        """Return the title, what was typed, the part of the list around what is selected, and what that is."""
         typed, caret = self._filter.row(width - 2)
         self.cursor = (1, 2 + caret)
+        drawing = ChoiceRows([entry.choice for entry in self._entries], width, theme)
+        detail = drawing.detail_rows(self._matches[self._selected].choice) if self._matches else []
         room = self._room()
-        has_hint = room > _FRAME_ROWS
-        most = min(max(room - (_FRAME_ROWS if has_hint else _FRAME_ROWS - 1), 1), MOST_ROWS)
+        has_hint = room > _FRAME_ROWS + len(detail)
+        frame = _FRAME_ROWS + len(detail) if has_hint else _FRAME_ROWS - 1
+        most = min(max(room - frame, 1), MOST_ROWS)
         self._top = min(max(self._top, self._selected - most + 1), self._selected)
         shown = self._matches[self._top : self._top + most]
         rows = [
-            self._row(entry, is_selected=at == self._selected, width=width, theme=theme)
-            for at, entry in enumerate(shown, self._top)
+            drawing.row(entry.choice, is_selected=at == self._selected) for at, entry in enumerate(shown, self._top)
         ]
         note = self._note(len(shown))
         keys = fitted([("enter picks", 1), ("esc leaves", 0), ("typing narrows", 2)], width - 2 - len(note), ", ")
@@ -83,7 +84,7 @@ class PickDialog:
             theme.paint("question", cut(f"? {self._title}", width)),
             f"{theme.paint('accent', '/')} {typed}",
             *(rows or [theme.paint("dim", cut("  nothing fits", width))]),
-            *([hint] if has_hint else []),
+            *([*detail, hint] if has_hint else []),
         ]
 
     def was_drawn(self) -> None:
@@ -117,12 +118,13 @@ class PickDialog:
                 self._filter.press(key)
                 self._narrow(before)
 
-    def paste(self, text: str) -> None:
+    def paste(self, text: str) -> bool:
         """Narrow the list to what has pasted words; picks nothing."""
         if self.answer is None:
             before = self._filter.text
             self._filter.insert(text)
             self._narrow(before)
+        return True
 
     def _narrow(self, before: str) -> None:
         """Show what fits, where what was typed has changed."""
@@ -134,14 +136,3 @@ class PickDialog:
     def _note(self, shown: int) -> str:
         total = len(self._matches)
         return f"{self._top + 1}-{self._top + shown} of {total}; " if shown < total else ""
-
-    def _row(self, entry: _Entry, *, is_selected: bool, width: int, theme: Theme) -> str:
-        """Return one option; the details stand below each other and leave the labels at least half of the row."""
-        room = width - len(_MARKS)
-        column = max(room - len(_GAP) - self._detail_width, room // 2) if self._detail_width else room
-        column = min(column, self._label_width)
-        label = cut(entry.label, column)
-        detail = cut(entry.detail, room - column - len(_GAP))
-        gap = " " * (column - cell_width(label)) + _GAP if detail else ""
-        left = f"{'❯' if is_selected else ' '} {'✓' if entry.is_current else ' '} {label}"
-        return (theme.paint("accent", left) if is_selected else left) + theme.paint("dim", gap + detail)

@@ -1,10 +1,10 @@
 """The question whether a plan is carried out."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from time import monotonic
 from typing import Literal, TypeAlias
 
+from panpan.types.dataclass import dataclass
 from panpan.types.permission import PermissionMode
 from panpan.types.plan import PlanApproved, PlanProposal, PlanRejected
 from panpan.ui.repl.dialogs.harmless import prose
@@ -150,10 +150,11 @@ class PlanDialog:
                         return
         self._warned_for = None
 
-    def paste(self, text: str) -> None:
-        """Take pasted text; it is typed where something is typed, and answers nothing."""
-        if self.answer is None and self.is_telling:
+    def paste(self, text: str) -> bool:
+        is_typed = self.answer is None and self.is_telling
+        if is_typed:
             self._words.insert(text)
+        return is_typed
 
     def _choose(self, meaning: _Meaning) -> None:
         match meaning:

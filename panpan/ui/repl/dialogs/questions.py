@@ -2,9 +2,10 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
+from panpan.types.dataclass import dataclass
 from panpan.types.user_questions import UserAnswer, UserQuestion
 from panpan.ui.repl.dialogs.harmless import on_one_line, prose
 from panpan.ui.repl.dialogs.line_editor import LineEditor
@@ -145,10 +146,11 @@ class QuestionsDialog:
             case _:
                 self._press_at_choice(sheet, key)
 
-    def paste(self, text: str) -> None:
-        """Take pasted text, as the user's own words where he writes them; elsewhere it does nothing."""
-        if self.answer is None and self._sheet.is_in_words:
+    def paste(self, text: str) -> bool:
+        is_typed = self.answer is None and self._sheet.is_in_words
+        if is_typed:
             self._sheet.words.insert(text)
+        return is_typed
 
     @property
     def _sheet(self) -> _Sheet:

@@ -14,6 +14,7 @@ from rapidfuzz import fuzz
 from panpan.services.mention_syntax import written
 from panpan.system.paths import PathResolver
 from panpan.ui.repl.commands.command import Command
+from panpan.ui.repl.input.command_completion import CommandCompletion
 from panpan.ui.repl.input.file_index import FileIndex
 from panpan.ui.repl.input.path_search import find_paths
 
@@ -73,20 +74,23 @@ class InputCompleter(Completer):
                 yield _path_completion(path, typed[0], meta)
                 meta = ""  # once is enough
 
-    def _command_completions(self, typed: str) -> list[Completion]:
+    def _command_completions(self, typed: str) -> Sequence[Completion]:
+        """Return the commands that fit, the best first; those whose service is not there yet behind all others."""
         rank_by_name = {
             command.name: min(_rank(name, typed) for name in (command.name, *command.aliases))
             for command in self._commands
         }
         fitting = [command for command in self._commands if rank_by_name[command.name] < _NO_MATCH]
+        fitting.sort(key=lambda command: (command.is_missing, rank_by_name[command.name], command.name))
         return [
-            Completion(
-                f"/{command.name} " if command.arguments else f"/{command.name}",
-                start_position=-len(typed) - 1,
-                display=" ".join(filter(None, (f"/{command.name}", command.arguments))),
-                display_meta=command.help,
+            CommandCompletion(
+                command.name,
+                typed,
+                arguments=command.arguments,
+                detail="not there yet" if command.is_missing else command.help,
+                is_missing=command.is_missing,
             )
-            for command in sorted(fitting, key=lambda command: (rank_by_name[command.name], command.name))
+            for command in fitting
         ]
 
     def _agent_completions(self, typed: str) -> list[Completion]:

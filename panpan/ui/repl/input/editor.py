@@ -10,7 +10,6 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -19,6 +18,7 @@ from anyio import to_thread
 from panpan.errors import ToolError
 from panpan.system.read_file import read_regular_file
 from panpan.system.terminal_text import without_controls
+from panpan.types.dataclass import dataclass
 from panpan.ui.repl.foreground import run_in_foreground
 
 MAX_BYTES = 5_000_000

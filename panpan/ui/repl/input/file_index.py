@@ -6,7 +6,7 @@ uses, so that what git ignores is not in it; and it is bounded, which `is_partia
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import anyio
@@ -18,6 +18,7 @@ from panpan.tools.search.engine import RipgrepFinder, find_ripgrep, search
 from panpan.tools.search.ignore_rules import surroundings_of
 from panpan.tools.search.records import parse_listing
 from panpan.tools.search.request import SearchRequest
+from panpan.types.dataclass import dataclass
 
 MAX_PATHS = 50_000
 MAX_AGE_S = 15.0

@@ -6,13 +6,14 @@ grow with the code before it. Where a text or comment is longer than the bound, 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 
 from pygments.lexer import Lexer
 from pygments.lexers import get_all_lexers, get_lexer_by_name
 from pygments.token import Token, _TokenType
 
+from panpan.types.dataclass import dataclass
 from panpan.ui.repl.theme import Role, Theme
 
 GROUP_LINES = 16

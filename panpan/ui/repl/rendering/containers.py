@@ -4,8 +4,9 @@ A container says of each line of the source whether it goes on in it, and gives 
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from panpan.types.dataclass import dataclass
 from panpan.ui.repl.rendering.cells import cell_width
 from panpan.ui.repl.theme import Theme
 

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import SequenceMatcher
 from itertools import groupby, pairwise
 
 from panpan.system.terminal_text import clean_for_terminal, spelled_out
+from panpan.types.dataclass import dataclass
 from panpan.types.display import FileDiff
 from panpan.ui.repl.rendering.cells import broken, cut
 from panpan.ui.repl.theme import Role, Theme

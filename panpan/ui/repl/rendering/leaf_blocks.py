@@ -1,13 +1,13 @@
 """The blocks of Markdown that hold no others (paragraphs, headings, tables, rules), from source to rows."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from panpan.system.terminal_text import clean_for_terminal
+from panpan.types.dataclass import dataclass
 from panpan.ui.repl.rendering.cells import broken, wrapped
 from panpan.ui.repl.rendering.inline import inline_text
 from panpan.ui.repl.rendering.table import Alignment, Columns, body_rows, columns_of, header_rows

@@ -1,9 +1,9 @@
 """Tables of Markdown: columns as wide as they need to be, or as there is room; cells wrap within them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from panpan.types.dataclass import dataclass
 from panpan.ui.repl.rendering.cells import cell_width, wrapped
 from panpan.ui.repl.theme import Theme
 

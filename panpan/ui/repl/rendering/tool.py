@@ -43,7 +43,7 @@ def running_line(
     """
     time = _shown_time(elapsed_s)
     if time and timeout_s is not None:
-        time += f", {_left(timeout_s - elapsed_s)} left"
+        time += f" (limit {_spoken_limit(timeout_s)})"
     return _line(theme.paint("accent", spinner(now_s, theme)), name, title, time, width, theme)
 
 
@@ -51,6 +51,11 @@ def title_line(name: str, title: str, elapsed_s: float | None, is_error: bool, w
     """Return the row of a call that is over; `elapsed_s` is None where it never ran."""
     mark = theme.paint("bad", "✗") if is_error else theme.paint("good", "●")
     return _line(mark, name, title, _shown_time(elapsed_s or 0.0), width, theme)
+
+
+def title_of(use: ToolUseBlock) -> str:
+    """Return what stands for a title where no tool gave one: the first text of the call says most."""
+    return next((value for value in use.input.values() if isinstance(value, str)), "")
 
 
 def result_lines(
@@ -101,10 +106,10 @@ def _shown_time(seconds: float) -> str:
     return f" {spoken_s(seconds)}" if seconds >= _SHOWS_TIME_FROM_S else ""
 
 
-def _left(seconds: float) -> str:
-    """Return what remains of the time of a call, in whole seconds: it is a bound, and no measurement."""
-    whole = max(ceil(seconds), 0)
-    return spoken_s(whole) if whole >= 10 else f"{whole} s"
+def _spoken_limit(seconds: float) -> str:
+    """Return how long a call may take, without what makes a measurement of it: `5 s`, `2 min`."""
+    whole = ceil(seconds)
+    return spoken_s(whole).removesuffix(" 0 s").removesuffix(" 0 min") if whole >= 10 else f"{whole} s"
 
 
 def _line(mark: str, name: str, title: str, time: str, width: int, theme: Theme) -> str:

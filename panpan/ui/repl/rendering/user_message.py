@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from panpan.services.mentions import attached_names
+from panpan.services.user_commands import ToldCommand, command_told_in
 from panpan.system.terminal_text import clean_for_terminal
 from panpan.types.content import TextBlock
 from panpan.types.messages import UserMessage
@@ -18,7 +19,9 @@ _TAB = 4
 
 
 def user_message_lines(message: UserMessage, width: int, theme: Theme) -> list[str]:
-    """Return the rows of a message: its text, and a mark for each picture or document."""
+    """Return the rows of a message: its text, and a mark for each picture or document; or the command it tells of."""
+    if (ran := command_told_in(message)) is not None:
+        return _command_lines(ran, width, theme)
     names = [f"[{name}]" for name in map(clean_for_terminal, attached_names(message))]
     marks = [attachment_mark(block) for block in message.content if not isinstance(block, TextBlock)]
     return prompt_lines(typed_text(message), width, theme, [*names, *marks])
@@ -39,6 +42,15 @@ def prompt_lines(text: str, width: int, theme: Theme, marks: Sequence[str] = ())
         note = cut(f"… +{len(rows) - head - _TAIL_ROWS} lines", width - len(_MARK))
         rows = [*rows[:head], note, *rows[-_TAIL_ROWS:]]
     return [theme.paint("user", f"{_INDENT if index else _MARK}{row}".rstrip(" ")) for index, row in enumerate(rows)]
+
+
+def _command_lines(ran: ToldCommand, width: int, theme: Theme) -> list[str]:
+    """Return a command of the user's own, and the last of what it printed."""
+    printed = _rows(ran.output, width - len(_INDENT))
+    if len(printed) > MAX_ROWS:
+        printed = [f"… {len(printed) - MAX_ROWS} lines before", *printed[-MAX_ROWS:]]
+    heads = wrapped(clean_for_terminal(f"! {ran.command}"), width)
+    return [*(theme.paint("user", head) for head in heads), *(f"{_INDENT}{row}".rstrip(" ") for row in printed)]
 
 
 def _rows(text: str, width: int) -> list[str]:

@@ -10,13 +10,15 @@ from typing import Any
 from prompt_toolkit.utils import get_cwidth
 
 from panpan.config.settings import Settings
+from panpan.config.ui_look import ThemeSetting
 from panpan.core.conversation import Conversation
 from panpan.errors import ConfigError
+from panpan.services.permissions.removal import Removal
 from panpan.services.sessions.session import SessionInfo
 from panpan.types.messages import Message
 from panpan.ui.repl.commands.command import Next, Option
 from panpan.ui.repl.commands.registry import all_commands, find
-from panpan.ui.repl.theme import Theme, ThemeName
+from panpan.ui.repl.theme import Theme
 
 _SGR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -33,8 +35,11 @@ class FakeSession:
         self.context_window: int | None = 10_000
         self.permission_mode = "default"
         self.rules: list[str] = []
+        self.removable: list[str] = []
+        self.removals: dict[str, Removal] = {}
         self.folders: list[Path] = []
         self.parts = SimpleNamespace(log=SimpleNamespace(path=cwd / "s1.jsonl"))
+        self.thinks = False
         self._cwd = cwd
 
     @property
@@ -47,6 +52,12 @@ class FakeSession:
 
     def permission_rules(self) -> Sequence[str]:
         return self.rules
+
+    def removable_permissions(self) -> Sequence[str]:
+        return self.removable
+
+    async def remove_permission(self, rule: str) -> Removal:
+        return self.removals.get(rule, Removal([], []))
 
     def set_permission_mode(self, mode: str) -> None:
         self.permission_mode = mode
@@ -92,8 +103,8 @@ class FakeTerminal:
     def submit(self, prompt: str) -> None:
         self.submitted.append(prompt)
 
-    def use_theme(self, name: ThemeName) -> None:
-        self.theme = Theme(name)
+    def use_theme(self, setting: ThemeSetting) -> None:
+        self.theme = Theme("light" if setting == "auto" else setting)
 
     def toggle_vim(self) -> bool:
         self.has_vim = not self.has_vim

@@ -28,7 +28,7 @@ async def test_a_model_says_its_short_name_its_window_and_its_price(tmp_path: Pa
     terminal = await type_in(terminal_in(tmp_path / "p", env=KEY), "/model")
 
     sonnet = next(option for option in terminal.options if option.label == "anthropic/claude-sonnet-5-5")
-    assert "/model sonnet" in sonnet.detail
+    assert sonnet.detail.startswith("sonnet; ")
     assert "1,000,000 tokens" in sonnet.detail
     assert "$2 in, $10 out" in sonnet.detail
 

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from panpan.errors import ConfigError
+from panpan.services.permissions.removal import Removal
 from tests.ui.repl.commands.command_fixtures import terminal_in, type_in
 
 
@@ -23,6 +24,30 @@ async def test_the_mode_and_the_rules_are_shown(tmp_path: Path) -> None:
 
 async def test_without_rules_it_says_so(tmp_path: Path) -> None:
     assert "there are no rules" in (await type_in(terminal_in(tmp_path / "p"), "/permissions")).text
+
+
+async def test_a_rule_is_removed_and_it_is_said_from_where(tmp_path: Path) -> None:
+    terminal = terminal_in(tmp_path / "p", width=200)
+    terminal.session.removals = {
+        "Bash(npm run *)": Removal(["this session", "~/.panpan/projects/p/settings.toml"], []),
+        "Edit": Removal([], ["allow, from ~/.panpan/settings.toml:3"]),
+    }
+
+    await type_in(terminal, "/permissions remove Bash(npm run *)")
+    assert "Bash(npm run *) is removed from this session and ~/.panpan/projects/p/settings.toml" in terminal.text
+    assert "stays" not in terminal.text
+
+    await type_in(terminal, "/permissions remove Edit")
+    assert "Edit stays (allow, from ~/.panpan/settings.toml:3)" in terminal.text
+
+
+async def test_without_a_rule_those_that_can_be_removed_are_told(tmp_path: Path) -> None:
+    terminal = terminal_in(tmp_path / "p", width=200)
+    assert "There is none" in (await type_in(terminal, "/permissions remove")).text
+
+    terminal.session.removable = ["Bash(npm test)"]
+    assert "  Bash(npm test)" in (await type_in(terminal, "/permissions remove")).text
+    assert "there is no rule Edit" in (await type_in(terminal, "/permissions remove Edit")).text
 
 
 async def test_a_mode_can_be_set_in_any_case(tmp_path: Path) -> None:

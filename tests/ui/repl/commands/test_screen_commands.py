@@ -1,3 +1,4 @@
+import tomllib
 from pathlib import Path
 
 from panpan.config.settings import Settings
@@ -9,10 +10,39 @@ async def test_a_theme_can_be_named(tmp_path: Path) -> None:
 
 
 async def test_a_theme_can_be_picked_and_the_one_in_use_is_marked(tmp_path: Path) -> None:
-    terminal = await type_in(terminal_in(tmp_path / "p", picks=2), "/theme")
+    terminal = await type_in(terminal_in(tmp_path / "p", picks=3), "/theme")
 
     assert [option.label for option in terminal.options if option.is_current] == ["dark"]
-    assert terminal.theme.name == terminal.options[2].label
+    assert terminal.theme.name == terminal.options[3].label
+
+
+async def test_the_theme_of_the_terminal_can_be_had_again_and_it_is_said_which_that_is(tmp_path: Path) -> None:
+    terminal = await type_in(terminal_in(tmp_path / "p", width=200), "/theme auto")
+
+    assert "theme: auto, which is light here" in terminal.text
+
+
+async def test_a_theme_and_the_keys_are_saved_and_it_is_said_where(tmp_path: Path) -> None:
+    terminal = terminal_in(tmp_path / "p", width=200)
+    await type_in(terminal, "/theme high-contrast")
+    await type_in(terminal, "/vim")
+
+    file = Path(terminal.env["PANPAN_HOME"]) / "settings.toml"
+    assert tomllib.loads(file.read_text())["ui"] == {"theme": "high-contrast", "vim": True}
+    assert terminal.text.count(f"saved in {file}") == 2
+
+
+async def test_what_cannot_be_saved_is_said_to_hold_for_now(tmp_path: Path) -> None:
+    terminal = terminal_in(tmp_path / "p", width=200)
+    file = Path(terminal.env["PANPAN_HOME"]) / "settings.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text("= broken")
+
+    await type_in(terminal, "/theme light")
+
+    assert terminal.theme.name == "light"
+    assert f"until panpan ends, since it could not be saved: {file}:1: " in terminal.text
+    assert file.read_text() == "= broken"
 
 
 async def test_a_theme_that_does_not_exist_changes_nothing(tmp_path: Path) -> None:

@@ -159,32 +159,3 @@ async def test_where_there_is_no_memory_it_says_how_to_get_one(tmp_path: Path, m
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
     assert "/init" in (await type_in(terminal_in(tmp_path / "p"), "/memory")).text
-
-
-async def test_config_shows_the_settings_and_where_they_come_from(tmp_path: Path) -> None:
-    terminal = terminal_in(tmp_path / "p", width=60, env={"PANPAN_MODEL": "cassette:tape.toml"})
-
-    await type_in(terminal, "/config")
-
-    assert "PANPAN_MODEL" in terminal.text
-    assert "permission.mode" in terminal.text
-    assert terminal.widest <= 60
-
-
-async def test_a_module_in_the_folder_is_not_run_in_panpans_place(tmp_path: Path) -> None:
-    terminal = terminal_in(tmp_path / "p")
-    for name in ("panpan", "click"):
-        (tmp_path / "p" / f"{name}.py").write_text("open('was-run', 'w').close()")
-
-    await type_in(terminal, "/config")
-
-    assert not (tmp_path / "p" / "was-run").exists()
-    assert "permission.mode" in terminal.text
-
-
-async def test_doctor_shows_its_verdict_whatever_it_is(tmp_path: Path) -> None:
-    terminal = await type_in(terminal_in(tmp_path / "p", width=60), "/doctor")
-
-    assert "panpan" in terminal.text
-    assert "python" in terminal.text
-    assert terminal.widest <= 60

@@ -38,13 +38,16 @@ def dialog_for(
     arguments: Mapping[str, Any] | None = None,
     *preview: str,
     rule: str | None = RULE,
+    prefix_rule: str | None = None,
     room: int = 20,
     reason: str = REASON,
     is_protected: bool = False,
     clock: Clock | None = None,
 ) -> PermissionDialog:
     arguments = {"command": "npm run build"} if arguments is None else arguments
-    question = PermissionQuestion("1", "Bash", arguments, "the title", reason, rule, is_protected)
+    question = PermissionQuestion(
+        "1", "Bash", arguments, "the title", reason, rule, is_protected, prefix_rule=prefix_rule
+    )
     return PermissionDialog(question, preview, PLACE, room=lambda: room, clock=clock or Clock())
 
 
@@ -174,6 +177,46 @@ def test_always_shows_the_rule_and_its_place_exactly() -> None:
     text = " ".join(rows_of(dialog_for(), width=100))
 
     assert f"saves {RULE} in {PLACE}" in text
+
+
+PREFIX = "Bash(npm *)"
+ALWAYS_LIKE = PermissionAnswer(is_allowed=True, is_remembered=True, is_for_prefix=True)
+
+
+def test_a_rule_for_the_like_is_a_choice_of_its_own_and_shown_exactly() -> None:
+    text = " ".join(rows_of(dialog_for(prefix_rule=PREFIX, room=30), width=100))
+
+    assert f"2. Yes, always (a): saves {RULE} in {PLACE}" in text
+    assert f"3. Yes, always the like (l): saves {PREFIX} in {PLACE}" in text
+
+
+@pytest.mark.parametrize(
+    ("pressed", "answer"),
+    [
+        (["l"], None),
+        (["a", "l"], None),
+        (["l", "l"], ALWAYS_LIKE),
+        (["l", "enter"], ALWAYS_LIKE),
+        (["3", "3"], ALWAYS_LIKE),
+        (["a", "a"], ALWAYS),
+        (["l", "y"], YES),
+        (["4"], NO),
+    ],
+)
+def test_the_rule_for_the_like_has_to_be_chosen_twice(pressed: list[str], answer: PermissionAnswer | None) -> None:
+    dialog = drawn(dialog_for(prefix_rule=PREFIX, room=30))
+
+    press_all(dialog, *pressed)
+
+    assert dialog.answer == answer
+
+
+def test_where_the_exact_rule_is_too_long_the_one_for_the_like_can_be_saved() -> None:
+    dialog = drawn(dialog_for(rule=None, prefix_rule=PREFIX, room=30))
+
+    press_all(dialog, "a", "l", "l")
+
+    assert dialog.answer == ALWAYS_LIKE
 
 
 def test_without_a_rule_nothing_can_be_remembered() -> None:

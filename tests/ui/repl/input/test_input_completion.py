@@ -126,3 +126,14 @@ async def test_whoever_leaves_early_ends_the_search(tmp_path: Path) -> None:
         await search.aclose()
 
         assert [one async for one in search] == []
+
+
+async def test_what_is_not_there_yet_stands_behind_all_others_unless_it_is_all_there_is(tmp_path: Path) -> None:
+    missing = Command("agents", "Show the subagents", nothing, is_missing=True)
+    completer = InputCompleter([missing, *COMMANDS], FileIndex(PathResolver(tmp_path)), PathResolver(tmp_path))
+
+    every = await offered(completer, "/")
+
+    assert [one.text.strip() for one in every] == ["/clear", "/compact", "/model", "/agents"]
+    assert every[-1].display_meta_text == "not there yet"
+    assert await texts(completer, "/ag") == ["/agents"]

@@ -2,6 +2,7 @@
 
 import base64
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,15 +34,21 @@ def test_a_call_that_runs_has_a_spinner_its_title_and_its_time() -> None:
     assert running_line("Bash", "npm\ntest", 0, 12.3, 60, PLAIN) == "* Bash npm test 12 s"
 
 
-def test_a_call_with_a_time_out_shows_what_remains_of_it() -> None:
-    times = (0.5, 20.0, 117.5, 121)
+def test_a_call_with_a_time_out_says_the_limit_as_a_limit() -> None:
+    times = (0.5, 20.0, 117.5)
 
     assert [running_line("Bash", "npm test", 0, time_s, 60, PLAIN, timeout_s=120.0) for time_s in times] == [
         "* Bash npm test",
-        "* Bash npm test 20 s, 1 min 40 s left",
-        "* Bash npm test 1 min 58 s, 3 s left",
-        "* Bash npm test 2 min 1 s, 0 s left",
+        "* Bash npm test 20 s (limit 2 min)",
+        "* Bash npm test 1 min 58 s (limit 2 min)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("limit_s", "said"), [(0.5, "1 s"), (5.0, "5 s"), (90.0, "1 min 30 s"), (7_200.0, "2 h"), (7_260.0, "2 h 1 min")]
+)
+def test_a_limit_is_said_in_whole_units(limit_s: float, said: str) -> None:
+    assert running_line("Bash", "x", 0, 2.0, 60, PLAIN, timeout_s=limit_s) == f"* Bash x 2.0 s (limit {said})"
 
 
 def test_a_time_too_short_to_matter_is_not_shown() -> None:

@@ -1,0 +1,103 @@
+"""The conversation for the pager, whole and in its order: prompts, answers, thoughts, and what tools printed.
+
+It is made of the messages when it is asked for, and of what is in none of them since it was cut short.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from panpan.core.conversation import Conversation
+from panpan.services.mentions import attached_names
+from panpan.services.user_commands import command_told_in
+from panpan.system.terminal_text import clean_for_terminal, clean_line
+from panpan.types.content import TextBlock, ThinkingBlock, ToolUseBlock
+from panpan.types.display import DiffDisplay
+from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
+from panpan.ui.diff_text import diff_text
+from panpan.ui.repl.rendering.tool import title_of
+from panpan.ui.repl.theme import Role, Theme
+from panpan.ui.repl.typed_text import typed_text
+
+MAX_MESSAGES = 5_000
+"""Those before are in the log."""
+MAX_CUT_SHORT = 50
+
+
+class Transcript:
+    """What was said and done in a session.
+
+    Args:
+        conversation: It.
+    """
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+        self._cut_short: list[tuple[int, str, str]] = []
+        """How many messages come before, a heading, and the text."""
+
+    def keep_cut_short(self, heading: str, text: str) -> None:
+        """Keep what no message has, such as the output of a tool that was interrupted.
+
+        Args:
+            heading: One line.
+            text: The whole of it.
+        """
+        kept = self._cut_short[1 - MAX_CUT_SHORT :]
+        self._cut_short = [*kept, (len(self._conversation.messages), heading, text)]
+
+    def rows(self, theme: Theme) -> Iterator[str]:
+        """Yield all of it, harmless, the newest last; nothing where nothing was said. May be read in a thread."""
+        messages, cut_short = list(self._conversation.messages), self._cut_short
+        first = max(len(messages) - MAX_MESSAGES, 0)
+        if first:
+            yield theme.paint("dim", f"… {first:,} earlier messages: /export writes them")
+        calls: dict[str, ToolUseBlock] = {}
+        for number, message in enumerate(messages[first:], first + 1):
+            yield from _rows_of(message, calls, theme)
+            for before, heading, text in cut_short:
+                if before == number:
+                    yield from _part(heading, text, theme)
+
+
+def _rows_of(message: Message, calls: dict[str, ToolUseBlock], theme: Theme) -> Iterator[str]:
+    """Yield the rows of one message; a call is told with its result."""
+    match message:
+        case UserMessage() if (ran := command_told_in(message)) is not None:
+            yield from _part(f"! {ran.command}", ran.output, theme, "user")
+        case UserMessage():
+            names = "".join(f"\n[{name}]" for name in attached_names(message))
+            said = clean_for_terminal(f"❯ {typed_text(message)}{names}").split("\n")
+            yield from (*(theme.paint("user", line) for line in said), "")
+        case AssistantMessage():
+            for block in message.content:
+                match block:
+                    case ThinkingBlock(thinking=thought):
+                        yield from _part("∴ thought", thought.strip(), theme, "dim")
+                    case TextBlock(text=text):
+                        yield from (*_lines(text), "")
+                    case ToolUseBlock():
+                        calls[block.id] = block
+                    case _:
+                        pass
+        case ToolResultMessage():
+            use = calls.pop(message.tool_use_id, None)
+            heading = f"{use.name} {title_of(use)}" if use is not None else ""
+            yield from _part(heading, _result_text(message), theme, "bad" if message.is_error else "strong")
+        case _:
+            pass
+
+
+def _result_text(message: ToolResultMessage) -> str:
+    """Return what a call brought: the change where it is one, else what the model reads."""
+    files = message.display.files if isinstance(message.display, DiffDisplay) else ()
+    lines = [line for file in files for line in (*([file.path] if len(files) > 1 else ()), *diff_text(file.diff))]
+    return "\n".join(lines) or message.text
+
+
+def _part(heading: str, text: str, theme: Theme, role: Role = "strong") -> Iterator[str]:
+    yield theme.paint(role, clean_line(heading))
+    yield from _lines(text)
+    yield ""
+
+
+def _lines(text: str) -> Sequence[str]:
+    return clean_for_terminal(text).strip("\n").split("\n")

@@ -1,0 +1,48 @@
+"""A session that goes on: the user sees where he was."""
+
+import pytest
+
+from tests.e2e.conftest import Panpan
+from tests.e2e.repl.conftest import Start
+from tests.e2e.repl.test_repl_keys import leave_pager, shows_pager
+from tests.model_server import call, say, serving
+from tests.terminal_emulator import Screen, keys
+
+SHOWN = ("❯ look around", "● LS", "Nothing here.")
+
+
+def shows_the_past(screen: Screen) -> bool:
+    """Whether the conversation stands on the screen, in its order, and above the input."""
+    places = [screen.text.find(words) for words in SHOWN]
+    return -1 not in places and places == sorted(places)
+
+
+@pytest.mark.parametrize("how", ["-c", "-r", "/resume"])
+def test_its_last_turns_are_on_the_screen(panpan: Panpan, start: Start, how: str) -> None:
+    with serving([call("LS", {}), say("Nothing here."), say("Going on.")]) as server:
+        panpan.use(server)
+        panpan.run("-p", "look around")
+        id_ = panpan.session_files()[0].stem
+        repl = start(*{"-c": ["-c"], "-r": ["-r", id_], "/resume": []}[how])
+        if how == "/resume":
+            repl.submit(f"/resume {id_}")
+        repl.wait_for(shows_the_past)
+        repl.wait_for_prompt()
+        repl.turn("and now?", "Going on.")
+
+    assert repl.text.count("Nothing here.") == 1
+
+
+def test_what_came_before_them_is_in_the_pager(panpan: Panpan, start: Start) -> None:
+    with serving([say(f"Answer {number}.") for number in range(5)]) as server:
+        panpan.use(server)
+        for number in range(5):
+            panpan.run("-p", f"prompt {number}", *(["-c"] if number else []))
+        repl = start("-c", rows=40)
+        repl.wait_for("earlier messages: Ctrl+O shows them")
+        assert "Answer 0." not in repl.text
+        assert "Answer 2." in repl.text
+        repl.send(keys.ctrl("o"))
+        repl.wait_for(shows_pager("❯ prompt 0"))
+        repl.wait_for(shows_pager("Answer 0."))
+        leave_pager(repl)

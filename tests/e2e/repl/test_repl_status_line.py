@@ -1,0 +1,33 @@
+"""The line below the input: what has to be known whatever else stands there."""
+
+from tests.e2e.conftest import Panpan
+from tests.e2e.repl.conftest import Start
+from tests.model_server import serving
+from tests.terminal_emulator import keys
+
+
+def settings(panpan: Panpan, text: str) -> None:
+    panpan.home.mkdir(parents=True)
+    (panpan.home / "settings.toml").write_text(f"[ui]\n{text}\n")
+
+
+def test_beside_a_line_of_the_users_own_the_mode_is_seen(panpan: Panpan, start: Start) -> None:
+    settings(panpan, 'status_line = "echo my own line"')
+    with serving([]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.wait_for("my own line")
+        repl.send(keys.SHIFT_TAB)
+        repl.wait_for("accept edits · my own line")
+
+
+def test_the_keys_of_vi_say_what_they_do_now(panpan: Panpan, start: Start) -> None:
+    settings(panpan, "vim = true")
+    with serving([]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.wait_for("· INSERT ·")
+        repl.send(keys.ESCAPE)
+        repl.wait_for("· NORMAL ·")
+        repl.send("i")
+        repl.wait_for("· INSERT ·")

@@ -1,0 +1,136 @@
+"""A turn on the screen: what goes on, what was said before, what was saved."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from panpan.core.conversation import Conversation
+from panpan.types.content import TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
+from panpan.types.events import PermissionDecided, RetryScheduled
+from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
+from panpan.ui.repl.rendering.cells import cell_width
+from panpan.ui.repl.theme import Theme
+from panpan.ui.repl.turn_view import TurnView
+
+
+class Canvas:
+    """Keeps what was shown."""
+
+    theme = Theme("plain", has_sequences=False)
+    width = 60
+
+    def __init__(self) -> None:
+        self.rows: list[str] = []
+
+    def show(self, *lines: str) -> None:
+        self.rows += lines
+
+    def refresh(self) -> None:
+        pass
+
+    async def caught_up(self) -> None:
+        pass
+
+
+class View:
+    """A view, and whether the user is asked something."""
+
+    def __init__(self) -> None:
+        self.canvas = Canvas()
+        self.is_asking = False
+        self.turns = TurnView(
+            self.canvas,
+            Conversation(),
+            lambda: None,
+            lambda duration_s: None,
+            lambda: self.is_asking,
+            "~/rules.toml",
+        )
+
+    async def past(self, *messages: Message) -> Sequence[str]:
+        await self.turns.show_past(messages)
+        return [row for row in self.canvas.rows if row]
+
+
+def answer(text: str) -> AssistantMessage:
+    return AssistantMessage(content=(TextBlock(text=text),))
+
+
+async def test_the_last_turns_of_an_old_conversation_are_shown_as_they_were() -> None:
+    call = ToolUseBlock(id="1", name="Bash", input={"command": "ls"})
+    result = ToolResultBlock(tool_use_id="1", content=(TextBlock(text="a.txt"),))
+
+    rows = await View().past(
+        UserMessage.of("what is here?"),
+        AssistantMessage(content=(ThinkingBlock(thinking="hm"), TextBlock(text="Let me **look**."), call)),
+        ToolResultMessage(result=result),
+        answer("One file."),
+    )
+
+    assert rows == ["❯ what is here?", "∴ thought", "Let me look.", "● Bash ls", "  └ a.txt", "One file."]
+
+
+async def test_of_a_long_conversation_it_says_how_much_came_before_and_how_to_see_it() -> None:
+    messages = [message for number in range(500) for message in (UserMessage.of(f"{number}?"), answer(f"{number}."))]
+
+    rows = await View().past(*messages)
+
+    assert rows == [
+        "… 994 earlier messages: Ctrl+O shows them",
+        *(row for number in (497, 498, 499) for row in (f"❯ {number}?", f"{number}.")),
+    ]
+
+
+async def test_an_answer_that_was_interrupted_says_so_again() -> None:
+    cut = answer("Half an").model_copy(update={"stop_reason": "interrupted"})
+
+    assert await View().past(UserMessage.of("go"), cut) == ["❯ go", "Half an", "[Interrupted]"]
+
+
+async def test_nothing_of_a_new_conversation_is_shown() -> None:
+    assert await View().past() == []
+
+
+def live(view: View, width: int = 60) -> str:
+    return " ".join(row for row in view.turns.live_lines(width) if row)
+
+
+def test_while_a_question_waits_it_says_so() -> None:
+    view = View()
+    view.turns.begin(UserMessage.of("go"))
+    assert "working" in live(view)
+
+    view.is_asking = True
+
+    assert live(view) == "… waiting for your answer"
+
+
+@pytest.mark.parametrize("width", [12, 20, 40, 200])
+def test_what_a_retry_says_is_whole_at_every_width(width: int) -> None:
+    view = View()
+    view.turns.begin(UserMessage.of("go"))
+    view.turns.show(RetryScheduled(3, "the provider has a problem (529)", 600.0))
+
+    rows = [row for row in view.turns.live_lines(width) if row]
+
+    assert " ".join(rows) == ("! try 3 in 600 s · R retries now · esc interrupts · the provider has a problem (529)")
+    assert all(cell_width(row) <= width for row in rows)
+
+
+def test_a_reason_of_any_length_leaves_room() -> None:
+    view = View()
+    view.turns.begin(UserMessage.of("go"))
+    view.turns.show(RetryScheduled(3, "a\n" * 10_000, 600.0))
+
+    assert len(view.turns.live_lines(40)) < 15
+
+
+def test_what_always_saved_is_told_in_one_line() -> None:
+    view = View()
+    view.turns.begin(UserMessage.of("go"))
+    view.canvas.rows.clear()
+
+    view.turns.show(PermissionDecided("1", "Bash", True, "asked; the answer was yes"))
+    view.turns.show(PermissionDecided("2", "Bash", True, "asked; yes", saved_rule="Bash(npm run *)"))
+
+    assert view.canvas.rows == ["✓ always: Bash(npm run *), saved in ~/rules.toml"]

@@ -48,7 +48,7 @@ def notes_on_failure(output: str, ended: ProcessEnded, start: Boxed, ctx: ToolCo
         output: What the command printed.
         ended: How it ended.
         start: How it was started.
-        ctx: Knows its limits, and what the user's environment holds.
+        ctx: Knows its limits.
     """
     if ended.exit_code == 0:
         return []
@@ -57,7 +57,7 @@ def notes_on_failure(output: str, ended: ProcessEnded, start: Boxed, ctx: ToolCo
     found = (
         *(() if ended.timed_out else _refusals(output, ended.exit_code, start)),
         limit_note(ended.exit_code, output, ctx.limits, timed_out=ended.timed_out),
-        withheld_note(output, start.env, ctx.user_environment),
+        withheld_note(output, start.env),
     )
     return [note for note in found if note]
 

@@ -44,7 +44,7 @@ class BashInput(BaseModel):
     command: str = Field(min_length=1, max_length=MAX_COMMAND_BYTES)
     timeout: int = Field(default=120_000, ge=1, le=MAX_TIMEOUT_MS, description="Milliseconds")
     description: str | None = Field(default=None, description="What it does, in a few words")
-    sandbox: SandboxUse = Field(default="on", description="network and off ask the user")
+    sandbox: SandboxUse = Field(default="on", description="Others ask the user")
 
 
 class BashTool(Tool[BashInput]):

@@ -109,7 +109,7 @@ class _Walk:
         elif kind == "for_statement":
             values = " ".join(map(_text, node.children_by_field_name("value")))
             name = "".join(map(_text, node.children_by_field_name("variable")))
-            self.commands.append(SimpleCommand(f"{name} in {values}", (), (), (name,), directories=None))
+            self.commands.append(SimpleCommand(f"for {name} in {values}", (), (), (name,), directories=None))
         elif kind == "variable_assignment" and node.id not in self._seen:
             self._note("an assignment")
             self.commands.append(SimpleCommand(_text(node), (), (), (_name(node),), directories=None))

@@ -13,7 +13,8 @@ import pytest
 
 from panpan.config.limits import limits_of
 from panpan.config.settings import Settings
-from panpan.system.limits import GB, Limits, limit_note, limited
+from panpan.system.limit_note import limit_note
+from panpan.system.limits import GB, Limits, limited
 from panpan.system.process import ProcessEnded, run_process
 from tests.needed_programs import need
 from tests.system.backends import on_both_backends, run_on

@@ -52,7 +52,7 @@ def notes_on_failure(output: str, ended: ProcessEnded, start: Boxed, ctx: ToolCo
     """
     if ended.exit_code == 0:
         return []
-    from panpan.system.limits import limit_note  # no session needs it before a command has failed
+    from panpan.system.limit_note import limit_note  # no session needs it before a command has failed
 
     found = (
         *(() if ended.timed_out else _refusals(output, ended.exit_code, start)),

@@ -128,8 +128,11 @@ def run_where_none_works(panpan: Panpan, call: ToolCall, *flags: str) -> tuple[s
     return str(result["content"]), done.stderr
 
 
-def test_where_no_sandbox_works_it_is_said_and_every_command_is_asked_about(panpan: Panpan) -> None:
-    told, errors = run_where_none_works(panpan, bash("ls"), "--allowedTools", "Bash(ls)")
+@pytest.mark.parametrize("flags", [("--allowedTools", "Bash(ls)"), ("--yes",)])
+def test_where_no_sandbox_works_it_is_said_and_every_command_is_asked_about(
+    panpan: Panpan, flags: tuple[str, ...]
+) -> None:
+    told, errors = run_where_none_works(panpan, bash("ls"), *flags)
     assert "no sandbox works here" in told
     assert "Bash was not run" in told
     assert "no sandbox works here, so that each command asks: bubblewrap cannot be used:" in errors

@@ -40,7 +40,7 @@ class SandboxQuestions(Hook):
         if warning := await sandbox.take_warning():
             self._warn(warning)
         if await sandbox.is_missing():
-            return None if self._mode() == "bypassPermissions" else Ask(Reason(_MISSING, "sandbox"))
+            return None if self._mode() == "bypassPermissions" else Ask(_MISSING, is_protected=True)
         if wish == "on" or (wish == "network" and sandbox.has_network) or self._is_granted(call):
             return None
         return Ask(Reason(_WISHES[wish], "sandbox"), is_protected=True)
@@ -49,7 +49,11 @@ class SandboxQuestions(Hook):
         return bool(self._outside) and allowing_rules(self._outside, subject_of(call)) is not None
 
 
-_MISSING = "no sandbox works here, so that nothing bounds what the command does; `panpan doctor` says why"
+_MISSING = Reason(
+    "no sandbox works here, so that nothing bounds what the command does; `panpan doctor` says why, and the setting "
+    'sandbox.mode = "off" lets commands run all the same',
+    "sandbox",
+)
 _WISHES = {
     "network": "it runs in the sandbox, but with the network, this machine's own servers included",
     "off": "it runs outside the sandbox, with all your rights",

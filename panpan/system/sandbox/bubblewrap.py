@@ -136,7 +136,18 @@ def _mounts(profile: Profile) -> dict[Path, _Mount]:
             mounts[path] = "read-only"
         elif os.access(path.parent, os.W_OK):  # where nobody can make it, there is nothing to keep from being made
             mounts[path] = "stand-in"
-    return mounts
+    return _around_held(profile) | mounts
+
+
+def _around_held(profile: Profile) -> dict[Path, _Mount]:
+    """Return the writable folders around what is held; a mount of its own can be neither renamed nor removed."""
+    return {
+        folder: "writable"
+        for place in profile.held
+        for folder in place.parents
+        if any(is_below(folder, root) for root in profile.writable)
+        and not any(is_below(folder, protected) for protected in profile.protected)
+    }
 
 
 def _depth(path: Path) -> int:

@@ -208,7 +208,7 @@ class CommandSandbox:
         if bounds.is_read_only:
             return read_only(temporary=self.temporary)
         profile = workspace_write(
-            [*bounds.roots, *map(canonical_path, self._writable)],
+            [root for root in (*bounds.roots, *map(canonical_path, self._writable)) if root != self.temporary],
             temporary=self.temporary,
             protected=self._protected,
             has_network=self.has_network or bounds.has_network,

@@ -17,13 +17,13 @@ _ESCAPED = {ord(char): f"\\{ord(char):03o}" for char in " \t\n\\"}
 def laid_over(paths: AbstractSet[Path]) -> set[Path]:
     """Return those of `paths` that are mount points for some process with a mount namespace of its own."""
     by_name = {os.fsencode(str(path).translate(_ESCAPED)): path for path in paths}
-    known = {(_PROC / "self" / "ns" / "mnt").readlink()}
+    own = (_PROC / "self" / "ns" / "mnt").readlink()
     found: set[Path] = set()
     for process in _PROC.iterdir():
         with suppress(OSError):  # it has ended, or is another user's
-            if not process.name.isdigit() or (namespace := (process / "ns" / "mnt").readlink()) in known:
+            if not process.name.isdigit() or (process / "ns" / "mnt").readlink() == own:
                 continue
+            # Each process is asked, for one that has changed its root sees only the mounts below that.
             points = {line.split()[4] for line in (process / "mountinfo").read_bytes().splitlines()}
             found |= {path for name, path in by_name.items() if name in points}
-            known.add(namespace)
     return found

@@ -35,6 +35,8 @@ class Profile:
     """Folders and files that may be changed, each folder with all below it."""
     protected: tuple[Path, ...] = ()
     """What stays as it is, although it lies in a writable folder; it need not exist, and may be a link."""
+    held: tuple[Path, ...] = ()
+    """Places that must not be moved away with a folder around them, where that folder may be changed."""
     has_network: bool = False
     """Whether it shares the machine's network, loopback included."""
     proxy: ProxyEndpoint | None = None
@@ -53,17 +55,21 @@ class Profile:
     def opening(self, places: Iterable[Path]) -> Self:
         """Return the profile with what the user has opened to this one command.
 
+        What is protected in a folder that was opened stays as it is, unless it was opened itself. A place that leads
+        elsewhere now is left out, for something may have put a link there while the user was asked.
+
         Args:
             places: Canonical paths, also of protected places. For one that does not exist yet the folder is opened in
                 which it would be made, where `folder_to_open` finds one.
         """
-        opened = frozenset(places)
-        found = (place if os.path.lexists(place) else folder_to_open(place) for place in sorted(opened))
-        writable = dict.fromkeys((*self.writable, *(place for place in found if place is not None)))
+        opened = frozenset(place for place in places if canonical_path(place) == place)
+        found = [place if os.path.lexists(place) else folder_to_open(place) for place in sorted(opened)]
+        added = [place for place in found if place is not None and place not in self.writable]
+        protected = [*self.protected, *(inner for place in added if place.is_dir() for inner in _protected_in(place))]
         return replace(
             self,
-            writable=tuple(writable),
-            protected=tuple(place for place in self.protected if place not in opened),
+            writable=tuple(dict.fromkeys((*self.writable, *added))),
+            protected=tuple(place for place in dict.fromkeys(protected) if place not in opened),
         )
 
 
@@ -119,14 +125,21 @@ def workspace_write(
         ToolError: A path leads nowhere.
     """
     folders = [root for root in roots if canonical_path(root) == root and not _is_of_system(root)]
-    places = [*protected, *(place for root in folders for place in protected_places(root))]
-    targets = [canonical_path(place) for place in places]
+    own = dict.fromkeys((*protected, *(canonical_path(place) for place in protected)))
+    inside = dict.fromkeys(place for root in folders for place in _protected_in(root))
     return Profile(
         writable=tuple(dict.fromkeys((*folders, *_own([temporary] if temporary else [])))),
-        protected=tuple(dict.fromkeys((*places, *targets))),
+        protected=tuple(dict.fromkeys((*own, *inside))),
+        held=tuple(dict.fromkeys((*folders, *own))),
         has_network=has_network,
         devices=tuple(_accelerators()),
     )
+
+
+def _protected_in(folder: Path) -> list[Path]:
+    """Return the protected places in a folder, and where those lead that are links."""
+    places = list(protected_places(folder))
+    return [*places, *(canonical_path(place) for place in places)]
 
 
 def _own(paths: Iterable[Path]) -> tuple[Path, ...]:

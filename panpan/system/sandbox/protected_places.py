@@ -1,7 +1,8 @@
 """Which places inside a writable folder stay as they are.
 
 The rule: git's metadata and panpan's own folder directly in the root are protected whether they exist or not. Of the
-other protected names (`system/protected.py`) those that exist are, nearest first, as far as the look goes.
+other protected names (`system/protected.py`) those that exist are: all in the root itself, then nearest first, as far
+as the look goes.
 """
 
 import os
@@ -12,7 +13,7 @@ from contextlib import suppress
 from fnmatch import translate
 from pathlib import Path
 
-from panpan.system.protected import PROTECTED_GROUPS, protections
+from panpan.system.protected import PROTECTED_GROUPS, plain_names, protections
 
 ALWAYS = (".git", ".panpan")
 """Names that are protected in each root although nothing has them yet: git runs what `.git` names as soon as the user's
@@ -28,6 +29,8 @@ _SOMEWHERE = Path("/root-of-the-look")
 def protected_places(root: Path) -> Iterator[Path]:
     """Yield the protected places in `root`, a canonical folder; those of `ALWAYS` first."""
     yield from (root / name for name in ALWAYS)
+    # By their names first, so that no number of other files can hide what lies in the root itself.
+    yield from (root / Path(name).parts[0] for name, _ in plain_names() if os.path.lexists(root / name))
     folders = deque([str(root)])
     left = MAX_ENTRIES
     while folders and left > 0:

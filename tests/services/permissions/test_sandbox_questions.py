@@ -94,6 +94,7 @@ async def test_where_none_works_every_command_is_asked_about_and_the_user_told_o
         found = await decided(tmp_path, "ls", sandbox, use, told=told)
         assert isinstance(found, Ask)
         assert "no sandbox works here" in found.reason.text
+        assert found.is_protected
     assert len(told) == 1
     assert await decided(tmp_path, "ls", sandbox, use, mode="bypassPermissions") is None
 

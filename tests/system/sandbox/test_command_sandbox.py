@@ -68,6 +68,8 @@ async def test_what_the_user_opened_can_be_changed_and_what_lies_beside_it_canno
 
 
 async def test_a_file_that_the_user_opened_before_it_exists_can_be_made(box: Box) -> None:
+    if box.sandbox.name == "Landlock":
+        pytest.skip("Landlock can keep no names from being made beside others, so nothing is made there")
     sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox))
     made = box.outside / "folder" / "made"
     await run(sandbox, box, f"echo new > {made}", works_in(box, made))
@@ -86,6 +88,72 @@ async def test_a_protected_file_can_be_changed_where_the_user_opened_it(box: Box
     await run(sandbox, box, script, works_in(box, settings))
     assert settings.read_text() == "new\n"
     assert not (box.workspace / ".vscode" / "tasks.json").exists()
+    await sandbox.aclose()
+
+
+async def test_what_is_protected_beside_a_file_that_the_user_opened_stays_as_it_is(box: Box) -> None:
+    sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox))
+    folder = box.outside / "folder"
+    (folder / ".git" / "hooks").mkdir(parents=True)
+    (folder / ".envrc").write_text("old")
+    script = f"cd {folder}; echo x >new; echo x >.envrc; echo x >.git/hooks/pre-commit; mkdir .panpan"
+    await run(sandbox, box, script, works_in(box, folder / "new"))
+    assert (folder / ".envrc").read_text() == "old"
+    assert list((folder / ".git" / "hooks").iterdir()) == []
+    assert not (folder / ".panpan").exists()
+    await sandbox.aclose()
+
+
+async def test_a_place_that_leads_elsewhere_since_it_was_opened_is_not_open(box: Box) -> None:
+    sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox))
+    opened = box.workspace / "sub" / "file"
+    (box.workspace / "sub").symlink_to("../outside")
+    await run(sandbox, box, "echo evil >sub/file", works_in(box, opened))
+    assert (box.outside / "file").read_text() == "untouched\n"
+    await sandbox.aclose()
+
+
+async def test_the_workspace_cannot_be_moved_away_with_a_folder_around_it(box: Box) -> None:
+    sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox))
+    inner = box.workspace / "src" / "inner"
+    inner.mkdir()
+    bounds = Bounds(is_read_only=False, roots=[inner, box.workspace])
+    ended = await run(sandbox, box, "mv src away; mkdir -p src/inner/.git && echo evil >src/inner/.git/config", bounds)
+    assert ended.exit_code != 0
+    assert not (box.workspace / "away").exists()
+    assert not (inner / ".git").exists()
+    await sandbox.aclose()
+
+
+async def test_panpans_own_folder_cannot_be_moved_away_with_a_folder_around_it(box: Box) -> None:
+    home = box.workspace / "src" / "conf" / "home"
+    home.mkdir(parents=True)
+    (home / "settings.toml").write_text("own")
+    sandbox = CommandSandbox(is_on=True, protected=[home], find=Found(box.sandbox))
+    script = "mv src/conf src/away; mkdir -p src/conf/home; echo evil >src/conf/home/settings.toml"
+    await run(sandbox, box, script, works_in(box))
+    assert (home / "settings.toml").read_text() == "own"
+    await sandbox.aclose()
+
+
+async def test_no_number_of_files_hides_a_protected_one_in_the_workspace(box: Box) -> None:
+    sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox))
+    for number in range(2000):
+        (box.workspace / f"{number}").touch()
+    for name in (".envrc", "Jenkinsfile", ".zshrc"):
+        (box.workspace / name).write_text("old")
+    await run(sandbox, box, "for name in .envrc Jenkinsfile .zshrc; do echo new >$name; done", works_in(box))
+    assert {(box.workspace / name).read_text() for name in (".envrc", "Jenkinsfile", ".zshrc")} == {"old"}
+    await sandbox.aclose()
+
+
+async def test_the_temporary_folder_can_be_used_although_it_counts_as_a_part_of_the_workspace(box: Box) -> None:
+    sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox))
+    bounds = Bounds(is_read_only=False, roots=[box.workspace, sandbox.temporary])
+    ended = await run(sandbox, box, 'f=$(mktemp) && cat <<<hello >"$f" && cat "$f"; ls -A "$TMPDIR"', bounds)
+    first, *rest = ended.stdout.decode().split()
+    assert first == "hello"
+    assert len(rest) == 1
     await sandbox.aclose()
 
 

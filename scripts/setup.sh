@@ -43,6 +43,10 @@ fi
 if [ "$what" = dev ] && ! command -v tmux >/dev/null; then
     debian tmux || say "tmux is not installed: tests that need it are skipped"
 fi
+# shows what the commands do that are taken to be harmless
+if [ "$what" = dev ] && [ "$(uname -s)" = Linux ] && ! command -v strace >/dev/null; then
+    debian strace || say "strace is not installed: tests that need it are skipped"
+fi
 
 stamp=.venv/.panpan-$what
 wanted=$(cat pyproject.toml constraints.txt scripts/setup.sh | cksum)

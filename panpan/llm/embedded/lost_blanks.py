@@ -5,23 +5,10 @@ Its tokens begin with the blank before a word, so that it asks to replace " blue
 """
 
 from panpan.types.content import ToolUseBlock
-from panpan.types.events import BlockFinished, StreamEvent
-from panpan.types.messages import AssistantMessage
 
 
-def with_blanks_kept(event: StreamEvent) -> StreamEvent:
-    """Return the event with the edits in it mended; most are returned as they are."""
-    match event:
-        case BlockFinished(index=index, block=ToolUseBlock() as use):
-            return BlockFinished(index, _mended(use))
-        case AssistantMessage() if event.tool_uses:
-            content = tuple(_mended(block) if isinstance(block, ToolUseBlock) else block for block in event.content)
-            return event.model_copy(update={"content": content})
-        case _:
-            return event
-
-
-def _mended(use: ToolUseBlock) -> ToolUseBlock:
+def with_blank_kept(use: ToolUseBlock) -> ToolUseBlock:
+    """Return the call with its edit mended; most are returned as they are."""
     old, new = use.input.get("old_string"), use.input.get("new_string")
     if use.name != "Edit" or not isinstance(old, str) or not isinstance(new, str):
         return use

@@ -4,8 +4,10 @@ It goes through the child's input, since it holds the key: the arguments of a pr
 """
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, Self
+
+from panpan.types.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

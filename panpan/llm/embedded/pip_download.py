@@ -17,7 +17,7 @@ import anyio
 from panpan.errors import ToolError
 from panpan.llm.embedded.fetching import FetchError, SourceUnavailableError, disk_is_full
 from panpan.system.child import Child
-from panpan.system.environment import child_environment
+from panpan.system.environment import user_environment
 from panpan.system.private import make_private_folder
 from panpan.system.redact import Redactor
 from panpan.system.terminal_text import printable
@@ -76,7 +76,7 @@ class PipDownload:
         what = ["--no-deps", "--only-binary", ":all:", "-d", str(folder / "wheel"), requirement]
         meant_for_pip = {name: value for name, value in env.items() if _OF_PIP.fullmatch(name)}
         # pip unpacks into the folder for temporary files, which is small and in memory on some machines.
-        environment = child_environment(env) | meant_for_pip | {"TMPDIR": str(folder / "tmp")}
+        environment = user_environment(env) | meant_for_pip | {"TMPDIR": str(folder / "tmp")}
         try:
             child = await Child.start(
                 [python, "-m", "pip", "download", *quiet, *what], cwd=folder, env=environment, has_stderr=False

@@ -5,13 +5,13 @@ The file is data, so that it can be changed and measured (`make eval`) without t
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from panpan.llm.model_profile import ModelProfile
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
+from panpan.types.dataclass import dataclass
 from panpan.types.llm import ToolDefinition
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
 

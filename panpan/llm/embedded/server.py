@@ -12,7 +12,7 @@ import socket
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -29,6 +29,7 @@ from panpan.llm.embedded.order import Order, WarmUp
 from panpan.llm.embedded.warm_up import prefix_key
 from panpan.system.environment import child_environment
 from panpan.system.terminal_text import clean_for_terminal
+from panpan.types.dataclass import dataclass
 
 START_TIMEOUT_S = 300.0
 """Reading 1.1 GB from a slow disk takes a minute, and the first warm-up up to three; most starts take 3 to 7 s."""

@@ -8,7 +8,6 @@ import os
 import shutil
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -21,6 +20,7 @@ from panpan.llm.embedded.verification import Verification
 from panpan.llm.embedded.weight_store import WeightStore
 from panpan.llm.embedded.weights import megabytes
 from panpan.llm.model_choice import checked_address
+from panpan.types.dataclass import dataclass
 
 _SPARE_BYTES = 100_000_000
 """Left free on the disk: a set-up must not be what fills it."""

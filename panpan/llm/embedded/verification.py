@@ -7,12 +7,12 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Self
 
 from panpan.errors import ConfigError
+from panpan.types.dataclass import dataclass
 
 _STEP_BYTES = 32 << 20
 """Read between two looks at the progress: some 40 ms."""

@@ -4,7 +4,7 @@ The rule: the SHA-256 is what makes a file the model; every source is only a pla
 from the files themselves in November 2026.
 """
 
-from dataclasses import dataclass
+from panpan.types.dataclass import dataclass
 
 APACHE_2 = "Apache-2.0, https://www.apache.org/licenses/LICENSE-2.0"
 

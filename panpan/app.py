@@ -258,7 +258,8 @@ def _tool_context(setup: Setup, session_id: str, services: _Services) -> ToolCon
         seen_files=services.seen_files,
         outputs=OutputStore(outputs, keys=provider_keys(setup.env, settings)),
         environment=child_environment(env, pass_env=settings.environment.pass_env),
-        user_environment=user_environment(env),
+        user_environment=user_environment(env, pass_env=settings.environment.pass_env),
+        own_environment=env,
         limits=limits_of(settings.limits),
         sandbox=services.sandbox,
     )

@@ -7,7 +7,7 @@ gets all but keys (`user_environment`).
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from panpan.system.passed_variables import passed_names
@@ -26,7 +26,8 @@ _HARMLESS_NAMES = frozenset({"PWD", "OLDPWD", "TOKENIZERS_PARALLELISM", "KEYTIME
 _OF_PANPAN = re.compile(r"(?:PANPAN|ANTHROPIC|OPENAI)_", re.IGNORECASE)
 """What no setting passes on."""
 
-_FORCES_COLOUR = frozenset({"FORCE_COLOR", "CLICOLOR_FORCE", "COLORTERM", "COLUMNS", "LINES"})
+FORCES_COLOUR = frozenset({"FORCE_COLOR", "CLICOLOR_FORCE", "COLORTERM", "COLUMNS", "LINES"})
+"""Variables that would bring colours or widths of a terminal into what commands print."""
 
 _QUIET = {
     "TERM": "dumb",
@@ -64,7 +65,7 @@ def child_environment(base: Mapping[str, str] | None = None, *, pass_env: Sequen
     """
     start = os.environ if base is None else base
     whole, beginnings = passed_names()
-    named = {pattern for pattern in pass_env if not _has_wildcard(pattern) and not _OF_PANPAN.match(pattern)}
+    named = _named(pass_env)
     patterns = [pattern for pattern in pass_env if _has_wildcard(pattern)]
     kept = {
         name: value
@@ -78,18 +79,35 @@ def child_environment(base: Mapping[str, str] | None = None, *, pass_env: Sequen
     return _quiet(kept)
 
 
-def user_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
+def user_environment(base: Mapping[str, str] | None = None, *, pass_env: Sequence[str] = ()) -> dict[str, str]:
     """Return the environment for a command that the user has typed or set up: all but what looks like a secret.
 
     Args:
         base: What to start from; the process's own environment if not given.
+        pass_env: Names that the user wants to be passed, too; as for `child_environment`.
     """
     start = os.environ if base is None else base
-    return _quiet({name: value for name, value in start.items() if not _is_secret(name, value)})
+    named = _named(pass_env)
+    return _quiet({name: value for name, value in start.items() if name in named or not _is_secret(name, value)})
+
+
+def is_of_panpan(name: str) -> bool:
+    """Return whether a variable is panpan's own or of the SDKs, and never passed on to commands."""
+    return _OF_PANPAN.match(name) is not None
+
+
+def is_named_like_secret(name: str) -> bool:
+    """Return whether a variable is named as secrets are."""
+    return _SECRET_NAME.search(name) is not None
 
 
 def _quiet(kept: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in kept.items() if name not in _FORCES_COLOUR} | _QUIET
+    return {name: value for name, value in kept.items() if name not in FORCES_COLOUR} | _QUIET
+
+
+def _named(pass_env: Sequence[str]) -> set[str]:
+    """Return the whole names that are passed although they are named like secrets, for the user has named them."""
+    return {pattern for pattern in pass_env if not _has_wildcard(pattern) and not is_of_panpan(pattern)}
 
 
 def _has_wildcard(name: str) -> bool:
@@ -97,48 +115,5 @@ def _has_wildcard(name: str) -> bool:
 
 
 def _is_secret(name: str, value: str) -> bool:
-    is_named_so = name not in _HARMLESS_NAMES and _SECRET_NAME.search(name) is not None
+    is_named_so = name not in _HARMLESS_NAMES and is_named_like_secret(name)
     return is_named_so or looks_like_key(value) or holds_login(value)
-
-
-_MAX_CHARS = 20_000
-"""How much of the end of an output is looked at; errors stand there."""
-
-_MISSES = re.compile(
-    r"unbound|undefined|unset|missing|required|KeyError|NotPresent|environ|env(?:ironment)? var"
-    r"|not (?:be )?(?:set|defined|found|present|exist)|n't (?:set|defined|find|exist)|\bmust\b|\bplease\b",
-    re.IGNORECASE,
-)
-"""Words with which programs say that a variable is not there."""
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-def withheld_note(output: str, given: Mapping[str, str], own: Mapping[str, str] | None = None) -> str | None:
-    """Return why a command that failed misses a variable which the user has set, as a sentence; None if it does not.
-
-    Args:
-        output: What it printed, or the end of it.
-        given: The environment that it had.
-        own: That of panpan; the process's own if not given.
-    """
-    own = os.environ if own is None else own
-    withheld = own.keys() - given.keys() - child_environment(own).keys() - _FORCES_COLOUR
-    missed = dict.fromkeys(_missed(output[-_MAX_CHARS:], withheld))
-    if not missed:
-        return None
-    first = next(iter(missed))
-    if _OF_PANPAN.match(first):
-        return f"{first} is set, but it is panpan's own and never passed on to commands"
-    setting = f'environment.pass_env = ["{first}"] in his settings'
-    if _SECRET_NAME.search(first):
-        return (
-            f"{first} is set, but commands do not get it, since it is named like a secret; unless it is the key of a"
-            f" model provider, the user can pass it on with {setting}"
-        )
-    return f"{first} is set, but it is not among the variables that commands get; the user can add it with {setting}"
-
-
-def _missed(text: str, withheld: set[str]) -> Iterator[str]:
-    for line in text.splitlines():
-        if _MISSES.search(line):
-            yield from (name for name in _NAME.findall(line) if len(name) > 1 and name in withheld)

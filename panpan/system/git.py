@@ -69,7 +69,7 @@ async def run_git(args: Sequence[str], *, cwd: Path, timeout_s: float = 5) -> Ca
     Args:
         args: A command that only asks, such as `status`, and its arguments. Options of git itself are not taken.
         cwd: Where to ask.
-        timeout_s: Seconds, for each of the two questions that it takes.
+        timeout_s: Seconds, for each question that it takes.
 
     Raises:
         ToolError: git is not installed, cannot be started, or the repository says that its files are elsewhere.
@@ -79,7 +79,7 @@ async def run_git(args: Sequence[str], *, cwd: Path, timeout_s: float = 5) -> Ca
     program = _git_program(cwd)
     named = await _named_helpers(program, cwd, timeout_s)
     if ELSEWHERE in named:
-        await _places(program, cwd, timeout_s)
+        await _top_folder(program, cwd, timeout_s)  # raises where they lie elsewhere
     env = git_environment(named)
     command = [program, "--no-pager", args[0], *_SWITCHES[args[0]], *args[1:]]
     return await capture(command, cwd=cwd, env=env, timeout_s=timeout_s)
@@ -117,7 +117,7 @@ async def _submodules(program: str, folder: Path, timeout_s: float) -> list[str]
     Raises:
         ToolError: The repository says that its files lie around or outside the folder that holds it.
     """
-    top = await _places(program, folder, timeout_s)
+    top = await _top_folder(program, folder, timeout_s)
     if top is None:
         return []
 
@@ -132,7 +132,7 @@ async def _submodules(program: str, folder: Path, timeout_s: float) -> list[str]
     return [key for one in lists for key in one.stdout.decode(errors="surrogateescape").split("\0") if key]
 
 
-async def _places(program: str, folder: Path, timeout_s: float) -> Path | None:
+async def _top_folder(program: str, folder: Path, timeout_s: float) -> Path | None:
     """Return the folder that a repository's files lie in; None where there is no repository, or a bare one.
 
     Raises:

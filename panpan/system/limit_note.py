@@ -5,9 +5,6 @@ import signal
 
 from panpan.system.limits import GB, Limits
 
-_MAX_CHARS = 20_000
-"""How much of the end of an output is looked at; errors stand there."""
-
 _TOO_LARGE = re.compile(r"file too large|file size limit exceeded|\bEFBIG\b", re.IGNORECASE)
 _TOO_LONG = re.compile(r"cpu time limit exceeded", re.IGNORECASE)
 _TOO_MANY = re.compile(
@@ -36,14 +33,13 @@ def limit_note(exit_code: int, output: str, limits: Limits, *, timed_out: bool =
     """
     if exit_code == 0:
         return None
-    text = output[-_MAX_CHARS:]
-    if limits.file_bytes is not None and (exit_code == 128 + signal.SIGXFSZ or _TOO_LARGE.search(text)):
+    if limits.file_bytes is not None and (exit_code == 128 + signal.SIGXFSZ or _TOO_LARGE.search(output)):
         return f"a command may write files of at most {_size(limits.file_bytes)} (setting limits.file_gb)"
-    if limits.cpu_s is not None and (exit_code == 128 + signal.SIGXCPU or _TOO_LONG.search(text)):
+    if limits.cpu_s is not None and (exit_code == 128 + signal.SIGXCPU or _TOO_LONG.search(output)):
         return f"a process may use {limits.cpu_s:,} s of processor time (setting limits.cpu_s)"
-    if limits.memory_bytes is not None and _TOO_MUCH.search(text):
+    if limits.memory_bytes is not None and _TOO_MUCH.search(output):
         return f"a process may use {_size(limits.memory_bytes)} of memory (setting limits.memory_gb)"
-    if limits.processes is not None and _TOO_MANY.search(text):
+    if limits.processes is not None and _TOO_MANY.search(output):
         return f"a command may have {limits.processes:,} processes and threads (setting limits.processes)"
     if exit_code == _KILLED and not timed_out:
         return (

@@ -6,6 +6,8 @@ secrets (`HF_TOKEN` beside `HF_HOME`). Where keys hide under names of every kind
 `AWS_*` and Terraform's `TF_VAR_*`, whole names or longer beginnings are listed.
 """
 
+from functools import cache
+
 PASSED_VARIABLES = """
     # The user, the shell, language and time
     PATH HOME USER LOGNAME USERNAME SHELL PWD OLDPWD SHLVL HOSTNAME HOST HOSTTYPE MACHTYPE OSTYPE EMAIL CI
@@ -68,6 +70,7 @@ PASSED_VARIABLES = """
 """
 
 
+@cache
 def passed_names() -> tuple[frozenset[str], tuple[str, ...]]:
     """Return the whole names, and what other names begin with."""
     words = [word for line in PASSED_VARIABLES.splitlines() for word in line.partition("#")[0].split()]

@@ -49,6 +49,8 @@ class ToolContext:
     """What the user's own commands get: all but keys and tokens."""
     limits: Limits = field(default_factory=Limits)
     """What one command may use of the machine."""
+    own_environment: Mapping[str, str] = field(default_factory=dict)
+    """What panpan itself has of the user's variables, less the keys of model providers; no command gets it."""
     processes: ProcessTree = field(default_factory=ProcessTree)
     """Marks what the session's commands start, so that none of it survives the session."""
     sandbox: CommandSandbox = field(default_factory=CommandSandbox)

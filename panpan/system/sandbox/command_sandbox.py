@@ -57,7 +57,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Boxed:
+class Start:
     """How to start a command."""
 
     argv: Sequence[str]
@@ -124,9 +124,11 @@ class CommandSandbox:
 
     async def take_warning(self) -> str | None:
         """Return, once, what the user should know before the first command; None where all is well."""
-        if not self.is_on or self._has_warned:
+        if not self.is_on:
             return None
         choice = await self.choice()
+        if self._has_warned:  # meanwhile, too
+            return None
         self._has_warned = True
         reasons = "; ".join(choice.passed_over)
         if choice.sandbox is None:
@@ -151,7 +153,7 @@ class CommandSandbox:
     @asynccontextmanager
     async def boxed(
         self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, bounds: Bounds
-    ) -> AsyncGenerator[Boxed, None]:
+    ) -> AsyncGenerator[Start, None]:
         """Give the way to start `argv` within `bounds`; as it is where the sandbox is off or none works.
 
         Leave it when the command has ended; what it left in the background stays in its box.
@@ -168,7 +170,7 @@ class CommandSandbox:
         """
         sandbox = (await self.choice()).sandbox if self.is_on and not bounds.is_outside else None
         if sandbox is None:
-            yield Boxed(argv, env)
+            yield Start(argv, env)
             return
         from panpan.system.sandbox.sandbox import with_loader_inside
 
@@ -183,7 +185,7 @@ class CommandSandbox:
             inside, env = with_loader_inside(argv, env)
             wrapped = sandbox.wrap(inside, profile.also_writing(*bounds.own_files), cwd)
             try:
-                yield Boxed(wrapped, env, profile, proxy)
+                yield Start(wrapped, env, profile, proxy)
             finally:
                 with CancelScope(shield=True):
                     await sandbox.tidy()

@@ -17,7 +17,7 @@ from panpan.errors import ToolError
 from panpan.system.limits import limited
 from panpan.system.process import ProcessEnded, run_process
 from panpan.tools.shell.analysis.facts import LineFacts
-from panpan.tools.shell.bounds import SandboxUse, bounds_of, notes_on_failure
+from panpan.tools.shell.bounds import SandboxUse, bounds_of
 from panpan.tools.shell.line_folder import LineFolder
 from panpan.tools.shell.progress_pacer import ProgressPacer
 from panpan.tools.shell.read_only_environment import read_only_environment
@@ -113,7 +113,12 @@ class BashTool(Tool[BashInput]):
             yield Progress(progress)
         collector.feed(folder.finish())
         text = collector.finish()
-        notes += notes_on_failure(text, ended, start, ctx)
+        if ended.exit_code != 0:
+            from panpan.tools.shell.failure_notes import (
+                failure_notes,
+            )  # no session needs it before a command has failed
+
+            notes += failure_notes(text, ended, start, ctx)
         yield _output(text, [*_ending(ended, args), *notes], ended)
 
     async def _environment(self, args: BashInput, ctx: ToolContext, cwd: Path) -> dict[str, str]:

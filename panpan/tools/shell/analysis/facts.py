@@ -11,6 +11,9 @@ from dataclasses import field
 
 from panpan.types.dataclass import dataclass
 
+ODD_NAME = re.compile(r"""^-|[\s'"\\]""")
+"""Of a name that xargs takes apart, or its program for a flag; see `Effect.splits_names`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Word:

@@ -10,12 +10,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from panpan.tools.shell.analysis.facts import Effect, SimpleCommand, Word
+from panpan.tools.shell.analysis.facts import ODD_NAME, Effect, SimpleCommand, Word
 
 _NAME = Word("{}", None, is_glob=True, pattern="./*")
 """Stands for the names: like those that a pattern matches in a folder."""
-ODD_NAME = re.compile(r"""^-|[\s'"\\]""")
-"""Of a name that xargs takes apart, or its program for a flag."""
 _PRINTS_ELSE = frozenset({"-printf", "-ls", "-exec"})
 _JOINS_ANY = frozenset({"-o", "-or", ",", "(", ")"})
 """With these in an expression of find, a test in it need not hold for what is found."""

@@ -6,7 +6,7 @@ characters for this part of it. Everything else raises `NotPlainError`.
 
 import re
 
-from panpan.tools.shell.analysis.assignments import is_harmless_assignment
+from panpan.tools.shell.analysis.assignments import is_harmless_assignment, may_assign
 from panpan.tools.shell.analysis.braces import with_braces_expanded
 from panpan.tools.shell.analysis.directories import Pipeline
 from panpan.tools.shell.analysis.facts import Redirect, SimpleCommand, Word
@@ -23,7 +23,6 @@ _BLANK = re.compile(r"(?:[ \t]|(?<![^ \t\n])\\\n)+")
 _COMMENT = re.compile(r"#[^\n]*")
 _JOINT = re.compile(r"&&|\|\||\|&|\||;(?!;)|\n")
 _REDIRECT = re.compile(r"([0-9]*)(>>|>\||>&|<>|>|<(?![<&]))|(&>>?)")
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z_0-9]*(?:\+?=|\[)")
 _STREAMS = ("", "0", "1", "2")
 _PIPES = ("|", "|&")
 _LONG_PIPELINE = 10
@@ -135,7 +134,7 @@ class _LineReader:
                 self._begin_command(start)
                 self._assigned_at = start
                 return
-            if word.source in RESERVED_WORDS or _ASSIGNMENT.match(word.source):
+            if word.source in RESERVED_WORDS or may_assign(word.source):
                 raise NotPlainError(start)
             self._assigned_at = None
             self._command_starts.add(start)

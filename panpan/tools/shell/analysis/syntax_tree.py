@@ -6,7 +6,7 @@ The rule: it may name a command that does not run, and never leaves out one that
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-from panpan.tools.shell.analysis.assignments import is_harmless_assignment
+from panpan.tools.shell.analysis.assignments import is_harmless_assignment, may_assign
 from panpan.tools.shell.analysis.braces import with_braces_expanded
 from panpan.tools.shell.analysis.facts import Redirect, SimpleCommand, Word
 from panpan.tools.shell.analysis.node_kinds import oddity_of
@@ -186,26 +186,34 @@ class _Walk:
             self.command_starts.add(_first_word_start(node))
         behind = self._redirected_by_command.pop(node.id, _Redirected())
         redirects = (*parts.redirects, *behind.redirects)
-        for words in self._readings(parts.words + behind.words):
-            command = SimpleCommand(_text(node), words, redirects, tuple(assignments), directories=None)
+        for words, assigned in self._readings(parts.words + behind.words):
+            command = SimpleCommand(_text(node), words, redirects, (*assignments, *assigned), directories=None)
             if words and may_change_shell(command):
                 self._note(f"`{_cut(words[0].source)}`, which may change what follows")
             self.commands.append(command)
 
-    def _readings(self, words: list[Word]) -> list[tuple[Word, ...]]:
+    def _readings(self, words: list[Word]) -> list[tuple[tuple[Word, ...], tuple[str, ...]]]:
         """Return the words, and what stands behind reserved words that the grammar takes for programs, such as `time`.
 
-        Bash may take them for either: in `a | time b` the second, in `a |& time b` the first.
+        Bash may take them for either: in `a | time b` the second, in `a |& time b` the first. What looks like an
+        assignment behind them may be one, whose name is returned with the words, or a program.
         """
-        readings = [tuple(words)]
-        while words and words[0].source in RESERVED_WORDS - {"[["}:
-            self._note(f"`{words[0].source}`")
-            options = 1
-            while words[0].source == "time" and options < len(words) and words[options].source in ("-p", "--"):
-                options += 1
+        readings: list[tuple[tuple[Word, ...], tuple[str, ...]]] = [(tuple(words), ())]
+        assigned: tuple[str, ...] = ()
+        while words:
+            first, options = words[0].source, 1
+            if first in RESERVED_WORDS - {"[["}:
+                self._note(f"`{first}`")
+                while first == "time" and options < len(words) and words[options].source in ("-p", "--"):
+                    options += 1
+            elif len(readings) > 1 and may_assign(first):
+                self._note("an assignment")
+                assigned = (*assigned, _assigned_name(first))
+            else:
+                break
             words = words[options:]
-            if words:
-                readings.append(tuple(words))
+            if words or assigned:
+                readings.append((tuple(words), assigned))
         return readings
 
     def _words_of_test(self, node: "Node") -> list[Word]:
@@ -220,7 +228,11 @@ class _Walk:
 
 
 def _name(assignment: "Node") -> str:
-    return _text(assignment).partition("=")[0].removesuffix("+")
+    return _assigned_name(_text(assignment))
+
+
+def _assigned_name(assignment: str) -> str:
+    return assignment.partition("=")[0].removesuffix("+")
 
 
 def _first_word_start(node: "Node") -> int:

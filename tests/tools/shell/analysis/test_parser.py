@@ -156,6 +156,8 @@ def test_globs_keep_their_pattern(word: str, pattern: str) -> None:
         ("[[ -f $(a) ]] && b", "`[[`", ["[[", "a", "b"]),
         ("time a", "`time`", ["time", "a"]),
         ("time -p a", "`time`", ["time", "a"]),
+        ("time A=1 a[0]=1 B+=2 b", "`time`", ["time", "A=1", None, "B+=2", "b"]),
+        ("time 1>&2 A=1 a", "an assignment", ["time", "A=1", "a"]),
         ("coproc a", "`coproc`", ["coproc", "a"]),
         ("x=1", "an assignment", []),
         ("PATH=. a", "an assignment", ["a"]),

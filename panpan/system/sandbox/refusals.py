@@ -10,12 +10,7 @@ from pathlib import Path
 
 from panpan.system.canonical import is_below
 from panpan.system.sandbox.profile import Profile
-
-NO_NETWORK = "The sandbox gives this command no network"
-"""How a sentence about the network begins."""
-
-_MAX_CHARS = 20_000
-"""How much of the end of an output is looked at; errors stand there."""
+from panpan.types.dataclass import dataclass
 
 _NOT_WRITTEN = re.compile(r"read-only file ?system|invalid cross-device link|\b(?:EROFS|EXDEV)\b", re.IGNORECASE)
 _BUSY = re.compile(r"device or resource busy|\bEBUSY\b", re.IGNORECASE)
@@ -39,8 +34,18 @@ _PATH = re.compile(rf"(?<![\w.])/[^\s{_QUOTES}:;,()]+")
 _BETWEEN_NAMES = re.compile(rf"[\s/:{_QUOTES}]")
 
 
-def looks_boxed(output: str, exit_code: int, profile: Profile) -> str | None:
-    """Return what the sandbox probably did not let a command do, as a sentence for the user; None where it is not why.
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What the sandbox did not let a command do."""
+
+    text: str
+    """A sentence for the user."""
+    needs_network: bool = False
+    """Whether the network is what it wanted; else what lies outside the sandbox."""
+
+
+def refusal_in(output: str, exit_code: int, profile: Profile) -> Refusal | None:
+    """Return what the sandbox probably did not let a command do; None where it is not why the command failed.
 
     Args:
         output: What the command printed, or the end of it.
@@ -49,8 +54,7 @@ def looks_boxed(output: str, exit_code: int, profile: Profile) -> str | None:
     """
     if exit_code == 0:
         return None
-    text = output[-_MAX_CHARS:]
-    lines = text.splitlines()[::-1]
+    lines = output.splitlines()[::-1]
     if line := _first(_NOT_WRITTEN, lines):
         return _cannot_write(line, profile)
     if (line := _first(_BUSY, lines)) and _protected_in(line, profile):
@@ -59,11 +63,13 @@ def looks_boxed(output: str, exit_code: int, profile: Profile) -> str | None:
         return _no_network(profile)
     if not (line := _first(_REFUSED, lines)):
         return None
-    if _NO_OTHER_PROGRAM.search(text):
-        return "The sandbox lets this command make no unix sockets, through which it could reach other programs."
+    if _NO_OTHER_PROGRAM.search(output):
+        return Refusal(
+            "The sandbox lets this command make no unix sockets, through which it could reach other programs."
+        )
     if exit_code == _NOT_EXECUTABLE or _may_write_all_of(line, profile):
         return None
-    if not profile.has_network and re.search(r"socket", text, re.IGNORECASE):
+    if not profile.has_network and re.search(r"socket", output, re.IGNORECASE):
         return _no_network(profile)
     return _cannot_write(line, profile)
 
@@ -72,19 +78,20 @@ def _first(pattern: re.Pattern[str], lines: Sequence[str]) -> str | None:
     return next((line for line in lines if pattern.search(line)), None)
 
 
-def _no_network(profile: Profile) -> str:
-    if profile.proxy is None:
-        return f"{NO_NETWORK}."
-    hosts = ", ".join(profile.proxy.domains)
-    return f"{NO_NETWORK} but the proxy that https_proxy names, which leads to {hosts} and to no other host."
+def _no_network(profile: Profile) -> Refusal:
+    text = "The sandbox gives this command no network"
+    if profile.proxy is not None:
+        hosts = ", ".join(profile.proxy.domains)
+        text += f" but the proxy that https_proxy names, which leads to {hosts} and to no other host"
+    return Refusal(f"{text}.", needs_network=True)
 
 
-def _cannot_write(line: str, profile: Profile) -> str:
+def _cannot_write(line: str, profile: Profile) -> Refusal:
     if place := _protected_in(line, profile):
-        return f"The sandbox keeps {place} as it is, since it is a protected place."
+        return Refusal(f"The sandbox keeps {place} as it is, since it is a protected place.")
     if not profile.writable:
-        return "The sandbox lets this command change no files."
-    return f"The sandbox lets this command change files only in {_listed(profile.writable)}."
+        return Refusal("The sandbox lets this command change no files.")
+    return Refusal(f"The sandbox lets this command change files only in {_listed(profile.writable)}.")
 
 
 def _protected_in(line: str, profile: Profile) -> Path | None:

@@ -1,5 +1,6 @@
 """The interactive loop on a real terminal: prompts, questions, interrupts, and a clean way out."""
 
+import fcntl
 import os
 import sys
 from collections.abc import Iterator
@@ -408,3 +409,20 @@ def test_the_last_turns_of_a_session_that_goes_on_are_shown(panpan: Panpan, term
         terminal.expect(PROMPT)
         terminal.type("and now?")
         terminal.expect("Going on.")
+
+
+def test_a_session_that_cannot_be_opened_shows_nothing_a_second_time(panpan: Panpan, terminals: list[Terminal]) -> None:
+    with serving([say("Elsewhere."), say("Here.")]) as server:
+        panpan.use(server)
+        panpan.run("-p", "the other one")
+        (other,) = panpan.session_files()
+        terminal = Terminal(panpan)
+        terminals.append(terminal)
+        terminal.type("this one")
+        terminal.expect("Here.")
+        terminal.expect(PROMPT)
+        with other.open() as log:
+            fcntl.flock(log, fcntl.LOCK_EX)  # as another panpan does that has it open
+            terminal.type(f"/resume {other.stem}")
+            terminal.expect("going on with the session as it was")
+            assert "Here." not in terminal.expect(PROMPT)

@@ -174,6 +174,18 @@ def test_alt_p_offers_the_models(panpan: Panpan, start: Start) -> None:
         repl.wait_for_prompt()
 
 
+def test_what_comes_in_one_piece_with_the_answer_to_a_dialog_goes_to_the_input(panpan: Panpan, start: Start) -> None:
+    with serving([]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.wait_for("? keys")
+        repl.send(keys.alt("p"))
+        repl.wait_for("Which model?")
+        repl.turn_to_question()
+        repl.send(keys.ENTER + "what comes behind it")
+        repl.wait_for(ends_input("❯ what comes behind it"))
+
+
 def test_alt_t_switches_thinking(panpan: Panpan, start: Start) -> None:
     with serving([say("One."), say("Two."), say("Three.")]) as server:
         panpan.use(server)

@@ -200,7 +200,7 @@ def test_control_characters_are_made_visible(panpan: Panpan, start: Start) -> No
         repl.answer("U+001B", "n")
         repl.wait_for("Fine.")
 
-    assert "U+202E" in shown
+    assert "U+001B" in shown
     assert "touch made" in shown
 
 

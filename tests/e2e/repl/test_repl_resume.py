@@ -1,10 +1,12 @@
 """A session that goes on: the user sees where he was."""
 
+import fcntl
+
 import pytest
 
 from tests.e2e.conftest import Panpan
 from tests.e2e.repl.conftest import Start
-from tests.e2e.repl.test_repl_keys import leave_pager, shows_pager
+from tests.e2e.repl.test_repl_keys import is_idle, leave_pager, shows_pager
 from tests.model_server import call, say, serving
 from tests.terminal_emulator import Screen, keys
 
@@ -46,3 +48,21 @@ def test_what_came_before_them_is_in_the_pager(panpan: Panpan, start: Start) -> 
         repl.wait_for(shows_pager("❯ prompt 0"))
         repl.wait_for(shows_pager("Answer 0."))
         leave_pager(repl)
+
+
+def test_a_session_that_cannot_be_opened_shows_nothing_a_second_time(panpan: Panpan, start: Start) -> None:
+    with serving([say("Elsewhere."), say("Here."), say("Still here.")]) as server:
+        panpan.use(server)
+        panpan.run("-p", "the other one")
+        (other,) = panpan.session_files()
+        repl = start()
+        repl.turn("this one", "Here.")
+        repl.wait_for(is_idle)
+        with other.open() as log:
+            fcntl.flock(log, fcntl.LOCK_EX)  # as another panpan does that has it open
+            repl.submit(f"/resume {other.stem}")
+            repl.wait_for("going on with the session as it was")
+            repl.wait_for_prompt()
+            repl.turn("and now?", "Still here.")
+
+    assert repl.text.count("❯ this one") == 1

@@ -74,7 +74,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--disallowedTools", "--disallowed-tools", "disallowed_tools", multiple=True, metavar="RULES",
                      help="Rules for calls that never run."),
         click.option("-y", "--yes", "says_yes", is_flag=True,
-                     help="Answer every question with yes, except for protected files."),
+                     help="Answer every question with yes, but for those about protected files and the sandbox."),
         click.option("--trust", "trusts_project", is_flag=True,
                      help="Believe the project's own settings in this run; without, they may only ask for more care."),
         click.option("--cwd", type=click.Path(), metavar="FOLDER", help="Work in FOLDER."),

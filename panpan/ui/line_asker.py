@@ -11,6 +11,7 @@ from panpan.types.plan import PlanApproved, PlanProposal, PlanRejected
 from panpan.ui.diff_text import diff_text
 from panpan.ui.line_plan import PLAN_KEYS, plan_text
 from panpan.ui.line_reader import LineReader
+from panpan.ui.repl.dialogs.permission_choices import ONLY_YOU
 from panpan.ui.stdout import StdoutWriter
 
 DROPPED = "(what you typed before this question was dropped)\n"
@@ -89,7 +90,7 @@ def _text_of(question: PermissionQuestion, rule_place: str) -> str:
     if question.prefix_rule is not None:
         answers.append(f"  l = always the like: saves {_shown(question.prefix_rule)} in {_shown(rule_place)}")
     answers.append("  n = no, or type what to do instead: ")
-    protected = ["  No setting opens this; only you can."] if question.is_protected else []
+    protected = [f"  {ONLY_YOU}"] if question.is_protected else []
     head = f"? {question.tool_name}: {_shown(question.reason)}"
     return "\n".join([head, *protected, *_what_would_run(question), *answers])
 

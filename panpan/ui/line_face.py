@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from panpan.system.terminal_text import clean_for_terminal
 from panpan.types.display import DiffDisplay
 from panpan.types.events import Event, TurnEnded
-from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
+from panpan.types.messages import Message, ToolResultMessage, UserMessage
 from panpan.ui.answer_text import AnswerText
 from panpan.ui.diff_text import diff_text
-from panpan.ui.past_turns import beginning_of_last_turns, past_events
+from panpan.ui.past_turns import beginning_of_last_turns, earlier, past_events, was_interrupted
 from panpan.ui.repl.rendering.user_message import user_message_lines
 from panpan.ui.repl.theme import Theme
 from panpan.ui.stdout import StdoutWriter
@@ -44,9 +44,6 @@ class LineFace:
             await self._answer.break_line()
             await self._note(line)
         match event:
-            case AssistantMessage(stop_reason="interrupted"):  # only one of the past
-                await self.end()
-                await self._note("[Interrupted]")
             case ToolResultMessage(display=DiffDisplay(files=files)):
                 for file in files:
                     await self._diff(file.diff)
@@ -60,14 +57,17 @@ class LineFace:
         """Print the last turns of a conversation that goes on, and how to see those before."""
         begin = beginning_of_last_turns(messages)
         if begin:
-            await self._note(f"… {begin:,} earlier message{'s' * (begin != 1)}: /export writes them")
+            await self._note(earlier(begin, "/export writes them"))
         for event in past_events(messages[begin:]):
             if isinstance(event, UserMessage):
                 await self.end()
                 rows = user_message_lines(event, shutil.get_terminal_size().columns, _PLAIN)
                 await self._out.write("".join(f"{row}\n" for row in rows))
-            else:
-                await self.show(event)
+                continue
+            await self.show(event)
+            if was_interrupted(event):
+                await self.end()
+                await self._note("[Interrupted]")
         await self.end()
 
     async def end(self) -> None:

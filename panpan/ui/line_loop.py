@@ -95,6 +95,8 @@ class _LineLoop:
         self._face = face
         self._commands = commands
         self._env = env
+        self._shown_id = ""
+        """Of the session whose turns were printed last."""
         self._is_in_turn = False
         self._command_scope: anyio.CancelScope | None = None
         """Of the slash command, or the user's own command of the shell, that runs."""
@@ -103,11 +105,14 @@ class _LineLoop:
 
     async def run(self, session: Session, received: Received) -> Next:
         """Take prompts until the user leaves the session, or a signal has come that ends the process."""
-        self._session, info = session, session.info
+        info = session.info
+        is_shown = info.id == self._shown_id  # where the one that was wanted could not be opened
+        self._session, self._shown_id = session, info.id
         await self._out.write(
             f"panpan in {info.cwd}, mode {session.permission_mode}: {info.choice}\n'help' tells the commands and keys\n"
         )
-        await self._face.show_past(session.conversation.messages)
+        if not is_shown:
+            await self._face.show_past(session.conversation.messages)
         while received.exit_code is None and (prompt := await self._ask_for_prompt()) is not None:
             if (command := command_in(prompt)) is not None:
                 if (then := await self._run_command(command)) is not None:

@@ -34,6 +34,21 @@ def beginning_of_last_turns(messages: Sequence[Message]) -> int:
     return begin
 
 
+def earlier(begin: int, how: str) -> str:
+    """Return the sentence for the messages that are not shown again.
+
+    Args:
+        begin: How many they are, 1 or more.
+        how: Says how to see them, such as "Ctrl+O shows them".
+    """
+    return f"… {begin:,} earlier message{'s' * (begin != 1)}: {how}"
+
+
+def was_interrupted(event: Event) -> bool:
+    """Return whether a reply of the past was broken off by the user; in a turn that runs, its end says so."""
+    return isinstance(event, AssistantMessage) and event.stop_reason == "interrupted"
+
+
 def past_events(messages: Sequence[Message]) -> Iterator[Event]:
     """Yield what a face needs to show messages again."""
     for message in messages:

@@ -46,6 +46,7 @@ class Asking:
 
     def __init__(self, rule_place: str) -> None:
         self.rule_place = rule_place
+        """Where "always" is kept, as it is shown."""
         self._screen: AskingScreen | None = None
 
     @contextmanager

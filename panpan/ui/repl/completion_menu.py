@@ -10,7 +10,7 @@ from prompt_toolkit.completion import Completion
 
 from panpan.system.terminal_text import clean_line
 from panpan.ui.repl.input.command_completion import CommandCompletion
-from panpan.ui.repl.rendering.choices import Choice, ChoiceRows
+from panpan.ui.repl.rendering.list_rows import ListRow, ListRows
 from panpan.ui.repl.theme import Theme
 
 MOST_ROWS = 8
@@ -38,14 +38,14 @@ class CompletionMenu:
             self._drawn, self._top = state, 0
         if state is None or not state.completions:
             return ()
-        choices = [_choice(completion) for completion in state.completions]
+        listed = [_list_row(completion) for completion in state.completions]
         selected = state.complete_index or 0
         self._top = min(max(self._top, selected - MOST_ROWS + 1), selected)
-        drawing = ChoiceRows(choices, width, self.theme)
-        shown = enumerate(choices[self._top : self._top + MOST_ROWS], self._top)
+        drawing = ListRows(listed, width, self.theme)
+        shown = enumerate(listed[self._top : self._top + MOST_ROWS], self._top)
         return [
-            *(drawing.row(choice, is_selected=at == selected) for at, choice in shown),
-            *drawing.detail_rows(choices[selected]),
+            *(drawing.row(row, is_selected=at == selected) for at, row in shown),
+            *drawing.detail_rows(listed[selected]),
         ]
 
     def was_drawn(self, *, is_whole: bool) -> None:
@@ -69,6 +69,6 @@ def _is_whole(typed: str, completion: Completion) -> bool:
     return typed[len(typed) + completion.start_position :] == completion.text.rstrip()
 
 
-def _choice(completion: Completion) -> Choice:
+def _list_row(completion: Completion) -> ListRow:
     is_missing = isinstance(completion, CommandCompletion) and completion.is_missing
-    return Choice(clean_line(completion.display_text), clean_line(completion.display_meta_text), is_faint=is_missing)
+    return ListRow(clean_line(completion.display_text), clean_line(completion.display_meta_text), is_faint=is_missing)

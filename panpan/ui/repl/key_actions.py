@@ -63,14 +63,17 @@ class KeyActions:
 
     @property
     def is_busy(self) -> bool:
+        """Whether anything runs."""
         return self._work.is_busy
 
     @property
     def has_queued(self) -> bool:
+        """Whether something was sent that can be taken back."""
         return bool(self._work.waiting)
 
     @property
     def is_in_retry_pause(self) -> bool:
+        """Whether a request waits to be sent again."""
         return self._view.is_in_retry_pause
 
     def enter(self) -> None:

@@ -57,5 +57,6 @@ class LastDrawing:
     def _note_key(self) -> None:
         """Tell that a key came; what was seen in a window of another size may not be there any more."""
         if self._output.size != self._size:
-            self._windows.contents.was_drawn(False)
+            self._windows.forget_drawn()
         self._windows.contents.key_pressed()
+        self._windows.focus()  # the key before may have answered the dialog, and nothing was drawn since

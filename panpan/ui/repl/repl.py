@@ -58,19 +58,20 @@ class Repl:
         self._hint = PassingHint(monotonic)
         self._dialogs = DialogQueue(self.refresh, monotonic, lambda: bool(desk.draft.text))
         self._status = StatusView(session, desk.env, lambda: desk.screen.vi_mode, self.refresh, self._hint.show)
-
         self._view = TurnView(
-            self, session.conversation, self._turn_has_begun, self._turn_is_over, self._is_asking, asking.rule_place
+            self,
+            session.conversation,
+            has_begun=self._turn_has_begun,
+            is_over=self._turn_is_over,
+            is_asking=self._is_asking,
+            rule_place=asking.rule_place,
         )
         self._work = Work(self, self._view, commands, self._give_back)
-
         paths = session.parts.tool_context.paths
         self._files = FileIndex(paths)
         self._completer = InputCompleter(commands, self._files, paths)
         self._other_programs = HandOver(desk.draft, self._view.transcript, desk.env, self._hint.show)
-
         self._clipboard = ClipboardPaste(desk.draft, desk.env, session.add_folder, self._hint.show)
-
         self._actions = KeyActions(
             session,
             desk.draft,
@@ -81,38 +82,32 @@ class Repl:
             say=self._hint.show,
             leave=self.leave,
         )
-        dialog_keys = DialogKeys(self._dialogs, self._work.interrupt_turn, desk.draft.insert, self._actions.paste)
-        self._contents = Contents(
-            key_bindings(self._actions, desk.box.buffer, dialog_keys),
-            self._live_lines,
-            self._dialog_lines,
-            lambda: self._dialogs.caret,
-            self._queue_lines,
-            self._status_lines,
-            is_moving=self._is_moving,
-            was_drawn=self._dialogs.was_drawn,
-            key_pressed=self._key_pressed,
-        )
         self._caller = Caller(self._screen.send, session.settings.ui.notify, desk.env, session.info.cwd)
 
-    async def run(self, first_prompt: str | None = None) -> Next:
-        """Show the session until the user leaves it, and return what comes then."""
+    async def run(self, first_prompt: str | None, *, shows_past: bool) -> Next:
+        """Show the session until the user leaves it, and return what comes then.
+
+        Args:
+            first_prompt: Sent at once.
+            shows_past: Whether its last turns are shown again; they may be on the screen still.
+        """
         questions = AskingScreen(
             self._dialogs,
-            self._room_for_dialog,
-            lambda: (self.width, self.theme),
-            self._caller.question_waits,
-            lambda text: self._other_programs.edited(text, self._screen),
+            room=self._room_for_dialog,
+            look=lambda: (self.width, self.theme),
+            note_waiting=self._caller.question_waits,
+            edit=lambda text: self._other_programs.edited(text, self._screen),
         )
         self._caller.idle()
         self._desk.box.serve(self._completer, self._mark, self._example)
-        self._screen.use(self._contents)
+        self._screen.use(self._contents())
         self.show(*greeting(self.session, self.width, self.theme))
         if first_prompt is not None:
             self._work.send(Sent(first_prompt))
         self._desk.waiting.hand_over(self._actions, self._work.send)
         try:
-            await self._view.show_past(self.session.conversation.messages)
+            if shows_past:
+                await self._view.show_past(self.session.conversation.messages)
             with self._asking.shown_by(questions):
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(self._work.run)
@@ -203,6 +198,25 @@ class Repl:
         return self._screen.is_handed_over or self._work.interrupt()
 
     # What the screen shows
+
+    def _contents(self) -> Contents:
+        keys_of_dialogs = DialogKeys(
+            self._dialogs,
+            interrupt_turn=self._work.interrupt_turn,
+            type_elsewhere=self._desk.draft.insert,
+            paste_elsewhere=self._actions.paste,
+        )
+        return Contents(
+            key_bindings(self._actions, self._desk.box.buffer, keys_of_dialogs),
+            live=self._live_lines,
+            dialog=self._dialog_lines,
+            caret=lambda: self._dialogs.caret,
+            queue=self._queue_lines,
+            status=self._status_lines,
+            is_moving=self._is_moving,
+            was_drawn=self._dialogs.was_drawn,
+            key_pressed=self._key_pressed,
+        )
 
     def _live_lines(self, width: int) -> Sequence[str]:
         rows = [*self._view.live_lines(width), *self._work.shell_lines(width)]

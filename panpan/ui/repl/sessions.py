@@ -57,11 +57,13 @@ class Sessions:
         Raises:
             PanpanError: The first one could not be opened.
         """
-        desk, opening, prompt = self._desk, self._open_first(), first_prompt
+        desk, opening, prompt, shown_id = self._desk, self._open_first(), first_prompt, ""
         while True:
             async with opening as session:
                 self._repl = Repl(session, desk, self._commands, self._asking)
-                then = await self._repl.run(prompt)
+                is_shown = session.info.id == shown_id  # where the one that was wanted could not be opened
+                then = await self._repl.run(prompt, shows_past=not is_shown)
+                shown_id = session.info.id
                 desk.screen.use(desk.waiting.contents)
                 if session.conversation.messages:
                     self.way_back = f"to go on from here: panpan -c, or panpan -r {session.info.id}"

@@ -6,8 +6,8 @@ from time import monotonic
 from panpan.core.conversation import Conversation
 from panpan.system.terminal_text import clean_for_terminal, clean_line
 from panpan.types.events import Event, PermissionDecided, ReplyStarted, RetryScheduled, TurnEnded, Waiting
-from panpan.types.messages import AssistantMessage, Message, UserMessage
-from panpan.ui.past_turns import beginning_of_last_turns, past_events
+from panpan.types.messages import Message, UserMessage
+from panpan.ui.past_turns import beginning_of_last_turns, earlier, past_events, was_interrupted
 from panpan.ui.repl.canvas import Canvas, say
 from panpan.ui.repl.paced_shower import PacedShower
 from panpan.ui.repl.rendering.cells import cut, wrapped
@@ -38,10 +38,11 @@ class TurnView:
         self,
         canvas: Canvas,
         conversation: Conversation,
+        *,
         has_begun: Callable[[], None],
         is_over: Callable[[float], None],
-        is_asking: Callable[[], bool] = lambda: False,
-        rule_place: str = "",
+        is_asking: Callable[[], bool],
+        rule_place: str,
     ) -> None:
         self._canvas = canvas
         self._has_begun = has_begun
@@ -71,10 +72,12 @@ class TurnView:
         """Show the last turns of a conversation that goes on, and how to see those before."""
         begin = beginning_of_last_turns(messages)
         if begin:
-            say(self._canvas, f"… {begin:,} earlier message{'s' * (begin != 1)}: Ctrl+O shows them", "dim")
+            say(self._canvas, earlier(begin, "Ctrl+O shows them"), "dim")
         shower = PacedShower(self, lambda: False)
         for event in past_events(messages[begin:]):
             await shower.show(event)
+            if was_interrupted(event):
+                say(self._canvas, "[Interrupted]", "warn")
         self._finish()
 
     def begin(self, prompt: UserMessage) -> None:
@@ -90,8 +93,6 @@ class TurnView:
         match event:
             case UserMessage():
                 self._show_prompt(event)
-            case AssistantMessage(stop_reason="interrupted"):  # only one of the past
-                say(self._canvas, "[Interrupted]", "warn")
             case Waiting(reason=reason):
                 self._waits_for = reason
             case ReplyStarted():

@@ -68,14 +68,17 @@ class WaitingInput(Actions):
 
     @property
     def is_busy(self) -> bool:
+        """Whether anything runs."""
         return False
 
     @property
     def has_queued(self) -> bool:
+        """Whether something was sent that can be taken back."""
         return bool(self._sent)
 
     @property
     def is_in_retry_pause(self) -> bool:
+        """Whether a request waits to be sent again."""
         return False
 
     def enter(self) -> None:

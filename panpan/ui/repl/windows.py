@@ -51,6 +51,11 @@ class Windows:
         self.contents.was_drawn(self._is_whole(self._dialog))
         self._box.menu.was_drawn(is_whole=self._is_whole(self._menu))
 
+    def forget_drawn(self) -> None:
+        """Tell both that what was seen may not be on the screen any more."""
+        self.contents.was_drawn(False)
+        self._box.menu.was_drawn(is_whole=False)
+
     def _is_whole(self, view: ViewWindow) -> bool:
         info = view.window.render_info
         if info is None or view.window not in self.layout.visible_windows:

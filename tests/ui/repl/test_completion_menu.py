@@ -13,8 +13,10 @@ from panpan.ui.repl.input_box import InputBox
 from panpan.ui.repl.rendering.cells import without_sequences
 
 
-def command(name, typed, arguments="", *, is_missing=False):
-    return CommandCompletion(name, typed, arguments=arguments, detail="helps", is_missing=is_missing)
+def command(name, typed, arguments="", *, needs_arguments=False, is_missing=False):
+    return CommandCompletion(
+        name, typed, arguments=arguments, detail="helps", needs_arguments=needs_arguments, is_missing=is_missing
+    )
 
 
 def path(name, typed):
@@ -52,7 +54,7 @@ def test_a_command_that_can_run_as_it_is_runs(arguments):
 
 
 def test_a_command_that_needs_something_is_completed():
-    assert Typed("/ad", command("add-dir", "ad", "path")).enter() == ("", "/add-dir ")
+    assert Typed("/ad", command("add-dir", "ad", "path", needs_arguments=True)).enter() == ("", "/add-dir ")
 
 
 def test_a_command_before_other_words_is_completed():
@@ -66,7 +68,7 @@ def test_a_path_is_completed():
 @pytest.mark.parametrize(
     ("text", "completions"),
     [
-        ("/add-dir", [command("add-dir", "add-dir", "path")]),
+        ("/add-dir", [command("add-dir", "add-dir", "path", needs_arguments=True)]),
         ("/fork", [command("format", "fork"), command("fork", "fork", is_missing=True)]),
         ("see @src/", [path("src/core.py", "@src/"), Completion("@src/", start_position=-5)]),
         ("see @co.py", [path("co.py", "@co.py")]),

@@ -41,10 +41,10 @@ class View:
         self.turns = TurnView(
             self.canvas,
             Conversation(),
-            lambda: None,
-            lambda duration_s: None,
-            lambda: self.is_asking,
-            "~/rules.toml",
+            has_begun=lambda: None,
+            is_over=lambda duration_s: None,
+            is_asking=lambda: self.is_asking,
+            rule_place="~/rules.toml",
         )
 
     async def past(self, *messages: Message) -> Sequence[str]:

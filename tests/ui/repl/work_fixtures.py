@@ -59,7 +59,14 @@ def screen_in(cwd: Path, llm: Any) -> FakeScreen:
 
 
 def view_on(screen: FakeScreen) -> TurnView:
-    return TurnView(screen, screen.session.conversation, lambda: None, lambda duration_s: None)
+    return TurnView(
+        screen,
+        screen.session.conversation,
+        has_begun=lambda: None,
+        is_over=lambda duration_s: None,
+        is_asking=lambda: False,
+        rule_place="",
+    )
 
 
 async def until(condition: Callable[[], object]) -> None:

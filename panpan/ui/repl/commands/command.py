@@ -92,6 +92,8 @@ class Command:
     """Given the rest of the line, stripped. A `PanpanError` is shown as one line."""
     arguments: str = ""
     """Such as "[file]"."""
+    needs_arguments: bool = False
+    """Whether it does nothing where nothing stands behind its name."""
     aliases: Sequence[str] = ()
     is_immediate: bool = False
     """Whether it may run while a turn does."""

@@ -83,5 +83,12 @@ PERMISSION_COMMANDS: Sequence[Command] = (
         is_immediate=True,
     ),
     Command("plan", "Switch plan mode on or off", _plan, is_immediate=True),
-    Command("add-dir", "Let tools work in another folder, too", _add_dir, arguments="path", is_immediate=True),
+    Command(
+        "add-dir",
+        "Let tools work in another folder, too",
+        _add_dir,
+        arguments="path",
+        needs_arguments=True,
+        is_immediate=True,
+    ),
 )

@@ -12,6 +12,7 @@ from panpan.ui.repl.dialogs.harmless import coloured_lines, prose
 from panpan.ui.repl.dialogs.line_editor import LineEditor
 from panpan.ui.repl.dialogs.paged import Page
 from panpan.ui.repl.dialogs.permission_choices import (
+    ONLY_YOU,
     SAVES_RULE,
     Choice,
     Meaning,
@@ -151,6 +152,7 @@ class PermissionDialog:
         self._warned_for = None
 
     def paste(self, text: str) -> bool:
+        """Type pasted text into the words for the model, and return whether they are being typed; answers nothing."""
         if self.is_telling:
             self._words.insert(text)
         return self.is_telling
@@ -215,7 +217,7 @@ class PermissionDialog:
     def _reason_rows(self, width: int, theme: Theme) -> Sequence[str]:
         rows = [theme.paint("dim", row) for row in wrapped(prose(spelled_out(self._question.reason)), width)]
         if self._question.is_protected:
-            rows += [theme.paint("warn", row) for row in wrapped("No setting opens this; only you can.", width)]
+            rows += [theme.paint("warn", row) for row in wrapped(ONLY_YOU, width)]
         return rows
 
     def _change_rows(self, width: int, theme: Theme) -> Sequence[str]:

@@ -8,6 +8,8 @@ from panpan.ui.repl.dialogs.exact_text import exact_line
 from panpan.ui.repl.rendering.cells import broken, cell_width, wrapped
 from panpan.ui.repl.theme import Theme
 
+ONLY_YOU = "No rule and no --yes answers this; only you can."
+"""Stands below a question about what is protected, or about the sandbox."""
 MAX_RULE_CELLS = 200
 """A longer rule is not offered to be kept: nobody would read it, and the question has to fit the screen."""
 _MARK_CELLS = 5

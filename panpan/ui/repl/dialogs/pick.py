@@ -9,8 +9,8 @@ from panpan.ui.repl.commands.command import Option
 from panpan.ui.repl.dialogs.harmless import on_one_line
 from panpan.ui.repl.dialogs.line_editor import LineEditor
 from panpan.ui.repl.rendering.cells import cut
-from panpan.ui.repl.rendering.choices import Choice, ChoiceRows
 from panpan.ui.repl.rendering.fitting import fitted
+from panpan.ui.repl.rendering.list_rows import ListRow, ListRows
 from panpan.ui.repl.theme import Theme
 
 MOST_ROWS = 12
@@ -27,16 +27,16 @@ class NothingPicked:
 @dataclass(frozen=True, slots=True)
 class _Entry:
     index: int
-    choice: Choice
+    row: ListRow
     is_current: bool
 
     @classmethod
     def of(cls, index: int, option: Option) -> Self:
         label = f"{'✓' if option.is_current else ' '} {on_one_line(option.label)}"
-        return cls(index, Choice(label, on_one_line(option.detail)), option.is_current)
+        return cls(index, ListRow(label, on_one_line(option.detail)), option.is_current)
 
     def has(self, words: Sequence[str]) -> bool:
-        text = f"{self.choice.label} {self.choice.detail}".casefold()
+        text = f"{self.row.label} {self.row.detail}".casefold()
         return all(word in text for word in words)
 
 
@@ -66,17 +66,15 @@ class PickDialog:
         """Return the title, what was typed, the part of the list around what is selected, and what that is."""
         typed, caret = self._filter.row(width - 2)
         self.cursor = (1, 2 + caret)
-        drawing = ChoiceRows([entry.choice for entry in self._entries], width, theme)
-        detail = drawing.detail_rows(self._matches[self._selected].choice) if self._matches else []
+        drawing = ListRows([entry.row for entry in self._entries], width, theme)
+        detail = drawing.detail_rows(self._matches[self._selected].row) if self._matches else []
         room = self._room()
         has_hint = room > _FRAME_ROWS + len(detail)
         frame = _FRAME_ROWS + len(detail) if has_hint else _FRAME_ROWS - 1
         most = min(max(room - frame, 1), MOST_ROWS)
         self._top = min(max(self._top, self._selected - most + 1), self._selected)
         shown = self._matches[self._top : self._top + most]
-        rows = [
-            drawing.row(entry.choice, is_selected=at == self._selected) for at, entry in enumerate(shown, self._top)
-        ]
+        rows = [drawing.row(entry.row, is_selected=at == self._selected) for at, entry in enumerate(shown, self._top)]
         note = self._note(len(shown))
         keys = fitted([("enter picks", 1), ("esc leaves", 0), ("typing narrows", 2)], width - 2 - len(note), ", ")
         hint = theme.paint("dim", cut(f"  {note}{keys}", width))

@@ -151,6 +151,7 @@ class PlanDialog:
         self._warned_for = None
 
     def paste(self, text: str) -> bool:
+        """Type pasted text into the words for the model, and return whether they are being typed; answers nothing."""
         is_typed = self.answer is None and self.is_telling
         if is_typed:
             self._words.insert(text)

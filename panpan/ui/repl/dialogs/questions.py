@@ -147,6 +147,7 @@ class QuestionsDialog:
                 self._press_at_choice(sheet, key)
 
     def paste(self, text: str) -> bool:
+        """Type pasted text into the user's own words, and return whether they are selected; answers nothing."""
         is_typed = self.answer is None and self._sheet.is_in_words
         if is_typed:
             self._sheet.words.insert(text)

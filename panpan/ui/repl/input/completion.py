@@ -88,6 +88,7 @@ class InputCompleter(Completer):
                 typed,
                 arguments=command.arguments,
                 detail="not there yet" if command.is_missing else command.help,
+                needs_arguments=command.needs_arguments,
                 is_missing=command.is_missing,
             )
             for command in fitting

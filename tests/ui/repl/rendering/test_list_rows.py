@@ -5,19 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.ui.repl.rendering.cells import cell_width, without_sequences
-from panpan.ui.repl.rendering.choices import Choice, ChoiceRows
+from panpan.ui.repl.rendering.list_rows import ListRow, ListRows
 from panpan.ui.repl.theme import Theme
 
 MODELS = [
-    Choice("anthropic/claude-sonnet-5-5", "sonnet; 1,000,000 tokens; $2 in, $10 out"),
-    Choice("openai/gpt-6", "400,000 tokens; $1 in, $8 out", is_faint=True),
+    ListRow("anthropic/claude-sonnet-5-5", "sonnet; 1,000,000 tokens; $2 in, $10 out"),
+    ListRow("openai/gpt-6", "400,000 tokens; $1 in, $8 out", is_faint=True),
 ]
 
 
-def rows_at(width: int, choices: list[Choice], selected: int = 0) -> list[str]:
-    drawing = ChoiceRows(choices, width, Theme("dark"))
-    rows = [drawing.row(choice, is_selected=at == selected) for at, choice in enumerate(choices)]
-    return [*rows, *drawing.detail_rows(choices[selected])]
+def rows_at(width: int, listed: list[ListRow], selected: int = 0) -> list[str]:
+    drawing = ListRows(listed, width, Theme("dark"))
+    rows = [drawing.row(row, is_selected=at == selected) for at, row in enumerate(listed)]
+    return [*rows, *drawing.detail_rows(listed[selected])]
 
 
 @pytest.mark.parametrize("width", [80, 200])
@@ -42,9 +42,9 @@ def test_what_is_there_for_completeness_is_dim() -> None:
 
 @given(
     st.lists(
-        st.builds(Choice, st.text("ab界 é", max_size=60), st.text("ab界 é", max_size=200)), min_size=1, max_size=9
+        st.builds(ListRow, st.text("ab界 é", max_size=60), st.text("ab界 é", max_size=200)), min_size=1, max_size=9
     ),
     st.integers(16, 200),
 )
-def test_no_row_is_wider_than_the_terminal(choices: list[Choice], width: int) -> None:
-    assert all(cell_width(row) <= width for row in rows_at(width, choices))
+def test_no_row_is_wider_than_the_terminal(listed: list[ListRow], width: int) -> None:
+    assert all(cell_width(row) <= width for row in rows_at(width, listed))

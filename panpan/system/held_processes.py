@@ -1,8 +1,8 @@
 """Holding what a tree of processes does: stopped as it stands, to go on later as if nothing had been.
 
 The rule: what is held is everything of the tree at that moment, but for what the user runs himself; who could not be
-stopped is named. It is synchronous, so that it is done when the call returns, and takes some milliseconds: it looks at
-every process of the machine until none is new.
+stopped is named. It begins in a call that is not awaited, so that what is found at once stands still when that
+returns; each look takes some milliseconds, since it goes over every process of the machine.
 """
 
 import os
@@ -12,13 +12,18 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import anyio
+
 from panpan.system.process_table import MARKS_VARIABLE, RunningProcess, send_signal, still_running
 from panpan.system.process_tree import ProcessTree
 from panpan.system.terminal_text import printable
 
+_AT_ONCE_S = 0.05
+"""How long everything else waits for it."""
 _LIMIT_S = 0.5
-"""How long new processes are looked for, and those that were signalled are waited for."""
+"""How long it goes on after that, while new processes are found or those that were signalled do not stand still."""
 _POLL_S = 0.005
+_REST_POLL_S = 0.02
 _STOPPED = frozenset("TtZX")
 _USERS = "00"
 """Behind the mark of a tree, the mark of what the user runs himself."""
@@ -41,44 +46,62 @@ class HeldProcesses:
     def __init__(self, tree: ProcessTree) -> None:
         self._tree = tree
         self._held: list[RunningProcess] = []
+        self._is_holding = False
 
     @property
     def names(self) -> Sequence[str]:
         """What is held and alive, each with its number and name."""
         return [_named(process) for process in still_running(self._held)] if self._held else []
 
-    def hold(self) -> Sequence[str]:
-        """Stop the tree; return the names of what goes on all the same, such as processes of another user."""
+    def hold(self) -> bool:
+        """Stop the tree, and return whether all of it stands still; where not, `hold_rest` has to go on."""
         if not self._tree.has_processes:
-            return []
-        deadline = time.monotonic() + _LIMIT_S
-        known: set[tuple[int, str]] = set()
-        while time.monotonic() < deadline:
-            new = [process for process in self._present() if (process.pid, process.started) not in known]
-            if not new:
-                break
-            for process in new:
-                send_signal(process, signal.SIGSTOP)
-            known.update((process.pid, process.started) for process in new)
-            self._held += new
-        return [_named(process) for process in self._going_on(deadline)]
+            return True
+        self._is_holding = True
+        deadline = time.monotonic() + _AT_ONCE_S
+        while self._stop(self._tree.members()) or self._going_on():
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_POLL_S)
+        return True
+
+    async def hold_rest(self) -> Sequence[str]:
+        """Go on until all of the tree stands still, or `release` is called.
+
+        Returns:
+            The names of what goes on all the same, such as processes of another user.
+        """
+        with anyio.move_on_after(_LIMIT_S):
+            while self._is_holding:
+                members = await self._tree.look()
+                if not self._is_holding or not (self._stop(members) or self._going_on()):
+                    break
+                await anyio.sleep(_REST_POLL_S)
+        return [_named(process) for process in self._going_on()] if self._is_holding else []
 
     def release(self) -> None:
         """Let what is held go on."""
+        self._is_holding = False
         for process in reversed(self._held):
             send_signal(process, signal.SIGCONT)
         self._held = []
 
-    def _present(self) -> list[RunningProcess]:
-        return [process for process in self._tree.members() if f"{self._tree.mark}{_USERS}" not in process.marks]
+    def _stop(self, members: Sequence[RunningProcess]) -> bool:
+        """Stop those of the tree that are new; return whether there were any."""
+        held = {(process.pid, process.started) for process in self._held}
+        new = [
+            process
+            for process in members
+            if (process.pid, process.started) not in held and f"{self._tree.mark}{_USERS}" not in process.marks
+        ]
+        for process in new:
+            send_signal(process, signal.SIGSTOP)
+        self._held += new
+        return bool(new)
 
-    def _going_on(self, deadline: float) -> list[RunningProcess]:
-        """Return what does not stand still by then; where that cannot be seen, a signal that was sent counts."""
-        going_on = [process for process in self._held if not _stands_still(process)]
-        while going_on and time.monotonic() < deadline:
-            time.sleep(_POLL_S)
-            going_on = [process for process in going_on if not _stands_still(process)]
-        return going_on
+    def _going_on(self) -> list[RunningProcess]:
+        """Return what does not stand still; where that cannot be seen, a signal that was sent counts."""
+        return [process for process in self._held if not _stands_still(process)]
 
 
 def _stands_still(process: RunningProcess) -> bool:

@@ -19,7 +19,7 @@ _REFUSED = re.compile(r"permission denied|operation not permitted|\bEACCES\b|\bE
 _NO_NETWORK = re.compile(
     r"temporary failure (?:in name resolution|resolving)|could(?: not|n't) resolve (?:host|proxy)"
     r"|(?:unable|failed) to (?:resolve|lookup|look up)|name or service not known|no address associated with hostname"
-    r"|nodename nor servname|\bgetaddrinfo\b|network is unreachable|dns error|unknownhostexception|dial (?:tcp|udp)"
+    r"|could not find a version that satisfies|nodename nor servname|\bgetaddrinfo\b|network is unreachable|dns error|unknownhostexception|dial (?:tcp|udp)"
     r"|\b(?:ENETUNREACH|EAI_AGAIN|ENOTFOUND)\b",
     re.IGNORECASE,
 )
@@ -29,6 +29,8 @@ _NO_OTHER_PROGRAM = re.compile(
     re.IGNORECASE,
 )
 _NOT_EXECUTABLE = 126
+_LAST_LINES = 10
+"""How many lines at the end may tell of a refusal after which the line as a whole went well."""
 _QUOTES = "'\"`\u2018\u2019"
 _PATH = re.compile(rf"(?<![\w.])/[^\s{_QUOTES}:;,()]+")
 _BETWEEN_NAMES = re.compile(rf"[\s/:{_QUOTES}]")
@@ -45,16 +47,17 @@ class Refusal:
 
 
 def refusal_in(output: str, exit_code: int, profile: Profile) -> Refusal | None:
-    """Return what the sandbox probably did not let a command do; None where it is not why the command failed.
+    """Return what the sandbox probably did not let a command do; None where nothing tells of that.
 
     Args:
         output: What the command printed, or the end of it.
-        exit_code: How it ended; 0 is no failure.
+        exit_code: How it ended; after 0 only the plainest signs at the end count, for a line that ends in `| tail` or
+            `|| true` fails without saying so.
         profile: The bounds within which it ran.
     """
-    if exit_code == 0:
-        return None
     lines = output.splitlines()[::-1]
+    if exit_code == 0:
+        return _hidden_refusal(lines[:_LAST_LINES], profile)
     if line := _first(_NOT_WRITTEN, lines):
         return _cannot_write(line, profile)
     if (line := _first(_BUSY, lines)) and _protected_in(line, profile):
@@ -72,6 +75,14 @@ def refusal_in(output: str, exit_code: int, profile: Profile) -> Refusal | None:
     if not profile.has_network and re.search(r"socket", output, re.IGNORECASE):
         return _no_network(profile)
     return _cannot_write(line, profile)
+
+
+def _hidden_refusal(lines: Sequence[str], profile: Profile) -> Refusal | None:
+    if not profile.protected:  # it only looks, and what it prints is what it found
+        return None
+    if line := _first(_NOT_WRITTEN, lines):
+        return _cannot_write(line, profile)
+    return _no_network(profile) if not profile.has_network and _first(_NO_NETWORK, lines) else None
 
 
 def _first(pattern: re.Pattern[str], lines: Sequence[str]) -> str | None:

@@ -113,12 +113,9 @@ class BashTool(Tool[BashInput]):
             yield Progress(progress)
         collector.feed(folder.finish())
         text = collector.finish()
-        if ended.exit_code != 0:
-            from panpan.tools.shell.failure_notes import (
-                failure_notes,
-            )  # no session needs it before a command has failed
+        from panpan.tools.shell.failure_notes import failure_notes  # no session needs it before its first command
 
-            notes += failure_notes(text, ended, start, ctx)
+        notes += failure_notes(text, ended, start, ctx)
         yield _output(text, [*_ending(ended, args), *notes], ended)
 
     async def _environment(self, args: BashInput, ctx: ToolContext, cwd: Path) -> dict[str, str]:

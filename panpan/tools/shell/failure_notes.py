@@ -1,4 +1,4 @@
-"""What of panpan's was probably why a command failed: the sandbox, a limit, a variable that is withheld.
+"""What of panpan's was probably in the way of a command: the sandbox, a limit, a variable that is withheld.
 
 The rule: it is told from how the command ended and what it printed, for nothing else tells; so it is a guess, and only
 ever advice.
@@ -18,7 +18,7 @@ _MAX_CHARS = 20_000
 
 
 def failure_notes(output: str, ended: ProcessEnded, start: Start, ctx: ToolContext) -> list[str]:
-    """Return what to tell the model beside the output of a command that failed.
+    """Return what to tell the model beside the output of a command, also where its line as a whole went well.
 
     Args:
         output: What it printed.
@@ -30,7 +30,7 @@ def failure_notes(output: str, ended: ProcessEnded, start: Start, ctx: ToolConte
     found = (
         *(() if ended.timed_out else _refusals(end, ended.exit_code, start)),
         limit_note(ended.exit_code, end, ctx.limits, timed_out=ended.timed_out),
-        withheld_note(end, start.env, ctx.own_environment),
+        withheld_note(end, start.env, ctx.own_environment) if ended.exit_code != 0 else None,
     )
     return [note for note in found if note]
 

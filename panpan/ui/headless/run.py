@@ -136,5 +136,6 @@ class _Run:
             names = ", ".join(dict.fromkeys(use.name for use in denials))
             self._warn(
                 f"not allowed, and not run: {len(denials)} of the calls ({names}); with -p or a pipe nobody is asked: "
-                "say what is allowed (--allowedTools, --yes, --permission-mode), or run panpan without -p"
+                "say what is allowed (--allowedTools, --yes, --permission-mode; for protected files and for leaving the "
+                "sandbox no flag does), or run panpan without -p"
             )

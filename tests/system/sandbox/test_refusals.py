@@ -55,7 +55,22 @@ def test_what_the_box_did_not_let_a_command_do_is_told(output: str, profile: Pro
     refusal = refusal_in(output, 1, profile)
     assert (refusal and refusal.text) == said
     assert (refusal is not None and refusal.needs_network) == (said == NO_NETWORK)
-    assert refusal_in(output, 0, profile) is None
+
+
+@pytest.mark.parametrize(
+    ("output", "profile", "said"),
+    [
+        ("fatal: Unable to create '.git/index.lock': Read-only file system", WORKS, KEEPS_GIT),
+        ("ERROR: Could not find a version that satisfies the requirement six", WORKS, NO_NETWORK),
+        ("ERROR: Could not find a version that satisfies the requirement six", ONLINE, None),
+        ("PermissionError: [Errno 13] Permission denied: 'x'", WORKS, None),
+        ("notes.txt: Read-only file system", LOOKS, None),
+        ("Read-only file system\n" + "a line of the log\n" * 10, WORKS, None),
+    ],
+)
+def test_a_refusal_that_the_end_of_the_line_hides_is_told(output: str, profile: Profile, said: str | None) -> None:
+    refusal = refusal_in(output, 0, profile)
+    assert (refusal and refusal.text) == said
 
 
 def test_a_script_that_is_not_executable_is_no_matter_of_the_box() -> None:

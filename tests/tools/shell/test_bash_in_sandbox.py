@@ -122,3 +122,9 @@ def test_a_command_outside_the_sandbox_is_not_read_only() -> None:
     assert BashTool().is_read_only(BashInput(command="ls"))
     assert not BashTool().is_read_only(BashInput(command="ls", sandbox="off"))
     assert not BashTool().is_read_only(BashInput(command="ls", sandbox="network"))
+
+
+async def test_a_refusal_behind_a_pipe_is_told_too(boxed: Shell) -> None:
+    text = await boxed.text(f"echo x 2>&1 >{boxed.root.parent}/outside.txt | tail -1; true")
+    assert "The sandbox lets this command change files only in" in text
+    assert "Read-only" not in await boxed.text("echo all is well | tail -1")

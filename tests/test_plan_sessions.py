@@ -18,6 +18,7 @@ from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMe
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 from panpan.types.plan import PlanApproved, PlanRejected
 from tests.fakes.planning import ScriptedJudge
+from tests.fakes.processes import UnreachableTree, sleeping
 from tests.system.backends import until
 
 PLAN = "Let parse take a list of paths; then run the tests of parse."
@@ -244,3 +245,20 @@ async def test_a_job_from_before_changes_nothing_while_plan_mode_is_on(place: Pl
         assert beats.stat().st_size == size
         session.set_permission_mode("default")
         await beat()
+
+
+async def test_what_cannot_be_stopped_is_said_while_the_session_goes_on(place: Place) -> None:
+    async with place.open(ask=allow, ask_plan=ScriptedJudge()) as session:
+        assert session.parts.plan_mode is not None
+        tree = UnreachableTree()
+        session.parts.plan_mode.hold(tree)
+        process = sleeping(tree)
+        try:
+            await until(lambda: [one.name for one in tree.members()] == ["sleep"])
+            session.set_permission_mode("plan")
+            assert place.warnings == []
+            await until(lambda: place.warnings != [])
+        finally:
+            process.kill()
+            process.wait()
+        assert f"may go on changing files, although plan mode is on: sleep ({process.pid})" in place.warnings[0]

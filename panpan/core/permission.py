@@ -35,16 +35,36 @@ class Permission:
     """Of the call that it is about; nothing else may run on the strength of it."""
 
 
-def joined(decisions: Sequence[Decision]) -> Decision | None:
-    """Return the decisions of several hooks about one call as one; None where there are none."""
-    first = next((one for kind in (Deny, Ask, Allow) for one in decisions if isinstance(one, kind)), None)
-    asks = [one for one in decisions if isinstance(one, Ask)]
-    if not isinstance(first, Ask) or len(asks) == 1:
-        return first
-    reason = replace(first.reason, text=_joined(asks))
-    return replace(
-        first, reason=reason, rule=None, prefix_rule=None, is_protected=any(one.is_protected for one in asks)
+def joined(decisions: Sequence[Decision]) -> Decision:
+    """Return the decisions of several hooks about one call as one; where there are none, nothing stands against it."""
+    deciding = _deciding(decisions)
+    if not deciding:
+        return Allow(Reason("no hook decides about it"))
+    first = deciding[0]
+    reason = replace(first.reason, text="; ".join(one.reason.text for one in deciding))
+    if isinstance(first, Deny):
+        return Deny(reason)
+    approved = frozenset[Path]().union(*(one.approved_paths for one in decisions if not isinstance(one, Deny)))
+    if isinstance(first, Allow):
+        return Allow(reason, approved)
+    asks = [one for one in deciding if isinstance(one, Ask)]
+    ask = replace(
+        first,
+        reason=reason,
+        approved_paths=approved,
+        is_protected=any(one.is_protected for one in asks),
+        advice_for_model=" ".join(filter(None, (one.advice_for_model for one in asks))),
     )
+    # What "always" would save answers one of the questions, and not the others.
+    return ask if len(asks) == 1 else replace(ask, rule=None, prefix_rule=None, remember=None)
+
+
+def _deciding(decisions: Sequence[Decision]) -> Sequence[Decision]:
+    """Return those that count: the denials, else the questions, else all."""
+    for kind in (Deny, Ask):
+        if found := [one for one in decisions if isinstance(one, kind)]:
+            return found
+    return decisions
 
 
 async def permission_for(call: ToolCall, hooks: Sequence[Hook], ask: Asker) -> Permission:
@@ -55,24 +75,21 @@ async def permission_for(call: ToolCall, hooks: Sequence[Hook], ask: Asker) -> P
 
 async def _permission(call: ToolCall, hooks: Sequence[Hook], ask: Asker) -> Permission:
     decisions = [decision for hook in hooks if (decision := await hook.before_tool(call)) is not None]
-    if denials := [decision for decision in decisions if isinstance(decision, Deny)]:
-        reason = _joined(denials)
-        text_for_model = f"{call.tool.name} was not run: {reason}"
-        return Permission(False, reason, text_for_model=text_for_model, reasons=_reasons(denials))
-    approved = frozenset[Path]().union(
-        *(decision.approved_paths for decision in decisions if isinstance(decision, Allow | Ask))
-    )
-    if asks := [decision for decision in decisions if isinstance(decision, Ask)]:
-        return await _asked(call, asks, approved, ask)
-    reason = _joined(decisions) or "no hook decides about it"
-    return Permission(True, reason, approved, reasons=_reasons(decisions))
+    reasons = tuple(decision.reason for decision in _deciding(decisions))
+    match joined(decisions):
+        case Deny(reason=Reason(text=text)):
+            return Permission(False, text, text_for_model=f"{call.tool.name} was not run: {text}", reasons=reasons)
+        case Allow(reason=Reason(text=text), approved_paths=approved):
+            return Permission(True, text, approved, reasons=reasons)
+        case Ask() as question:
+            return await _asked(call, question, reasons, ask)
 
 
-async def _asked(call: ToolCall, asks: Sequence[Ask], approved: frozenset[Path], ask: Asker) -> Permission:
+async def _asked(call: ToolCall, decision: Ask, reasons: tuple[Reason, ...], ask: Asker) -> Permission:
     try:
         preview = await call.tool.preview(call.args, call.context)
     except ToolError as error:
-        if not approved and not any(decision.advice_for_model for decision in asks):
+        if not decision.approved_paths and not decision.advice_for_model:
             why = Reason(f"not asked, since it cannot be done: {error}", "bad-call")
             return Permission(False, why.text, text_for_model=str(error), reasons=(why,))
         preview = None  # it may fail only for want of the yes, or the user is asked whether to go on at all
@@ -81,39 +98,23 @@ async def _asked(call: ToolCall, asks: Sequence[Ask], approved: frozenset[Path],
         tool_name=call.tool.name,
         input=deepcopy(call.input),
         title=call.tool.title(call.args),
-        reason=_joined(asks),
-        rule=asks[0].rule if len(asks) == 1 else None,
-        prefix_rule=asks[0].prefix_rule if len(asks) == 1 else None,
-        is_protected=any(decision.is_protected for decision in asks),
+        reason=decision.reason.text,
+        rule=decision.rule,
+        prefix_rule=decision.prefix_rule,
+        is_protected=decision.is_protected,
         preview=preview,
-        reasons=_reasons(asks),
+        reasons=reasons,
     )
-    digest = question.digest
     answer = await ask(question)
-    if answer.is_allowed and answer.digest not in ("", digest):
-        why = Reason("the answer was to another question", "bad-call")
-        return Permission(False, why.text, text_for_model=f"{call.tool.name} was not run: {why.text}", reasons=(why,))
     if not answer.is_allowed:
         said = answer.feedback or "The user refused it. Go on without it, or ask what to do instead."
-        advice = (decision.advice_for_model for decision in asks)
-        return Permission(
-            False,
-            f"asked ({question.reason}); the answer was no",
-            text_for_model=" ".join(filter(None, (f"{call.tool.name} was not run.", said, *advice))),
-            reasons=question.reasons,
-        )
+        text = " ".join(filter(None, (f"{call.tool.name} was not run.", said, decision.advice_for_model)))
+        reason = f"asked ({question.reason}); the answer was no"
+        return Permission(False, reason, text_for_model=text, reasons=reasons)
     rule = question.prefix_rule if answer.is_for_prefix else question.rule
     saved_rule = ""
-    if answer.is_remembered and asks[0].remember is not None and rule is not None:
-        await asks[0].remember(rule)
+    if answer.is_remembered and decision.remember is not None and rule is not None:
+        await decision.remember(rule)
         saved_rule = rule
     reason = f"asked ({question.reason}); the answer was yes"
-    return Permission(True, reason, approved, preview, reasons=question.reasons, saved_rule=saved_rule)
-
-
-def _joined(decisions: Sequence[Decision]) -> str:
-    return "; ".join(reason.text for reason in _reasons(decisions))
-
-
-def _reasons(decisions: Sequence[Decision]) -> tuple[Reason, ...]:
-    return tuple(decision.reason for decision in decisions)
+    return Permission(True, reason, decision.approved_paths, preview, reasons=reasons, saved_rule=saved_rule)

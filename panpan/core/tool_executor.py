@@ -144,6 +144,8 @@ class ToolExecutor(AsyncContextManagerMixin):
         )
         if not permission.is_allowed:
             return Output(shortened(permission.text_for_model), is_error=True)
+        if digest_of(tool_call) != permission.digest:  # what runs is what was decided about, to the byte
+            return Output(f"{call.use.name} was not run: its arguments changed after the decision", is_error=True)
 
         if not call.is_read_only:
             try:
@@ -156,10 +158,7 @@ class ToolExecutor(AsyncContextManagerMixin):
         title, limit_s = call.tool.title(call.args), call.tool.time_limit_s(call.args)
         await send.send(ToolStarted(call.use.id, call.use.name, title, limit_s))
         started_at = perf_counter()
-        if digest_of(tool_call) == permission.digest:
-            output = await _run_tool(call.tool, call.args, context, send)
-        else:  # what runs is what was decided about, to the byte
-            output = Output(f"{call.use.name} was not run: its arguments changed after the decision", is_error=True)
+        output = await _run_tool(call.tool, call.args, context, send)
         for hook in self._hooks:
             try:
                 output = await hook.after_tool(tool_call, output)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from anyio import to_thread
+from anyio import Event, to_thread
 
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round
@@ -62,6 +62,8 @@ class PlanMode(Hook):
         """What the model was last told; None: it has to be looked up."""
         self._turns_since_told = 0
         self._processes: HeldProcesses | None = None
+        self._has_rest = Event()
+        """Set where some of the processes do not stand still yet."""
 
     @property
     def file(self) -> Path | None:
@@ -91,13 +93,22 @@ class PlanMode(Hook):
         if mode != "plan":
             self._processes.release()
             return
-        going_on = self._processes.hold()
+        if not self._processes.hold():
+            self._has_rest.set()
         if held := self._processes.names:
             self._warn(f"still running, and stopped until plan mode ends: {', '.join(held)}")
-        if going_on:
-            self._warn(
-                f"could not be stopped and may go on changing files, although plan mode is on: {', '.join(going_on)}"
-            )
+
+    async def keep_held(self) -> None:
+        """Stop what `mode_changed` could not stop at once, and warn of what goes on all the same; never returns."""
+        while True:
+            await self._has_rest.wait()
+            self._has_rest = Event()
+            going_on = await self._processes.hold_rest() if self._processes is not None else ()
+            if going_on:
+                self._warn(
+                    "could not be stopped and may go on changing files, although plan mode is on: "
+                    + ", ".join(going_on)
+                )
 
     # Planning, for the tools
 

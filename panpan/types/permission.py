@@ -3,10 +3,8 @@
 Deny is stronger than ask, ask stronger than allow, whatever order they come in.
 """
 
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import fields
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, TypeGuard, get_args
 
@@ -82,12 +80,6 @@ class PermissionQuestion:
     prefix_rule: str | None = None
     """One that may be saved in its place, such as `Bash(npm run *)`: the like, with any arguments."""
 
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the tool's name and its exact arguments: what a yes is about, as 64 hexadecimal digits."""
-        text = json.dumps([self.tool_name, self.input], sort_keys=True, default=str)
-        return sha256(text.encode(errors="surrogatepass")).hexdigest()
-
 
 @dataclass(frozen=True, slots=True)
 class PermissionAnswer:
@@ -100,8 +92,6 @@ class PermissionAnswer:
     """Whether that is `prefix_rule`, and not `rule`."""
     feedback: str = ""
     """What the model is told beside a no."""
-    digest: str = ""
-    """That of the question which was answered, where it went through other hands: a yes to another one is none."""
 
 
 class Asker(Protocol):

@@ -16,6 +16,7 @@ from panpan.system.paths import PathResolver
 from panpan.tools.seen_files import SeenFiles
 from panpan.tools.tool import Tool, ToolClass, ToolContext
 from panpan.types.content import ToolUseBlock
+from panpan.types.events import PermissionDecided
 from panpan.types.messages import ToolResultMessage
 from panpan.types.permission import Allow, Ask, Decision, PermissionAnswer, PermissionQuestion, Reason
 from panpan.types.tool import Output, ToolYield
@@ -73,13 +74,12 @@ async def run(
     context: ToolContext,
     hook: Hook,
     meddle: Callable[[PermissionQuestion, ToolUseBlock], None] = lambda *_: None,
-    answer: PermissionAnswer | None = None,
 ) -> tuple[NoteTool, ToolResultMessage]:
     tool, use = NoteTool(), ToolUseBlock(id="1", name="Note", input={**ARGUMENTS, "more": {"path": "a"}})
 
     async def ask(question: PermissionQuestion) -> PermissionAnswer:
         meddle(question, use)
-        return answer or PermissionAnswer(is_allowed=True, digest=question.digest)
+        return PermissionAnswer(is_allowed=True)
 
     async with ToolExecutor({"Note": tool}, context, [hook], ask=ask) as executor:
         async with aclosing(executor.run([use])) as events:
@@ -117,9 +117,26 @@ async def test_whoever_asks_is_given_a_copy_that_changes_nothing(context: ToolCo
     def meddle(question: PermissionQuestion, use: ToolUseBlock) -> None:
         question.input["more"]["path"] = "b"  # type: ignore[index]
 
-    tool, _ = await run(context, Decides(ASK), meddle, PermissionAnswer(is_allowed=True))
+    tool, _ = await run(context, Decides(ASK), meddle)
 
     assert [args.more for args in tool.ran] == [{"path": "a"}]
+
+
+async def test_what_does_not_run_for_that_is_neither_noted_nor_announced_as_begun(context: ToolContext) -> None:
+    use = ToolUseBlock(id="1", name="Note", input={**ARGUMENTS, "more": {"path": "a"}})
+    noted: list[str] = []
+
+    async def ask(question: PermissionQuestion) -> PermissionAnswer:
+        use.input["text"] = "another"
+        return PermissionAnswer(is_allowed=True)
+
+    tools = {"Note": NoteTool()}
+    async with ToolExecutor(tools, context, [Decides(ASK)], ask=ask, note_start=noted.append) as executor:
+        async with aclosing(executor.run([use])) as events:
+            types = [type(event) async for event in events]
+
+    assert types == [PermissionDecided, ToolResultMessage]
+    assert (noted, executor.begun) == ([], set())
 
 
 @pytest.mark.parametrize("decision", [ASK, ALLOW])
@@ -134,15 +151,6 @@ async def test_a_hook_that_changes_the_call_it_decides_about_makes_it_another_on
 
     assert tool.ran == []
     assert result.is_error
-
-
-async def test_a_yes_to_another_question_is_none(context: ToolContext) -> None:
-    other = PermissionQuestion("1", "Note", {"text": "what was not shown"}, "", "")
-
-    tool, result = await run(context, Decides(ASK), answer=PermissionAnswer(is_allowed=True, digest=other.digest))
-
-    assert tool.ran == []
-    assert "the answer was to another question" in result.text
 
 
 def test_the_digest_tells_every_call_from_every_other(context: ToolContext) -> None:

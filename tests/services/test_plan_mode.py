@@ -1,11 +1,10 @@
 """Plan mode in a session: which file, what the model is told and when, and in which modes it may be left."""
 
-import os
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from panpan.core.conversation import Conversation
@@ -19,6 +18,7 @@ from panpan.tools.planning.exit_plan_mode import ExitPlanModeTool
 from panpan.tools.seen_files import SeenFiles
 from panpan.types.messages import SystemReminder, UserMessage
 from panpan.types.permission import PermissionMode
+from tests.fakes.processes import UnreachableTree, sleeping
 from tests.system.backends import until
 
 
@@ -221,10 +221,6 @@ async def test_only_a_turn_with_a_delivered_plan_ends_early(place: Place) -> Non
     assert (before, after, place.plan_mode.ends_turn(round_)) == (False, True, False)
 
 
-def sleeping(tree: ProcessTree) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(["sleep", "600"], env=tree.marked({"PATH": os.environ["PATH"]}))
-
-
 async def test_what_commands_left_running_stands_still_until_plan_mode_ends(place: Place, tmp_path: Path) -> None:
     tree = ProcessTree()
     place.plan_mode.hold(tree)
@@ -247,6 +243,27 @@ async def test_what_commands_left_running_stands_still_until_plan_mode_ends(plac
 
     assert place.warnings == [f"still running, and stopped until plan mode ends: sleep ({process.pid})"]
     assert f"What still runs of your commands is stopped until then: sleep ({process.pid})." in notice.text
+
+
+async def test_what_cannot_be_stopped_is_said_later_and_holds_nothing_up(place: Place) -> None:
+    tree = UnreachableTree()
+    place.plan_mode.hold(tree)
+    place.gate.when_mode_changes = place.plan_mode.mode_changed
+    process = sleeping(tree)
+    try:
+        await until(lambda: [one.name for one in tree.members()] == ["sleep"])
+        place.gate.mode = "plan"
+        before = list(place.warnings)
+        async with anyio.create_task_group() as task_group:
+            task_group.start_soon(place.plan_mode.keep_held)
+            await until(lambda: place.warnings != before)
+            task_group.cancel_scope.cancel()
+    finally:
+        process.kill()
+        process.wait()
+
+    text = "could not be stopped and may go on changing files, although plan mode is on"
+    assert (before, place.warnings) == ([], [f"{text}: sleep ({process.pid})"])
 
 
 async def test_without_processes_plan_mode_says_nothing_of_them(place: Place) -> None:

@@ -11,7 +11,8 @@ import pytest
 from panpan.system.held_processes import HeldProcesses, marked_as_users
 from panpan.system.process_table import MARKS_VARIABLE
 from panpan.system.process_tree import ProcessTree
-from tests.system.backends import until
+from tests.fakes.processes import UnreachableTree, sleeping
+from tests.system.backends import on_both_backends, run_on, until
 
 PATH_ONLY = {"PATH": os.environ["PATH"]}
 BEATS = "while :; do echo x >> beats; sleep 0.01; done"
@@ -30,7 +31,9 @@ class Tree(ProcessTree):
         return self.started[-1]
 
     def kill(self) -> None:
-        HeldProcesses(self).hold()  # so that none has children meanwhile
+        held = HeldProcesses(self)
+        while not held.hold():  # so that none has children meanwhile
+            pass
         for process in self.members():
             os.kill(process.pid, signal.SIGKILL)
         for popen in self.started:
@@ -58,6 +61,11 @@ async def until_it_beats(folder: Path) -> None:
     await until(lambda: beats(folder) > before)
 
 
+async def hold_all(held: HeldProcesses) -> None:
+    held.hold()
+    assert await held.hold_rest() == []
+
+
 async def test_what_is_held_changes_nothing_until_it_is_released(tmp_path: Path, tree: Tree) -> None:
     witness = Tree()
     witness.start(tmp_path / "other", BEATS)
@@ -65,7 +73,7 @@ async def test_what_is_held_changes_nothing_until_it_is_released(tmp_path: Path,
     await until_it_beats(tmp_path / "held")
     held = HeldProcesses(tree)
 
-    assert held.hold() == []
+    await hold_all(held)
     before = beats(tmp_path / "held")
     await until_it_beats(tmp_path / "other")  # time has passed in which it could have gone on
     await until_it_beats(tmp_path / "other")
@@ -82,7 +90,7 @@ async def test_what_multiplies_is_held_all_the_same(tmp_path: Path, tree: Tree) 
     tree.start(tmp_path, "while :; do (echo x >> beats; sleep 0.05) & sleep 0.01; done")
     await until_it_beats(tmp_path)
 
-    HeldProcesses(tree).hold()
+    await hold_all(HeldProcesses(tree))
 
     assert states(tree) == {"T"}
 
@@ -92,7 +100,7 @@ async def test_what_the_user_runs_himself_is_not_held(tmp_path: Path, tree: Tree
     await until_it_beats(tmp_path)
     held = HeldProcesses(tree)
 
-    held.hold()
+    await hold_all(held)
 
     await until_it_beats(tmp_path)
     assert held.names == []
@@ -103,7 +111,7 @@ async def test_what_is_held_ends_with_its_tree(tmp_path: Path, tree: Tree) -> No
     process = tree.start(tmp_path, BEATS)
     await until_it_beats(tmp_path)
     held = HeldProcesses(tree)
-    held.hold()
+    await hold_all(held)
 
     assert await tree.end(1) == []
 
@@ -111,8 +119,28 @@ async def test_what_is_held_ends_with_its_tree(tmp_path: Path, tree: Tree) -> No
     assert held.names == []
 
 
+@on_both_backends
+def test_what_cannot_be_stopped_is_named(backend: str) -> None:
+    async def main() -> None:
+        tree = UnreachableTree()
+        process = sleeping(tree)
+        held = HeldProcesses(tree)
+        try:
+            await until(lambda: [one.name for one in tree.members()] == ["sleep"])
+
+            assert not held.hold()
+            assert await held.hold_rest() == [f"sleep ({process.pid})"]
+            held.release()
+            assert await held.hold_rest() == []
+        finally:
+            process.kill()
+            process.wait()
+
+    run_on(backend, main)
+
+
 def test_a_tree_that_never_ran_anything_needs_no_look() -> None:
-    assert HeldProcesses(ProcessTree()).hold() == []
+    assert HeldProcesses(ProcessTree()).hold()
 
 
 def test_the_mark_of_the_user_is_that_of_one_tree() -> None:

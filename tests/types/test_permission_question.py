@@ -1,21 +1,4 @@
-from panpan.types.permission import PermissionQuestion, Reason
-
-
-def question(tool: str = "Bash", **arguments: object) -> PermissionQuestion:
-    return PermissionQuestion("id", tool, arguments, "the title", "a reason")
-
-
-def test_the_digest_of_a_question_is_that_of_the_exact_call() -> None:
-    asked = question(command="make", timeout=3)
-
-    assert asked.digest == question(timeout=3, command="make").digest, "the order says nothing"
-    others = [
-        question(command="make "),
-        question(command="make", timeout="3"),
-        question("Other", command="make", timeout=3),
-    ]
-    assert len({asked.digest, *(other.digest for other in others)}) == 4
-    assert question(command="\ud800").digest
+from panpan.types.permission import Reason
 
 
 def test_a_reason_says_for_programs_only_what_it_knows() -> None:

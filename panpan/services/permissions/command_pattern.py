@@ -45,7 +45,7 @@ class CommandPattern:
         """A line of several commands, which no part of another one can be."""
         self._program = _leading_program(tokens)
         self._words = None if self._has_wildcard else _fixed_words(self._line)
-        self._strict = _segments(tokens, blank="\0", tilde=LIVE_TILDE)
+        self._strict = _segments(tokens, blank="\0", tilde=LIVE_TILDE) if self._has_wildcard else []
         self._loose = [re.sub(" +", " ", segment) for segment in _segments(tokens, blank=" ", tilde="~")]
         self._loose[0] = self._loose[0].lstrip(" ")
         if tokens[-1] is _NOTHING:

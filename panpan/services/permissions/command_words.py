@@ -40,6 +40,9 @@ _EVALUATING = frozenset({
 """Builtins that take words for variables or numbers, and run what stands in a subscript such as `a[$(rm x)]`."""
 _SUBSTITUTION = re.compile(r"[$`]")
 
+_MOST_REMEMBERED = 16
+"""Lines whose parts are kept, since each rule asks for those of the same line."""
+
 LIVE_TILDE = "\x01"
 """Stands in a word for a tilde that the shell may put a home in the place of."""
 LIVE = "\x02"
@@ -47,7 +50,8 @@ LIVE = "\x02"
 _LIVE_TILDE = re.compile(r"(?:^|(?<=[:=]))~")
 
 
-def simple_commands(command: str) -> list[tuple[str, ...]] | None:
+@lru_cache(_MOST_REMEMBERED)
+def simple_commands(command: str) -> Sequence[tuple[str, ...]] | None:
     """Return the words of each simple command, after quote removal, or None where anything else is in the line.
 
     The commands may be joined by `&&`, `||`, `;`, `|` and line ends. Variables, substitutions, braces, redirects to
@@ -175,10 +179,6 @@ _MOST_WORDS = 20_000
 """Words looked at in all parts together; behind a wrapper each word begins a part of its own."""
 _MOST_OPTION_WORDS = 12
 """Words looked at behind the first option of a program for its subcommand."""
-
-
-_MOST_REMEMBERED = 16
-"""Lines whose parts are kept, since each rule asks for those of the same line."""
 
 
 @lru_cache(_MOST_REMEMBERED)

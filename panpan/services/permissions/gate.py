@@ -117,7 +117,7 @@ class PermissionGate(Hook):
 
     async def before_tool(self, call: ToolCall) -> Decision:
         try:
-            subject = subject_of(call)
+            subject = await subject_of(call)
         except ToolError as exc:
             return Deny(Reason(str(exc), "bad-path"))
         decision = self._restricted(subject) or await self._withheld(call, subject) or self._opened(subject)
@@ -179,8 +179,7 @@ class PermissionGate(Hook):
             return self._question(reasons.outside(closed, subject), subject)
         covering = [self._covering(use, subject) for use in subject.uses if not use.is_open]
         opening = list(dict.fromkeys(rule for rule in covering if rule is not None))
-        only_looks = subject.is_read_only or (subject.facts is not None and subject.facts.is_read_only)
-        if only_looks and subject.tool_class != "network":
+        if (subject.is_read_only or subject.only_looks) and subject.tool_class != "network":
             return Allow(reasons.read_only(opening, subject), approved)
         makes_only = not closed and subject.facts is not None and subject.facts.only_makes
         if self.mode == "acceptEdits" and (subject.tool_class == "write" or makes_only):

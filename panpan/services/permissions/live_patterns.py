@@ -12,7 +12,7 @@ from pathlib import Path
 
 from panpan.errors import ToolError
 from panpan.system.paths import PathResolver
-from panpan.tools.shell.analysis.handed_on import ODD_NAME
+from panpan.tools.shell.analysis.facts import ODD_NAME
 
 MOST_NAMES = 200_000
 """Names that are looked at in folders, which takes a second or so."""

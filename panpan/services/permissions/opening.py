@@ -138,8 +138,8 @@ class FolderGate:
         self.gate.mode = mode or self.mode
         hooks = (self.gate, self._sandbox_questions)
         decisions = [found for hook in hooks if (found := await hook.before_tool(tool_call)) is not None]
-        decision = joined(decisions) or Deny(Reason("nothing decides about it"))
+        decision = joined(decisions)
         try:
-            return Judged(decision, subject_of(tool_call))
+            return Judged(decision, await subject_of(tool_call))
         except ToolError:
             return Judged(decision, None)

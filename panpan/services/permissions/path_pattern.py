@@ -49,24 +49,26 @@ class PathPattern:
 
     def restricts(self, paths: Iterable[Path], root: Path) -> bool:
         """Return whether a restriction of this pattern holds for any of `paths`, spellings of one path."""
-        return any(self._restricts(path, root, is_folder=path.is_dir()) for path in paths)
+        return any(self._restricts(path, root, may_be_folder=True) for path in paths)
 
     def restricts_file(self, path: Path, root: Path) -> bool:
         """Return whether a restriction of this pattern holds for `path`, which is known to be no folder."""
-        return self._restricts(path, root, is_folder=False)
+        return self._restricts(path, root, may_be_folder=False)
 
     def _matches(self, relative: str) -> bool:
         return any(regex.fullmatch(relative) for regex in self._regexes)
 
-    def _restricts(self, path: Path, root: Path, *, is_folder: bool) -> bool:
+    def _restricts(self, path: Path, root: Path, *, may_be_folder: bool) -> bool:
         # A pattern without a slash names files wherever they lie, and so outside the project, too.
         bases = [self._base or root, *([Path("/")] if self._is_floating else [])]
         for base in bases:
             relative = _relative(path, base)
             if relative is None:
                 continue
-            forms = [relative, _joined(relative, ""), _joined(relative, _ANY_CHILD)] if is_folder else [relative]
-            if any(self._matches(form) for form in forms):
+            if self._matches(relative):
+                return True
+            as_folder = (_joined(relative, ""), _joined(relative, _ANY_CHILD)) if may_be_folder else ()
+            if any(self._matches(form) for form in as_folder) and path.is_dir():  # asked last, since it takes longest
                 return True
         return False
 

@@ -10,11 +10,12 @@ from panpan.core.hooks import Hook, ToolCall
 from panpan.services.permissions.matching import allowing_rules
 from panpan.services.permissions.rules import parse_rule
 from panpan.services.permissions.subject import subject_of
+from panpan.tools.shell.bash import BashInput
 from panpan.types.permission import Ask, Decision, PermissionMode, Reason
 
 
 class SandboxQuestions(Hook):
-    """Decides about calls that bring a wish for the sandbox.
+    """Decides about commands, each of which brings a wish for the sandbox.
 
     Args:
         outside: Commands, as in `Bash(…)`, for which no question is needed.
@@ -33,20 +34,20 @@ class SandboxQuestions(Hook):
         self._warn = warn
 
     async def before_tool(self, call: ToolCall) -> Decision | None:
-        wish = getattr(call.args, "sandbox", None)
         sandbox = call.context.sandbox
-        if wish is None or not sandbox.is_on:
+        if not isinstance(call.args, BashInput) or not sandbox.is_on:
             return None
+        wish = call.args.sandbox
         if warning := await sandbox.take_warning():
             self._warn(warning)
         if await sandbox.is_missing():
             return None if self._mode() == "bypassPermissions" else Ask(_MISSING, is_protected=True)
-        if wish == "on" or (wish == "network" and sandbox.has_network) or self._is_granted(call):
+        if wish == "on" or (wish == "network" and sandbox.has_network) or await self._is_granted(call):
             return None
         return Ask(Reason(_WISHES[wish], "sandbox"), is_protected=True)
 
-    def _is_granted(self, call: ToolCall) -> bool:
-        return bool(self._outside) and allowing_rules(self._outside, subject_of(call)) is not None
+    async def _is_granted(self, call: ToolCall) -> bool:
+        return bool(self._outside) and allowing_rules(self._outside, await subject_of(call)) is not None
 
 
 _MISSING = Reason(

@@ -62,9 +62,9 @@ async def secret_file(subject: Subject, paths: PathResolver) -> str | None:
     It does so in a search, or for a pattern such as `*`. Grep leaves such files out itself, and what git tracks is no
     secret.
     """
-    if subject.facts is None or not subject.facts.is_read_only:
+    if not subject.only_looks:
         return None
-    searching = [effect for effect in subject.facts.effects if effect.asks_git_in is None and effect.placed_searches]
+    searching = [effect for effect in subject.effects if effect.asks_git_in is None and effect.placed_searches]
     patterns = _patterns(subject)
     if not searching and not patterns:
         return None
@@ -104,9 +104,9 @@ def _searched_folders(subject: Subject) -> list[Path]:
     """Return the folders whose files the call would show; listing their names shows no file."""
     if subject.tool == "Grep":
         return [use.path for use in subject.uses if use.path.is_dir()]
-    if subject.facts is None or not subject.facts.is_read_only:
+    if not subject.only_looks:
         return []
-    return list(dict.fromkeys(path for effect in subject.facts.effects for path in _folders_of(effect, subject.cwd)))
+    return list(dict.fromkeys(path for effect in subject.effects for path in _folders_of(effect, subject.cwd)))
 
 
 def _folders_of(search: Effect, cwd: Path) -> list[Path]:
@@ -116,9 +116,9 @@ def _folders_of(search: Effect, cwd: Path) -> list[Path]:
 
 def _patterns(subject: Subject) -> list[str]:
     """Return the patterns that the shell would replace by the names of files."""
-    if subject.facts is None or not subject.facts.is_read_only:
+    if not subject.only_looks:
         return []
-    return [pattern for effect in subject.facts.effects for pattern in effect.placed_globs]
+    return [pattern for effect in subject.effects for pattern in effect.placed_globs]
 
 
 def _look(

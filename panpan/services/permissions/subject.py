@@ -8,16 +8,17 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+
+from anyio import to_thread
 
 from panpan.core.hooks import ToolCall
 from panpan.errors import ToolError
 from panpan.services.permissions.live_patterns import matches
 from panpan.system.paths import Location, PathResolver
 from panpan.system.protected import plain_names
-from panpan.tools.shell.analysis.facts import Effect, LineFacts
+from panpan.tools.shell.analysis.facts import Effect, LineFacts, SimpleCommand, Word
 from panpan.tools.tool import PathUse, ToolClass
 from panpan.types.dataclass import dataclass
 
@@ -31,6 +32,10 @@ _PARTING = re.compile(r"""[\s'";&|<>()=`$]+""")
 _VALUE = re.compile(r"(?<=[=\s])\S+")
 _MOST_MATCHES = 2_000
 """Names looked at of those that a pattern in a command matches."""
+_LIVE = frozenset("*?[")
+"""Characters with which a command may name more files than it has words."""
+_MOST_QUICK_CHARS = 1_000
+"""Of a command that is looked at without a worker thread, which costs more than the look."""
 _QUOTES = re.compile(r"""["'\\]""")
 _HOME = re.compile(r"^\$(?:HOME\b|\{HOME\})")
 
@@ -90,19 +95,35 @@ class Subject:
     one takes away."""
 
     @property
+    def only_looks(self) -> bool:
+        """Whether it is a command line of which it is known that it does nothing but look."""
+        return self.facts is not None and self.facts.is_read_only
+
+    @property
+    def effects(self) -> Sequence[Effect]:
+        """What each part of the command line would do; empty for what is none."""
+        return self.facts.effects if self.facts is not None else ()
+
+    @property
     def protected(self) -> list[LocatedUse]:
         """What only a person may open."""
         return [use for use in (*self.uses, *self.mentioned) if use.needs_a_person]
 
 
-def subject_of(call: ToolCall) -> Subject:
-    """Return what permissions have to know about `call`.
+async def subject_of(call: ToolCall) -> Subject:
+    """Return what permissions have to know about `call`; where that may take long, a worker thread finds it out.
 
     Raises:
         ToolError: A path of the call cannot be used.
     """
+    if _may_take_long(_command_of(call) or ""):
+        return await to_thread.run_sync(_subject_of, call, abandon_on_cancel=True)
+    return _subject_of(call)
+
+
+def _subject_of(call: ToolCall) -> Subject:
     paths = call.context.paths
-    command = _text(call, "command") if call.tool.name == "Bash" else None
+    command = _command_of(call)
     facts = _facts_of(command) if command is not None else None
     uses = tuple(located(use, paths) for use in call.tool.path_uses(call.args))
     return Subject(
@@ -118,6 +139,20 @@ def subject_of(call: ToolCall) -> Subject:
         facts=facts,
         mentioned=tuple(_mentioned(facts, uses, paths)) if facts is not None else (),
     )
+
+
+def _may_take_long(command: str) -> bool:
+    """Return whether it may name many files: in many words, or in a pattern."""
+    if len(command) > _MOST_QUICK_CHARS:
+        return True
+    if _LIVE.isdisjoint(command):
+        return False
+    effects = [effect for effect in _facts_of(command).effects if not effect.is_read_only]
+    return any(word.is_glob for effect in effects for word in _words(effect.command))
+
+
+def _command_of(call: ToolCall) -> str | None:
+    return _text(call, "command") if call.tool.name == "Bash" else None
 
 
 def _facts_of(command: str) -> LineFacts:
@@ -152,35 +187,72 @@ def _mentioned(facts: LineFacts, uses: Sequence[LocatedUse], paths: PathResolver
     for name in dict.fromkeys(name for effect in facts.effects for name in _names(effect, paths)):
         with suppress(ToolError):  # no path that could be touched
             written = PathUse(name, "write")
-            use = replace(known[name], use=written) if name in known else located(written, paths)
+            found = known.get(name)
+            use = LocatedUse(written, found.location, found.spellings) if found else located(written, paths)
             if use.needs_a_person:
                 yield use
 
 
 def _names(effect: Effect, paths: PathResolver) -> Iterator[str]:
     """Yield the paths that a command may do anything with."""
-    command, folders = effect.command, effect.command.directories or (".",)
-    words = (*command.words, *(redirect.target for redirect in command.redirects))
-    patterns = command.placed_patterns(word.pattern for word in words if word.is_glob)
-    matched = [path for pattern in patterns for path in islice(matches(pattern, paths.cwd), _MOST_MATCHES)]
-    if not effect.is_read_only:
-        yield from map(str, matched)
-    for assignment in command.assignments and _VALUE.findall(command.source):
-        yield _QUOTES.sub("", assignment)
+    command = effect.command
+    words = _words(command)
+    matched = () if effect.is_read_only else tuple(_matched(words, command, paths))
+    yield from map(str, matched)
+    yield from _assigned(command)
+    yield from _in_words_for_shells(words)
+    if effect.placed_writes is None or effect.runs_code is not False or effect.program in _LEADS_TO:
+        yield from _used_unseen(effect, words)
+    elif effect.program in _TAKES_FOLDERS:
+        yield from _taken_with_folders(command, matched, paths)
+
+
+def _matched(words: Sequence[Word], command: SimpleCommand, paths: PathResolver) -> Iterator[Path]:
+    """Yield what the patterns of a command match."""
+    for pattern in command.placed_patterns(word.pattern for word in words if word.is_glob):
+        yield from islice(matches(pattern, paths.cwd), _MOST_MATCHES)
+
+
+def _assigned(command: SimpleCommand) -> Iterator[str]:
+    """Yield the values of what may be variables that it sets."""
+    for value in command.assignments and _VALUE.findall(command.source):
+        yield _QUOTES.sub("", value)
+
+
+def _in_words_for_shells(words: Sequence[Word]) -> Iterator[str]:
+    """Yield the parts of words which a shell among the words would take for command lines."""
     texts = [word.text for word in words if word.text]
     if any(text.rpartition("/")[2] in _SHELLS for text in texts):
         yield from (part for text in texts if " " in text for part in _PARTING.split(text) if part)
-    if effect.placed_writes is None or effect.runs_code is not False or effect.program in _LEADS_TO:
-        yield from (posixpath.join(folder, word) for word in effect.mentions for folder in folders)
-        for word in words:
-            if word.text is None:  # what can be seen of it may tell the place, or the name
-                name = _HOME.sub("~", _QUOTES.sub("", word.source))
-                yield from [name] if name.startswith("~") else (posixpath.join(folder, name) for folder in folders)
-    elif effect.program in _TAKES_FOLDERS:
-        named = (paths.cwd / folder / word.text for word in command.words[1:] if word.text for folder in folders)
-        for place in (*matched, *named):
-            if place.is_dir():
-                yield from (str(place / name) for name, _ in plain_names() if os.path.lexists(place / name))
+
+
+def _used_unseen(effect: Effect, words: Sequence[Word]) -> Iterator[str]:
+    """Yield what the words may name of which it is not known what becomes of it."""
+    folders = _folders(effect.command)
+    yield from (posixpath.join(folder, word) for word in effect.mentions for folder in folders)
+    for word in words:
+        if word.text is None:  # what can be seen of it may tell the place, or the name
+            name = _HOME.sub("~", _QUOTES.sub("", word.source))
+            yield from [name] if name.startswith("~") else (posixpath.join(folder, name) for folder in folders)
+
+
+def _taken_with_folders(command: SimpleCommand, matched: Sequence[Path], paths: PathResolver) -> Iterator[str]:
+    """Yield what bears a protected name in the folders that a command takes away."""
+    texts = [word.text for word in command.words[1:] if word.text]
+    named = (paths.cwd / folder / text for text in texts for folder in _folders(command))
+    for place in (*matched, *named):
+        if place.is_dir():
+            yield from (str(place / name) for name, _ in plain_names() if os.path.lexists(place / name))
+
+
+def _words(command: SimpleCommand) -> Sequence[Word]:
+    """Return its words, the targets of its redirects among them."""
+    return (*command.words, *(redirect.target for redirect in command.redirects))
+
+
+def _folders(command: SimpleCommand) -> Sequence[str]:
+    """Return where a command may run, relative to where the line starts; there, where that is not known."""
+    return command.directories or (".",)
 
 
 def _text(call: ToolCall, name: str) -> str | None:

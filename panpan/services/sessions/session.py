@@ -85,6 +85,8 @@ class Session(AsyncContextManagerMixin):
                 async with create_task_group() as self._task_group:
                     for run in self.parts.alongside:
                         self._task_group.start_soon(run)
+                    if self.parts.plan_mode is not None:
+                        self._task_group.start_soon(self.parts.plan_mode.keep_held)
                     yield self
                     self._task_group.cancel_scope.cancel("the session is over")
         finally:

@@ -111,6 +111,16 @@ async def test_tools_that_run_no_commands_are_no_matter_of_it(tmp_path: Path) ->
     assert await SandboxQuestions((), lambda: "default").before_tool(call) is None
 
 
+async def test_a_tool_with_an_argument_of_the_same_name_is_no_matter_of_it(tmp_path: Path) -> None:
+    class DigInput(ReadInput):
+        sandbox: str
+
+    context = replace(context_in(tmp_path), sandbox=CommandSandbox(is_on=True, find=none_works))
+    args = DigInput(file_path="a.txt", sandbox="for children")
+    call = ToolCall("c", ReadTool(), args, args.model_dump(), context)
+    assert await SandboxQuestions((), lambda: "default").before_tool(call) is None
+
+
 async def judged(tmp_path: Path, **args: str) -> Decision:
     """Return what a folder's gate says, with a sandbox that works."""
     env = {"HOME": str(tmp_path), "PANPAN_HOME": str(tmp_path / "home")}

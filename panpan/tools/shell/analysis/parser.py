@@ -6,6 +6,7 @@ unasked. The grammar differs from bash in places (carriage returns, `time`, word
 is never believed to be harmless.
 """
 
+import re
 import sys
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -26,6 +27,9 @@ MAX_BYTES = 128 * 1024
 
 _BLANK_ON_DARWIN = (0x85, 0xA0)
 """Bytes that isblank(3) of macOS takes for blanks, in UTF-8 locales too, also where they are part of a character."""
+_UNBEARABLE = re.compile(r"(?<=[{.0-9])[^\x00-\xff]")
+"""What may end the process where it stands behind a brace, digits and dots: the grammar's scanner (tree-sitter-bash
+0.25) asks `isdigit` of it, which looks it up in a table of 256 entries."""
 
 
 class ShellParser:
@@ -45,7 +49,7 @@ class ShellParser:
         encoded = command.encode("utf-8", "surrogatepass")
         if len(encoded) > MAX_BYTES:
             return ParsedLine((), (f"a line of {len(encoded):,} bytes, which is too long to be parsed",))
-        tree = self._look_through(self._parser.parse(encoded).root_node)
+        tree = self._look_through(self._parser.parse(_bearable(command)).root_node)
         oddities = [*_odd_text(command, encoded), *tree.oddities]
         if len(command) > MAX_PLAIN_CHARS:
             return ParsedLine(tree.commands, (f"a line of {len(command):,} characters", *oddities))
@@ -61,6 +65,13 @@ class ShellParser:
         return ParsedLine(commands, tuple(oddities))
 
 
+def _bearable(command: str) -> bytes:
+    """Return the line for the grammar, each character that it cannot bear replaced by as many bytes."""
+    if "{" in command:
+        command = _UNBEARABLE.sub(lambda found: "x" * len(found[0].encode("utf-8", "surrogatepass")), command)
+    return command.encode("utf-8", "surrogatepass")
+
+
 def _odd_text(command: str, encoded: bytes) -> list[str]:
     """Return what is odd about the characters of a line."""
     oddities = []
@@ -68,6 +79,8 @@ def _odd_text(command: str, encoded: bytes) -> list[str]:
         oddities.append(f"a `{command[0]}` at the start, which bash may take for an option of its own")
     if not command.replace("\n", " ").replace("\t", " ").isprintable():
         oddities.append("a character that cannot be seen")
+    if "{" in command and _UNBEARABLE.search(command):
+        oddities.append("a character that the parser cannot take behind a brace")
     if sys.platform == "darwin" and not command.isascii() and any(byte in encoded for byte in _BLANK_ON_DARWIN):
         oddities.append("a character that the shell may take for a blank")
     return oddities

@@ -1,5 +1,7 @@
 """What whole command lines would do."""
 
+import subprocess
+import sys
 from collections.abc import Sequence
 
 import pytest
@@ -377,3 +379,11 @@ def test_any_text_has_facts(text: str) -> None:
     facts = analyse(text)
 
     assert len(facts.effects) == len(facts.line.commands)
+
+
+def test_the_analysis_is_imported_with_the_first_command_and_not_with_panpan() -> None:
+    code = "import sys, panpan.app; print(*(name for name in sys.modules if '.shell.analysis.' in name))"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.split() == ["panpan.tools.shell.analysis.facts"]

@@ -1,0 +1,23 @@
+"""Processes of a tree, and a tree whose processes cannot be stopped."""
+
+import os
+import subprocess
+from dataclasses import replace
+
+from panpan.system.process_table import RunningProcess
+from panpan.system.process_tree import ProcessTree
+
+
+class UnreachableTree(ProcessTree):
+    """Its processes are seen and not signalled, as those of another user: each seems to be one that has ended."""
+
+    def members(self) -> list[RunningProcess]:
+        return [replace(process, started="0") for process in super().members()]
+
+    async def look(self) -> list[RunningProcess]:
+        return [replace(process, started="0") for process in await super().look()]
+
+
+def sleeping(tree: ProcessTree) -> "subprocess.Popen[bytes]":
+    """Start a process of the tree that does nothing, for as long as any test."""
+    return subprocess.Popen(["sleep", "600"], env=tree.marked({"PATH": os.environ["PATH"]}))

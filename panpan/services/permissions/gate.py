@@ -23,7 +23,7 @@ from panpan.services.permissions.suggestions import narrowest_rule, prefix_rule
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import Allow, Ask, Behaviour, Decision, Deny, PermissionMode, Reason
 
-ANSWERED = "your answer in this session"
+ANSWERED = "your answer"
 """Source of a rule that "always" has just made."""
 
 PLAN_WRITERS = frozenset({"Write", "Edit", "MultiEdit", "Patch"})

@@ -119,7 +119,7 @@ def protections(path: Path) -> Iterator[tuple[ProtectedGroup, Path]]:
     for start, name in enumerate(folded):
         if name in _TEMPLATES:
             continue
-        for pattern in _PATTERNS_BY_FIRST.get(name, _WILD_PATTERNS):
+        for pattern in _PATTERNS_BY_FIRST.get(name, _WILD_PATTERNS if _IN_ALL_WILD in name else ()):
             if pattern.fits(folded, start):
                 yield pattern.group, Path(*parts[: start + len(pattern.parts)])
 
@@ -170,6 +170,8 @@ def _by_first(patterns: Sequence[_Pattern], wild: Sequence[_Pattern]) -> dict[st
 
 _PATTERNS = tuple(_compiled())
 _WILD_PATTERNS = tuple(pattern for pattern in _PATTERNS if "*" in pattern.parts[0])
+_IN_ALL_WILD = "."
+"""Every name with a wildcard has it, and most folders do not, which spares them the comparison."""
 _PATTERNS_BY_FIRST = _by_first(_PATTERNS, _WILD_PATTERNS)
 _SECRET_LAST_NAMES = frozenset(pattern.parts[-1] for pattern in _PATTERNS if pattern.group.is_secret)
 _WILD_SECRET_NAMES = tuple(name for name in _SECRET_LAST_NAMES if "*" in name)

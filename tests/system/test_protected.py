@@ -152,3 +152,9 @@ def test_the_quick_look_at_a_name_misses_no_secret(name: str, ending: str) -> No
     assert may_name_secrets(path.name) or not holds_secrets(path)
     assert not may_name_secrets("main.py")
     assert not holds_secrets(Path("/w/.env.example"))
+
+
+def test_names_with_a_wildcard_have_what_the_quick_look_goes_by() -> None:
+    wild = [name for group in PROTECTED_GROUPS for name in group.names if "*" in name.split("/")[0]]
+    assert wild
+    assert all("." in name.split("/")[0] for name in wild)

@@ -19,7 +19,8 @@ _REFUSED = re.compile(r"permission denied|operation not permitted|\bEACCES\b|\bE
 _NO_NETWORK = re.compile(
     r"temporary failure (?:in name resolution|resolving)|could(?: not|n't) resolve (?:host|proxy)"
     r"|(?:unable|failed) to (?:resolve|lookup|look up)|name or service not known|no address associated with hostname"
-    r"|could not find a version that satisfies|nodename nor servname|\bgetaddrinfo\b|network is unreachable|dns error|unknownhostexception|dial (?:tcp|udp)"
+    r"|could not find a version that satisfies|nodename nor servname|\bgetaddrinfo\b|network is unreachable|dns error"
+    r"|unknownhostexception|dial (?:tcp|udp)"
     r"|\b(?:ENETUNREACH|EAI_AGAIN|ENOTFOUND)\b",
     re.IGNORECASE,
 )

@@ -49,7 +49,6 @@ def _of_session(session: Session, env: Mapping[str, str]) -> Sequence[tuple[str,
         "permission.mode": session.permission_mode,
         "effort": session.effort or "not set",
         "thinking": str(session.thinks).lower(),
-        "permission.allow": ", ".join(rule.text for rule in session.parts.gate.rules.allow) or "none",
     }
     always = ("model", "permission.mode", "effort", "thinking")
     others = [key for key in now if key not in always and new and now[key] != new.get(key)]

@@ -305,7 +305,7 @@ async def test_what_acceptedits_opens_never_runs_a_program_of_the_workspace_eith
 
     assert await shell.text("mkdir made && echo well") == "well"
     assert (shell.root / "made").is_dir()
-    assert await shell.text("mkdir made; make 2>/dev/null || true") == "evil"
+    assert await shell.text("mkdir made; sh -c true") == "evil"
 
 
 def test_arguments_are_bounded() -> None:

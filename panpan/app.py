@@ -97,7 +97,7 @@ async def open_session(
             told that it may ask.
         ask_plan: Puts plans to the user; None: nobody is there to approve one, and in plan mode the plan is the result
             of the turn.
-        says_yes: Whether questions are answered with yes, except for protected paths.
+        says_yes: Whether questions are answered with yes, except those about protected paths and the sandbox.
         is_attended: Whether a user watches; if not, a turn has fewer rounds unless the settings say otherwise.
         trusts_project: Whether what the project's own settings say is believed in this session, as they are now,
             whatever the user said of the project; where requests go and with which key is never a project's.

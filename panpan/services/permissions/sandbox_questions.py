@@ -1,7 +1,8 @@
 """Asks before a command leaves the sandbox, and before each command where none works.
 
 The rule: whether a command runs is the permission gate's matter; this only says what it may do to the machine if it
-does. No mode and no flag opens the sandbox: only a person does, or the setting that he wrote for the command.
+does. No mode and no flag opens the sandbox: only a person does, or the setting that he wrote for the command. Where
+there is none, the mode bypassPermissions goes on without.
 """
 
 from collections.abc import Callable, Sequence

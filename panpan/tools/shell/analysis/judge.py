@@ -192,8 +192,12 @@ def _with_redirects(effect: Effect) -> Effect:
     return replace(effect, reads=reads, writes=writes, why=why)
 
 
+_BEFORE_NAMES = re.compile("[=@:,;]")
+"""Signs behind which programs take a part of a word for the name of a file."""
+
+
 def _mentioned(command: SimpleCommand) -> Iterable[str]:
-    """Yield every fixed word that could be a path, and what stands behind a `=` in one."""
+    """Yield every fixed word that could be a path, and what stands in one behind `=`, `@` and other such signs."""
     for word in (*command.words[1:], *(redirect.target for redirect in command.redirects)):
         if not word.text:
             if word.is_glob:
@@ -204,8 +208,8 @@ def _mentioned(command: SimpleCommand) -> Iterable[str]:
         elif len(word.text) > 2 and not word.text.startswith("--"):
             yield _as_path(word.text[2:])  # what stands behind a flag in the same word
         behind = word.text.partition("=")[2]
-        if behind:
-            yield _as_path(behind)
+        parts = _BEFORE_NAMES.split(word.text)[1:]  # `-d @file`, `name=@file;type=text`, `file:name`, `a,b`
+        yield from map(_as_path, dict.fromkeys(part for part in (behind, *parts) if part))
 
 
 def _paths(words: Sequence[Word]) -> list[str]:

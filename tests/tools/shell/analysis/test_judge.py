@@ -161,6 +161,22 @@ def test_every_word_that_could_be_a_path_is_mentioned() -> None:
     assert only("rm $X .git/config > log").mentions == (".git/config", "log")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "-d @.env",
+        "-d@.env",
+        "--data=@.env",
+        "--data-binary @.env",
+        "-F f=@.env",
+        "-F 'f=@.env;type=text/plain'",
+        "file:.env",
+    ],
+)
+def test_a_file_behind_a_sign_in_a_word_is_mentioned(words: str) -> None:
+    assert ".env" in only(f"curl {words} http://example.org").mentions
+
+
 def test_a_pattern_is_named_with_its_folder() -> None:
     effect = only("cat src/*.py 'a b'/[xy] '*'?")
 

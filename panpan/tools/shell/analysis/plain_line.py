@@ -157,6 +157,8 @@ class _LineReader:
         return word
 
     def _take_target(self, redirect: re.Match[str], start: int) -> None:
+        if self._is_negated and not self._words:
+            raise NotPlainError(start)  # `! >file`, which the grammar reads in one way or another
         stream, operator = redirect[1] or "", redirect[2] or redirect[3]
         self._take(_BLANK)
         target_start = self._at

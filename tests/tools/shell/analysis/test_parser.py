@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from panpan.tools.shell.analysis.facts import ParsedLine, SimpleCommand
@@ -322,6 +322,7 @@ pieces = st.lists(
 
 
 @given(pieces)
+@example("! >o")
 def test_wrapping_never_makes_an_odd_line_plain(line: str) -> None:
     unfinished = line.partition("#")[0].rstrip(" \n").endswith(("\\", "|", "&&"))
     if parse(line).is_plain or unfinished or line.rstrip(" \n").endswith(("\\", "|", "&&")):

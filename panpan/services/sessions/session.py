@@ -142,9 +142,9 @@ class Session(AsyncContextManagerMixin):
 
     async def prepare(self) -> None:
         """Do beforehand what the first request and the first command would wait for, as while the user types."""
+        await self.parts.model.prepare()
         if warning := await self.parts.tool_context.sandbox.take_warning():
             self.parts.warn(warning)
-        await self.parts.model.prepare()
 
     def retry_now(self) -> bool:
         """End the pause before the model is asked again; safe to call from a key binding.

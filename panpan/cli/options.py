@@ -68,7 +68,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
                      type=click.Choice(["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]),
                      help="What happens to calls that no rule decides."),
         click.option("--dangerously-skip-permissions", "permission_mode", flag_value="bypassPermissions",
-                     help="Same as --permission-mode bypassPermissions; protected files and leaving the sandbox still ask."),
+                     help="Same as --permission-mode bypassPermissions; protected files and the sandbox still ask."),
         click.option("--allowedTools", "--allowed-tools", "allowed_tools", multiple=True, metavar="RULES",
                      help="Rules for calls that run unasked, such as 'Edit, Bash(npm test *)'."),
         click.option("--disallowedTools", "--disallowed-tools", "disallowed_tools", multiple=True, metavar="RULES",

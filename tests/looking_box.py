@@ -23,6 +23,17 @@ _HELPERS = (
     "merge.odd.driver", "alias.status", "alias.lg", "diff.tool", "trace2.eventTarget",
 )  # fmt: skip
 
+# What a line's programs had started ends a moment after them, and the first process of the box has to collect it.
+_UNTIL_NO_MORE_PROCESSES = """all=(/proc/[0-9]*)
+settle() {
+    for try in {1..200}; do
+        now=(/proc/[0-9]*)
+        [ ${#now[@]} -le ${#all[@]} ] && return
+        sleep 0.01
+    done
+}
+"""
+
 
 class LookingBox:
     """Runs lines that only look, as the Bash tool would, and says what they changed.
@@ -85,13 +96,13 @@ class LookingBox:
         """Run lines one after the other, and return their exit codes.
 
         Raises:
-            AssertionError: A line left a process behind.
+            AssertionError: A line left a process behind that did not end by itself within two seconds.
         """
-        script = "all=(/proc/[0-9]*)\n"
+        script = _UNTIL_NO_MORE_PROCESSES
         for line, facts in lines:
             words = [f"{name}={value}" for name, value in self._environment(facts).items()]
             command = shlex.join(["env", "-i", *words, "timeout", "10", "/bin/bash", "-c", line])
-            script += f'{command} </dev/null >/dev/null 2>&1; code=$?; now=(/proc/[0-9]*); echo "$code ${{#now[@]}}"\n'
+            script += f'{command} </dev/null >/dev/null 2>&1; code=$?; settle; echo "$code ${{#now[@]}}"\n'
         ran = subprocess.run(
             [*self._box(), "/bin/bash", "-s"],
             check=True, timeout=100, capture_output=True, text=True, input=f'{script}echo "${{#all[@]}}"\n',

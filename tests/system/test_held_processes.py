@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,8 @@ class Tree(ProcessTree):
         while not held.hold():  # so that none has children meanwhile
             pass
         for process in self.members():
-            os.kill(process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # one that was waited for by its parent just now
+                os.kill(process.pid, signal.SIGKILL)
         for popen in self.started:
             popen.wait()
 

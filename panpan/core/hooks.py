@@ -13,7 +13,7 @@ from panpan.core.conversation import Conversation
 from panpan.tools.tool import Tool, ToolContext
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import AssistantMessage, SystemReminder, UserMessage
-from panpan.types.permission import Decision
+from panpan.types.permission import Allow, Decision, Deny, PermissionQuestion
 from panpan.types.tool import Output
 
 Addition: TypeAlias = UserMessage | SystemReminder
@@ -72,6 +72,14 @@ class Hook:
 
     async def before_tool(self, call: ToolCall) -> Decision | None:
         """Decide whether the call may run; None is no opinion. Deny wins over ask, ask over allow."""
+        return None
+
+    async def answer(self, call: ToolCall, question: PermissionQuestion) -> Allow | Deny | None:
+        """Answer in the user's place what a hook asks about the call; None leaves it to the others, and then to him.
+
+        Deny wins over allow. An allow opens what his yes would have opened, for this call. What is protected never
+        comes here: only a person may open it.
+        """
         return None
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:

@@ -82,10 +82,12 @@ async def _permission(call: ToolCall, hooks: Sequence[Hook], ask: Asker) -> Perm
         case Allow(reason=Reason(text=text), approved_paths=approved):
             return Permission(True, text, approved, reasons=reasons)
         case Ask() as question:
-            return await _asked(call, question, reasons, ask)
+            return await _asked(call, question, reasons, hooks, ask)
 
 
-async def _asked(call: ToolCall, decision: Ask, reasons: tuple[Reason, ...], ask: Asker) -> Permission:
+async def _asked(
+    call: ToolCall, decision: Ask, reasons: tuple[Reason, ...], hooks: Sequence[Hook], ask: Asker
+) -> Permission:
     try:
         preview = await call.tool.preview(call.args, call.context)
     except ToolError as error:
@@ -105,6 +107,12 @@ async def _asked(call: ToolCall, decision: Ask, reasons: tuple[Reason, ...], ask
         preview=preview,
         reasons=reasons,
     )
+    match await _answered_by_hooks(call, question, hooks):
+        case Deny(reason=why):
+            text = f"{call.tool.name} was not run: {why.text}"
+            return Permission(False, why.text, text_for_model=text, reasons=(*reasons, why))
+        case Allow(reason=why):
+            return Permission(True, why.text, decision.approved_paths, preview, reasons=(*reasons, why))
     answer = await ask(question)
     if not answer.is_allowed:
         said = answer.feedback or "The user refused it. Go on without it, or ask what to do instead."
@@ -118,3 +126,11 @@ async def _asked(call: ToolCall, decision: Ask, reasons: tuple[Reason, ...], ask
         saved_rule = rule
     reason = f"asked ({question.reason}); the answer was yes"
     return Permission(True, reason, decision.approved_paths, preview, reasons=reasons, saved_rule=saved_rule)
+
+
+async def _answered_by_hooks(call: ToolCall, question: PermissionQuestion, hooks: Sequence[Hook]) -> Decision | None:
+    """Return what the hooks answer in the user's place, if any does and one may."""
+    if question.is_protected:
+        return None
+    answers = [answer for hook in hooks if (answer := await hook.answer(call, question)) is not None]
+    return joined(answers) if answers else None

@@ -19,9 +19,11 @@ NAMES = (
     "repl",
     "parallel_tools",
     "memory",
+    "sessions",
     "search",
     "gate",
     "sandbox",
+    "snapshots",
     "request_size",
     "local_model",
 )

@@ -1,4 +1,4 @@
-"""What the permission gate adds to a call: rules alone, and a command line that is parsed first.
+"""What the permission gate adds to a call: rules alone, a command line that is parsed, a look through many files.
 
 It is counted in time of the processor, which it spends all of its time on.
 """
@@ -26,10 +26,20 @@ TITLE = "the permission gate"
 
 RULES = 40
 _CALLS = 200
+_FOLDERS = 100
+_FILES_IN_FOLDER = 100
 
 _PLAIN = "git log --oneline -5 -- src/module_{0}.py | head -3"
 _MANY = "cd src && cat module_{0}.py | grep -n word | sort | uniq -c > ../out.txt; make test && git status || echo no"
 _LOOP = 'for f in *.py; do if grep -q "word {0}" "$f"; then echo "$(basename "$f")"; fi; done'
+
+_LOOKS = {
+    "a search": ("rg -n word many", 30),
+    "a search of all": ("grep -rn word many", 30),
+    "a glob": ("wc -l many/*/*.py", 200),
+    "a find": ("find many -name '*.py' | xargs wc -l", 100),
+}
+"""Command lines for which the gate looks through folders, each with the milliseconds that it may take."""
 
 
 def measure(runs: int) -> Iterator[Figure]:
@@ -43,6 +53,17 @@ def measure(runs: int) -> Iterator[Figure]:
         yield gate.figure("Bash, a pipe", "Bash", {"command": _PLAIN}, runs, at_most=3)
         yield gate.figure("Bash, seven commands", "Bash", {"command": _MANY}, runs, at_most=3)
         yield gate.figure("Bash, a loop", "Bash", {"command": _LOOP}, runs, at_most=3)
+        _make_many_files(Path(name).resolve() / "many")
+        for what, (command, at_most) in _LOOKS.items():
+            title = f"Bash, {what} over {_FOLDERS * _FILES_IN_FOLDER:,} files"
+            yield gate.figure(title, "Bash", {"command": command}, runs, at_most=at_most, calls=1)
+
+
+def _make_many_files(root: Path) -> None:
+    for folder in range(_FOLDERS):
+        (root / f"package_{folder}").mkdir(parents=True)
+        for number in range(_FILES_IN_FOLDER):
+            (root / f"package_{folder}" / f"module_{number}.py").touch()
 
 
 class _Gate:
@@ -59,22 +80,23 @@ class _Gate:
         self._tools = {tool.name: tool for tool in all_tools()}
         self._context = ToolContext("", PathResolver(root), SeenFiles(), OutputStore(root.parent), environment={})
 
-    def figure(self, name: str, tool: str, arguments: Mapping[str, str], runs: int, *, at_most: float) -> Figure:
-        anyio.run(self._milliseconds, tool, arguments)  # the first calls import and warm the caches
-        return Figure(
-            name, "ms", [anyio.run(self._milliseconds, tool, arguments) for _ in range(runs)], at_most=at_most
-        )
+    def figure(
+        self, name: str, tool: str, arguments: Mapping[str, str], runs: int, *, at_most: float, calls: int = _CALLS
+    ) -> Figure:
+        anyio.run(self._milliseconds, tool, arguments, calls)  # the first calls import and warm the caches
+        times = [anyio.run(self._milliseconds, tool, arguments, calls) for _ in range(runs)]
+        return Figure(name, "ms", times, at_most=at_most)
 
-    async def _milliseconds(self, tool: str, arguments: Mapping[str, str]) -> float:
-        """Return what one call took in the mean, each of them another one."""
+    async def _milliseconds(self, tool: str, arguments: Mapping[str, str], count: int) -> float:
+        """Return what one of `count` calls took in the mean, each of them another one."""
         calls = [
-            self._call(tool, {key: text.format(number) for key, text in arguments.items()}) for number in range(_CALLS)
+            self._call(tool, {key: text.format(number) for key, text in arguments.items()}) for number in range(count)
         ]
         analysed_for.cache_clear()  # a command line is parsed once a call and not once and for all
         started_at = process_time()
         for call in calls:
             await self._gate.before_tool(call)
-        return (process_time() - started_at) * 1000 / _CALLS
+        return (process_time() - started_at) * 1000 / count
 
     def _call(self, name: str, arguments: Mapping[str, Any]) -> ToolCall:
         tool = self._tools[name]

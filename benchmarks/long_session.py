@@ -5,8 +5,6 @@ so that what grows is panpan.
 """
 
 import json
-import os
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
@@ -16,6 +14,7 @@ from time import process_time
 import anyio
 from pydantic import BaseModel
 
+from benchmarks.resident import rss_mb
 from panpan.core.conversation import Conversation
 from panpan.services.permissions.askers import NobodyToAsk
 from panpan.services.sessions.log import SessionLog
@@ -101,30 +100,18 @@ def _session(root: Path) -> Session:
 async def _run(root: Path) -> dict[str, float]:
     """Run the turn and return what it cost, early and late."""
     cpu_s = {0: process_time()}
-    rss_mb = {}
+    held_mb = {}
     async with _session(root) as session, aclosing(session.submit("go")) as events:
         async for event in events:
             if isinstance(event, RoundEnded) and event.number in (EARLY, ROUNDS - EARLY, ROUNDS):
                 cpu_s[event.number] = process_time()
-                rss_mb[event.number] = _rss_mb()
+                held_mb[event.number] = rss_mb()
     return {
-        "early_mb": rss_mb[EARLY],
-        "late_mb": rss_mb[ROUNDS],
-        "growth_kb": (rss_mb[ROUNDS] - rss_mb[EARLY]) * 1024 / (ROUNDS - EARLY),
+        "early_mb": held_mb[EARLY],
+        "late_mb": held_mb[ROUNDS],
+        "growth_kb": (held_mb[ROUNDS] - held_mb[EARLY]) * 1024 / (ROUNDS - EARLY),
         "cost_ratio": (cpu_s[ROUNDS] - cpu_s[ROUNDS - EARLY]) / (cpu_s[EARLY] - cpu_s[0]),
     }
-
-
-def _rss_mb() -> float:
-    """Return the memory that the process holds now; where the kernel does not say, the most that it has held."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-    except OSError:
-        import resource
-
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return most / (1024 if sys.platform == "linux" else 1024 * 1024)
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1024 / 1024
 
 
 def main() -> None:

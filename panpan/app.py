@@ -19,6 +19,8 @@ from panpan.config.sources import Loaded
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
 from panpan.services.budget import Budget
+from panpan.services.compaction.compactor import Compactor
+from panpan.services.compaction.make_room import MakeRoom
 from panpan.services.interrupt_notice import InterruptNotice
 from panpan.services.keys_in_results import KeysInResults, provider_keys, without_provider_keys
 from panpan.services.permissions.askers import AskerOfMode, NobodyToAsk, YesToAll
@@ -33,11 +35,15 @@ from panpan.services.repeated_calls import RepeatedCalls
 from panpan.services.reply_limits import ReplyLimits
 from panpan.services.result_size import ResultSize
 from panpan.services.round_limit import RoundLimit
+from panpan.services.sessions.made_title import title_maker
 from panpan.services.sessions.models import PromptWishes, SessionModels
 from panpan.services.sessions.opening import OpenedLog, open_log, opening_mode, opening_prefix
 from panpan.services.sessions.parts import ModelParts, SessionParts
 from panpan.services.sessions.session import Session
 from panpan.services.sessions.setup import Setup, set_up
+from panpan.services.sessions.tap import Askers, Opening, Tap
+from panpan.services.sessions.unfinished import Outcome, UnfinishedCalls
+from panpan.services.snapshots.session_snapshots import Snapshots
 from panpan.services.steering import Steering
 from panpan.system.environment import child_environment, user_environment
 from panpan.system.home import user_home
@@ -51,6 +57,7 @@ from panpan.tools.registry import all_tools
 from panpan.tools.seen_files import SeenFiles
 from panpan.tools.tool import ToolContext
 from panpan.types.dataclass import dataclass
+from panpan.types.messages import Message
 from panpan.types.permission import Asker, PermissionMode
 from panpan.types.plan import PlanAsker
 from panpan.types.user_questions import UserAsker
@@ -70,6 +77,8 @@ async def open_session(
     why_model: str | None = None,
     continues: bool = False,
     resume: str | None = None,
+    forks: bool = False,
+    unfinished: Outcome | None = None,
     system_prompt: str | None = None,
     append_system_prompt: str | None = None,
     ask: Asker | None = None,
@@ -79,6 +88,7 @@ async def open_session(
     is_attended: bool = False,
     trusts_project: bool = False,
     env: Mapping[str, str] | None = None,
+    tap: Tap | None = None,
     warn: Callable[[str], None] = lambda _: None,
 ) -> AsyncGenerator[Session, None]:
     """Open a session in a folder, new or resumed.
@@ -89,7 +99,11 @@ async def open_session(
             and environment.
         why_model: Why `overrides` names the model, as half a sentence; None: the command line does.
         continues: Whether to go on with the newest session of the project.
-        resume: Id of a session to go on with, or the beginning of one.
+        resume: The session to go on with: its id or the beginning of that, its title, or a part of that or of what the
+            user said first.
+        forks: Whether to go on in a copy of the session that is resumed, and leave that as it is.
+        unfinished: What became of calls that the session left open in a crash, where nobody can be asked and the files
+            do not tell; None: the first turn fails then.
         system_prompt: Used in place of panpan's own.
         append_system_prompt: Added behind it.
         ask: Puts permission questions to the user; None: nobody is there, and the answer is no.
@@ -102,6 +116,7 @@ async def open_session(
         trusts_project: Whether what the project's own settings say is believed in this session, as they are now,
             whatever the user said of the project; where requests go and with which key is never a project's.
         env: The environment; None is that of the process.
+        tap: Sees all that crosses the session's borders, and may stand in for it, as a cassette does; closed with it.
         warn: Told what the user should know, one sentence each.
 
     Raises:
@@ -110,43 +125,54 @@ async def open_session(
     """
     logging.getLogger("panpan").addHandler(logging.NullHandler())  # or Python prints what nobody listens to
     prompts = PromptWishes(system_prompt, append_system_prompt)
-    caller = _Caller(ask, ask_user, ask_plan, prompts, says_yes, is_attended, warn)
+    is_tapped = tap is not None
+    tap = tap or Tap()
+    askers = tap.askers(Askers(ask, ask_user, ask_plan))
+    caller = _Caller(askers, unfinished, prompts, says_yes, is_attended, is_tapped, warn)
     env = os.environ if env is None else env
     setup = set_up(Path(cwd), env, overrides or {}, (), why_model=why_model, trusts_project=trusts_project)
+    setup = tap.setup(setup)
     services = _Services(setup, warn)
-    setup = replace(setup, every_tool=all_tools(ask_user, planning=services.plan_mode, ask_plan=ask_plan))
+    every_tool = all_tools(askers.user, planning=services.plan_mode, ask_plan=askers.plan, history=services.history)
+    setup = replace(setup, every_tool=every_tool)
     warnings = setup.warnings_of_settings
     not_offered = caller.not_offered(setup.settings.permission.mode)
-    models = SessionModels(setup, services.hooks_for, caller.prompts, not_offered=not_offered)
+    models = SessionModels(setup, services.hooks_for, caller.prompts, not_offered=not_offered, tap=tap)
     async with AsyncExitStack() as stack:  # closes what is open should the rest fail
+        stack.callback(tap.close)
         model = models.first()
         stack.push_async_callback(model.aclose)
-        opened = open_log(setup, continues=continues, resume=resume, warn=warn)
+        opened = open_log(setup, continues=continues, resume=resume, forks=forks, warn=warn)
         stack.callback(opened.log.close)
         parts = replace(_parts(setup, services, model, opened, caller), models=models)
+        tap.opened(_opening(setup, opened, caller, parts))
         stack.pop_all()  # from here on the session closes them
     for warning in (*model.warnings, *warnings):
         warn(warning)
-    async with Session(parts) as session:
-        yield session
+    try:
+        async with Session(parts) as session:
+            yield session
+    finally:
+        tap.close()
 
 
 @dataclass(frozen=True, slots=True)
 class _Caller:
     """What whoever opens the session brings and wants."""
 
-    ask: Asker | None
-    ask_user: UserAsker | None
-    ask_plan: PlanAsker | None
+    askers: Askers
+    unfinished: Outcome | None
     prompts: PromptWishes
     says_yes: bool
     is_attended: bool
+    is_tapped: bool
+    """Whether what crosses the session's borders is seen by another, which must not miss any of it."""
     warn: Callable[[str], None]
 
     def not_offered(self, mode: PermissionMode) -> Sequence[str]:
         """Return the tools that the model of a new session is not told of, although a resumed one may call them."""
-        names = [] if self.ask_user else [AskUserQuestionTool.name]
-        if self.ask_plan is None:  # in plan mode the plan is the result of the run; else there is no use for one
+        names = [] if self.askers.user else [AskUserQuestionTool.name]
+        if self.askers.plan is None:  # in plan mode the plan is the result of the run; else there is no use for one
             names += [EnterPlanModeTool.name, *([] if mode == "plan" else [ExitPlanModeTool.name])]
         return names
 
@@ -155,9 +181,15 @@ class _Caller:
         """Rounds of one turn at most, where the settings do not say."""
         return ATTENDED_ROUNDS if self.is_attended else UNATTENDED_ROUNDS
 
+    def unfinished_calls(self, opened: OpenedLog) -> UnfinishedCalls:
+        """Return what says what became of the calls that the session left open."""
+        calls = opened.before.unfinished
+        return UnfinishedCalls(calls, ask=self.askers.user, outcome=self.unfinished, session_id=opened.id)
+
     def asker(self, gate: PermissionGate) -> Asker:
         """Return who answers the questions of permission."""
-        return AskerOfMode(lambda: gate.mode, YesToAll(self.ask) if self.says_yes else self.ask or NobodyToAsk())
+        ask = self.askers.permission
+        return AskerOfMode(lambda: gate.mode, YesToAll(ask) if self.says_yes else ask or NobodyToAsk())
 
 
 class _Services:
@@ -175,6 +207,9 @@ class _Services:
             warn(warning)
         self.seen_files = SeenFiles()
         self.plan_mode = PlanMode(self.gate, locations.plans_folder, self.seen_files, warn)
+        self.conversation: Conversation | None = None
+        """Once it is there."""
+        self.compactor = Compactor(self.plan_mode)
         self.steering = Steering()
         memory = NestedMemory(setup.cwd, locations.project_root, home, locations.home, warn)
         places = ContextPlaces(setup.cwd, locations.project_root, locations.home, home, settings.additional_directories)
@@ -186,6 +221,16 @@ class _Services:
         self._budget = (Budget(settings.max_budget_usd),) if settings.max_budget_usd is not None else ()
         self._reply_limits = ReplyLimits()
         self._keys_in_results = KeysInResults(provider_keys(setup.env, settings))
+        self._warn = warn
+        self.snapshots = (
+            Snapshots(settings.snapshots, locations.home, hidden=(self.sandbox.temporary,), warn=warn)
+            if settings.snapshots.enabled
+            else None
+        )
+
+    def history(self) -> Sequence[Message]:
+        """Return all that was said."""
+        return self.conversation.messages if self.conversation is not None else ()
 
     def hooks_for(self, setup: Setup) -> Sequence[Hook]:
         """Return the services in the order in which they are asked."""
@@ -200,11 +245,16 @@ class _Services:
             *self._budget,
             RoundLimit(),
             self._reply_limits,
+            *(() if profile.fits_window else (self._make_room(setup),)),
             self.steering,  # behind those that may end the turn, so that what waits is not lost with it
+            *((self.snapshots.rounds,) if self.snapshots is not None else ()),
             self._keys_in_results,
             # last, so that what other hooks add to a result is bounded, too
             ResultSize() if profile.max_result_chars is None else ResultSize(profile.max_result_chars),
         )
+
+    def _make_room(self, setup: Setup) -> MakeRoom:
+        return MakeRoom(self.compactor, setup.settings.compaction, setup.context_window, self._warn)
 
 
 def _parts(setup: Setup, services: _Services, model: ModelParts, opened: OpenedLog, caller: _Caller) -> SessionParts:
@@ -215,10 +265,14 @@ def _parts(setup: Setup, services: _Services, model: ModelParts, opened: OpenedL
         services.plan_mode.restore(before.plan_file, is_approved=before.is_plan_approved)
     prefix = opening_prefix(model, before, are_prompts_chosen=caller.prompts.are_chosen, warn=warn)
     tool_context = _tool_context(setup, opened.id, services)
+    services.conversation = Conversation(prefix.system or "", prefix.tools, before.messages, before.compactions)
+    services.conversation.replies_beside.extend(before.replies_beside)
+    if services.snapshots is not None:
+        services.snapshots.open(opened.id, opened.log.path, lambda: tool_context.paths.roots)
     return SessionParts(
         id=opened.id,
         cwd=setup.cwd,
-        conversation=Conversation(prefix.system or "", prefix.tools, before.messages),
+        conversation=services.conversation,
         log=opened.log,
         model=model,
         tool_context=tool_context,
@@ -226,15 +280,38 @@ def _parts(setup: Setup, services: _Services, model: ModelParts, opened: OpenedL
         max_rounds=_max_rounds(setup.loaded, caller.default_max_rounds),
         gate=services.gate,
         plan_mode=services.plan_mode,
+        compactor=services.compactor,
+        snapshots=services.snapshots,
         steering=services.steering,
+        unfinished=caller.unfinished_calls(opened),
         settings=setup.settings,
         prefix=prefix,
         recorded_prefixes=before.prefixes,
         panpan_version=__version__,
         title=before.title,
+        make_title=None if caller.is_tapped else title_maker(setup, is_attended=caller.is_attended),
         warn=warn,
         on_close=(partial(_end_processes, tool_context.processes, warn), tool_context.sandbox.aclose),
-        alongside=(*_watch(tool_context, warn), tool_context.sandbox.serve),
+        alongside=(
+            *_watch(tool_context, warn),
+            tool_context.sandbox.serve,
+            *((services.snapshots.rounds.serve,) if services.snapshots is not None else ()),
+        ),
+    )
+
+
+def _opening(setup: Setup, opened: OpenedLog, caller: _Caller, parts: SessionParts) -> Opening:
+    """Return the session as it begins, for its tap."""
+    return Opening(
+        setup,
+        opened.log,
+        opened.before.messages,
+        opened.before.compactions,
+        system_prompt=caller.prompts.override,
+        append_system_prompt=caller.prompts.append,
+        is_attended=caller.is_attended,
+        max_rounds=parts.max_rounds,
+        panpan_version=__version__,
     )
 
 

@@ -11,10 +11,12 @@
     │       ├── RateLimitError   the provider asks for a pause
     │       └── StreamError      the reply was cut, stalled or damaged on its way
     ├── SessionLogError          what was said could not be written to the session's log
+    ├── SnapshotError            the files of the workspace could not be kept, or not be brought back
     ├── OutputError              the answer could not be written to where the user wanted it
     ├── TurnLimitError           exit 3: the turn asked for too many rounds
     ├── BudgetError              exit 4: the money set for it is spent, or cannot be counted
     ├── AnswerNeededError        exit 5: only the user can decide how to go on
+    │   └── UnfinishedCallError  exit 6: only he knows what became of a call that a crash cut off
     └── ToolError                becomes a tool_result with is_error; never ends the turn
 
 Messages say what and which and what to do, for the user's eyes: lower case, no full stop, no traceback.
@@ -41,6 +43,10 @@ class SessionError(ConfigError):
 
 class SessionLogError(PanpanError):
     """What was said could not be written to the session's log, as on a full disk; it is kept in memory meanwhile."""
+
+
+class SnapshotError(PanpanError):
+    """The files of the workspace could not be kept, or could not be brought back; nothing of the user's was changed."""
 
 
 class OutputError(PanpanError):
@@ -126,6 +132,12 @@ class AnswerNeededError(PanpanError):
     """The work cannot go on without an answer of the user, and nobody is there to give it."""
 
     exit_code = 5
+
+
+class UnfinishedCallError(AnswerNeededError):
+    """An earlier run ended while a call ran, nobody knows whether it did its work, and nobody is there to ask."""
+
+    exit_code = 6
 
 
 class ToolError(PanpanError):

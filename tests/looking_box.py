@@ -7,6 +7,7 @@ import hashlib
 import os
 import shlex
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -22,6 +23,11 @@ _HELPERS = (
     "gpg.program", "credential.helper", "pager.log", "pager.diff", "pager.status", "interactive.diffFilter",
     "merge.odd.driver", "alias.status", "alias.lg", "diff.tool", "trace2.eventTarget",
 )  # fmt: skip
+
+_NOT_FOUND = 127
+"""What bash ends with where there is no such program."""
+_PATH = os.pathsep.join([os.environ["PATH"], str(Path(sys.executable).parent)])
+"""With what is installed beside Python, such as ripgrep."""
 
 # What a line's programs had started ends a moment after them, and the first process of the box has to collect it.
 _UNTIL_NO_MORE_PROCESSES = """all=(/proc/[0-9]*)
@@ -96,7 +102,8 @@ class LookingBox:
         """Run lines one after the other, and return their exit codes.
 
         Raises:
-            AssertionError: A line left a process behind that did not end by itself within two seconds.
+            AssertionError: A line named a program that is not here, so that nothing of it was seen, or left a process
+                behind that did not end by itself within two seconds.
         """
         script = _UNTIL_NO_MORE_PROCESSES
         for line, facts in lines:
@@ -108,16 +115,27 @@ class LookingBox:
             check=True, timeout=100, capture_output=True, text=True, input=f'{script}echo "${{#all[@]}}"\n',
         )  # fmt: skip
         *ended, processes = ran.stdout.splitlines()
-        for (line, _), report in zip(lines, ended, strict=True):
+        codes = [int(report.split()[0]) for report in ended]
+        for (line, _), code, report in zip(lines, codes, ended, strict=True):
             assert report.split()[1] == processes, f"{line} left a process"
-        return [int(report.split()[0]) for report in ended]
+            assert code != _NOT_FOUND, f"{line} names a program that is not installed"
+        return codes
+
+    def has(self, program: str) -> bool:
+        """Return whether the shell has a program or builtin of this name; a launcher may stand for one that is not."""
+        words = ["/bin/bash", "-c", f"{shlex.quote(program)} --version"]
+        env = {"PATH": _PATH, "HOME": str(self._home)}
+        ran = subprocess.run(
+            [*self._box(), *words], env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=20, check=False
+        )
+        return ran.returncode != _NOT_FOUND
 
     def _environment(self, facts: LineFacts) -> Mapping[str, str]:
         key = (tuple(facts.git_folders), tuple(facts.needed_environment.items()))
         if key not in self._variables:
 
             async def environment() -> dict[str, str]:
-                base = {"PATH": os.environ["PATH"], "HOME": str(self._home), "TERM": "dumb", "GIT_PAGER": "cat"}
+                base = {"PATH": _PATH, "HOME": str(self._home), "TERM": "dumb", "GIT_PAGER": "cat"}
                 return await read_only_environment(facts, base, self.root, PathResolver(self.root.resolve()))
 
             self._variables[key] = anyio.run(environment)

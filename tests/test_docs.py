@@ -35,7 +35,15 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
-DOCUMENTS = [README, CONTRIBUTING, ROOT / "CHANGELOG.md", ARCHITECTURE, *sorted((ROOT / "docs" / "adr").glob("*.md"))]
+CASSETTES = ROOT / "docs" / "cassettes.md"
+DOCUMENTS = [
+    README,
+    CONTRIBUTING,
+    ROOT / "CHANGELOG.md",
+    ARCHITECTURE,
+    CASSETTES,
+    *sorted((ROOT / "docs" / "adr").glob("*.md")),
+]
 OF_USERS = {"AGENTS.md", "CLAUDE.md"}
 POINTS = [name for name, value in vars(Hook).items() if callable(value) and not name.startswith("_")]
 

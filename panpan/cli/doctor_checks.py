@@ -9,13 +9,14 @@ import platform
 import shutil
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import panpan
 from panpan.cli.trust_text import summary
 from panpan.config.keys import shown
-from panpan.config.locations import Locations
+from panpan.config.locations import Locations, snapshots_folder
 from panpan.config.sources import Loaded, load_settings
 from panpan.config.trust import ProjectTrust
 from panpan.config.vendors import VENDORS
@@ -56,6 +57,23 @@ def check_panpan() -> Check:
     """The panpan that runs."""
     folder = Path(panpan.__file__).parent
     return Check("panpan", "ok", f"{panpan.__version__} ({folder})")
+
+
+def check_snapshots(locations: Locations) -> Check:
+    """What is kept of files to undo changes; it only grows, since nothing is deleted by age."""
+    here = _size_mb(snapshots_folder(locations.home, locations.project_root))
+    all_ = sum(_size_mb(folder) for folder in locations.home.glob("projects/*/snapshots"))
+    return Check("snapshots", "ok", f"{here:,.1f} MB of this project, {all_:,.1f} MB of all, below {locations.home}")
+
+
+def _size_mb(folder: Path) -> float:
+    """Return the MB (10⁶ bytes) of the files below a folder; 0 where there is none."""
+    total = 0
+    for here, _, files in os.walk(folder):
+        for name in files:
+            with suppress(OSError):
+                total += (Path(here) / name).lstat().st_size
+    return total / 1_000_000
 
 
 def check_system() -> Check:

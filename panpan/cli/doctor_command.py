@@ -28,6 +28,7 @@ from panpan.cli.doctor_checks import (
     check_python,
     check_servers,
     check_settings,
+    check_snapshots,
     check_system,
     check_terminal,
 )
@@ -87,6 +88,7 @@ async def all_checks(locations: Locations, env: Mapping[str, str]) -> Sequence[C
         check_system(),
         check_terminal(env),
         check_home(locations.home),
+        check_snapshots(locations),
         *settings,
         *((*check_model(loaded, env), *check_other_keys(loaded, env)) if loaded else ()),
         *check_network(),

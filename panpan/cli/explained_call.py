@@ -5,13 +5,15 @@ import shutil
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from panpan.services.permissions.located import LocatedUse
 from panpan.services.permissions.opening import FolderGate, Judged
 from panpan.services.permissions.reasons import is_unknown
-from panpan.services.permissions.subject import LocatedUse
 from panpan.tools.shell.analysis.facts import Effect
 from panpan.tools.shell.safe_path import without_workspace
 from panpan.types.permission import Ask, PermissionMode
 
+_MOST_PATHS = 50
+"""Of those that a pattern matches, shown to people."""
 _LABELS = {"rule": "rule", "place": "stands in", "command": "part", "path": "path", "assumption": "assumed"}
 
 
@@ -26,10 +28,17 @@ def explained(judged: Judged, gate: FolderGate) -> Iterator[str]:
     if isinstance(decision, Ask):
         always = decision.rule or "cannot be saved for this call"
         yield f"  {'always:':<10} {'only a person may answer, each time' if decision.is_protected else always}"
+        if decision.prefix_rule and not decision.is_protected:
+            yield f"  {'the like:':<10} {decision.prefix_rule}"
+        if decision.bounds:
+            yield f"  {'bounds:':<10} {decision.bounds}"
     if subject is None:
         return
-    for use in subject.uses:
+    uses = list(subject.all_uses)
+    for use in uses[:_MOST_PATHS]:
         yield f"{'writes' if use.is_write else 'reads'} {use.path}: {_where(use)}"
+    if (more := len(uses) - _MOST_PATHS) > 0:
+        yield f"and {more:,} more paths"
     if subject.facts is None:
         return
     for number, effect in enumerate(subject.facts.effects, 1):
@@ -52,6 +61,7 @@ def as_json(
         "decision": type(decision).__name__.lower(),
         "reason": decision.reason.as_json(),
         "always": decision.rule if isinstance(decision, Ask) else None,
+        "bounds": decision.bounds if isinstance(decision, Ask) else "",
         "is_protected": isinstance(decision, Ask) and decision.is_protected,
         "is_read_only": subject.is_read_only if subject else False,
         "paths": [
@@ -61,7 +71,7 @@ def as_json(
                 "is_inside": use.location.is_inside,
                 "is_protected": use.needs_a_person,
             }
-            for use in (subject.uses if subject else ())
+            for use in (subject.all_uses if subject else ())
         ],
         "commands": [_effect_json(effect, gate) for effect in facts.effects] if facts else None,
         "oddities": list(facts.line.oddities) if facts else None,

@@ -31,16 +31,17 @@ async def run_line_loop_for(options: Options, out: StdoutWriter) -> int:
     lines = LineReader(stdin) if prompt is None else FirstPrompt(prompt, stdin, out)
     has_colour = out.is_terminal and "NO_COLOR" not in os.environ
     yes_or_no = YesOrNo(out, LineReader(stdin))  # which the prompt of the command line does not answer
-    ask = LineAsker(out, lines, _rule_place(options))
+    places = _places(options)
+    ask = LineAsker(out, lines, places.shown(places.local_settings), shown=places.shown)
 
     def opening(**changed: Any) -> AbstractAsyncContextManager[Session]:
         return session_of({**options, **changed}, ask=ask, ask_plan=ask.plan, ask_yes_or_no=yes_or_no, warn=say)
 
-    change = SessionChange(lambda session_id: opening(continues=False, resume=session_id), warn=say)
-    return await run_line_loop(opening, change, out, lines, env=os.environ, has_colour=has_colour)
+    change = SessionChange(
+        lambda session_id: opening(continues=False, resume=session_id, forks=False, record=None), warn=say
+    )
+    return await run_line_loop(opening, change, out, lines, env=os.environ, has_colour=has_colour, waiting=ask.waiting)
 
 
-def _rule_place(options: Options) -> str:
-    """Return where the rule of "always" is kept, as people write it."""
-    places = Locations.find(Path(options["cwd"] or ".").expanduser().absolute(), os.environ)
-    return places.shown(places.local_settings)
+def _places(options: Options) -> Locations:
+    return Locations.find(Path(options["cwd"] or ".").expanduser().absolute(), os.environ)

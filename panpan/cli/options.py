@@ -13,9 +13,9 @@ Options: TypeAlias = dict[str, Any]
 """What the command line says, by the names of the options; `first_prompt` is the prompt without -p."""
 
 PICKS_SESSION = ""
-"""What `-r` without an id is: the user picks a session."""
+"""What `-r` without a session is: the user picks one."""
 
-_NO_SESSION_ID = "-r needs the id of a session here: `panpan sessions` lists them, and -c takes the newest"
+_NO_SESSION_ID = "-r needs the id or title of a session here: `panpan sessions` lists them, and -c takes the newest"
 
 RUN_OPTIONS = "panpan.run_options"
 """Where click keeps the options that stand before a subcommand."""
@@ -48,8 +48,12 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("-p", "--print", "prompt", is_flag=False, flag_value="", metavar="TEXT",
                      help="Run without a terminal: answer TEXT, joined with what is piped in, and exit."),
         click.option("-c", "--continue", "continues", is_flag=True, help="Continue the newest session of this folder."),
-        click.option("-r", "--resume", is_flag=False, flag_value=PICKS_SESSION, metavar="[ID]",
-                     help="Continue the session whose id is, or begins with, ID; without ID, pick it from a list."),
+        click.option("-r", "--resume", is_flag=False, flag_value=PICKS_SESSION, metavar="[SESSION]",
+                     help="Continue SESSION: its id, title or first words; without, pick it from a list."),
+        click.option("--fork-session", "forks", is_flag=True,
+                     help="With -c or -r: go on in a copy, and leave that session as it is."),
+        click.option("--unfinished", type=click.Choice(["finished", "not-run", "unclear"]),
+                     help="With -c or -r: what became of a call that a crash cut off, where panpan cannot tell."),
         click.option("--model", metavar="NAME", help="Model, alias, provider/model, or cassette:PATH for a tape."),
         click.option("--provider", metavar="NAME", help="Provider, where the model's name does not tell it."),
         click.option("--base-url", metavar="URL", help="Address of the provider."),
@@ -77,6 +81,8 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="Answer every question with yes, but for those about protected files and the sandbox."),
         click.option("--trust", "trusts_project", is_flag=True,
                      help="Believe the project's own settings in this run; without, they may only ask for more care."),
+        click.option("--record", type=click.Path(), metavar="FILE",
+                     help="Record the session into FILE, a cassette: `panpan replay FILE` plays it again."),
         click.option("--cwd", type=click.Path(), metavar="FOLDER", help="Work in FOLDER."),
         click.option("--add-dir", "additional_directories", multiple=True, type=click.Path(), metavar="FOLDER",
                      help="Let the tools use FOLDER as well."),
@@ -115,7 +121,10 @@ def check_options(options: Options) -> None:
     """
     if options["continues"] and options["resume"] is not None:
         raise click.UsageError("-c and -r exclude each other")
-    if options["first_prompt"]:
+    is_resumed = options["continues"] or options["resume"] is not None
+    if not is_resumed and (options["forks"] or options["unfinished"]):
+        raise click.UsageError("--fork-session and --unfinished go with -c or -r")
+    if options["first_prompt"] or options["forks"] or options["record"]:
         require_session_id(options)
     if options["include_partial_messages"] and options["output_format"] != "stream-json":
         raise click.UsageError("--include-partial-messages goes with --output-format stream-json")

@@ -11,6 +11,7 @@ from panpan.cli.options import Options, overrides_of
 from panpan.config.locations import Locations, panpan_home
 from panpan.llm.model_choice import NoModelError
 from panpan.services.sessions.session import Session
+from panpan.services.sessions.tap import Tap
 from panpan.types.permission import Asker
 from panpan.types.plan import PlanAsker
 from panpan.types.user_questions import UserAsker
@@ -32,6 +33,8 @@ async def session_of(
         Path(options["cwd"] or "."),
         continues=options["continues"],
         resume=options["resume"],
+        forks=options["forks"],
+        unfinished=options["unfinished"],
         system_prompt=options["system_prompt"],
         append_system_prompt=options["append_system_prompt"],
         ask=ask,
@@ -43,12 +46,13 @@ async def session_of(
         warn=warn,
     )
     overrides = overrides_of(options)
+    tap = partial(_recording, options["record"], warn)
     if ask_yes_or_no is not None and not options["trusts_project"]:
         from panpan.cli.trust_question import ask_for_trust
 
         await ask_for_trust(_locations(options), os.environ, overrides, ask_yes_or_no, warn)
     try:
-        async with open_with(overrides=overrides) as session:
+        async with open_with(overrides=overrides, tap=tap()) as session:
             yield session
             return
     except NoModelError:
@@ -57,8 +61,18 @@ async def session_of(
         has_embedded = has_embedded_model(os.environ)
         say = warn if ask is None else (lambda _: None)  # where there is a person, the session's greeting says it
         offered = await offered_model(_home(options), has_embedded=has_embedded, ask=ask_yes_or_no, say=say)
-    async with open_with(overrides={**overrides, "model": offered.name}, why_model=offered.reason) as session:
+    overrides["model"] = offered.name
+    async with open_with(overrides=overrides, why_model=offered.reason, tap=tap()) as session:
         yield session
+
+
+def _recording(file: str | None, warn: Callable[[str], None]) -> Tap | None:
+    """Return what records the session, where that is wanted."""
+    if file is None:
+        return None
+    from panpan.services.cassettes.recording import Recording
+
+    return Recording(Path(file).expanduser().absolute(), warn=warn)
 
 
 def _locations(options: Options) -> Locations:

@@ -92,6 +92,11 @@ class Locations:
         return self.home / "plans"
 
     @property
+    def search_index(self) -> Path:
+        """Where which words stand in the sessions of all projects; may be deleted at any time."""
+        return self.home / "search.sqlite3"
+
+    @property
     def debug_folder(self) -> Path:
         """Logs of runs with `--debug`."""
         return self.home / "debug"
@@ -123,6 +128,16 @@ def panpan_home(env: Mapping[str, str], cwd: Path) -> Path:
         return (cwd / Path(chosen).expanduser()).resolve()
     except (OSError, RuntimeError, ValueError) as exc:
         raise ConfigError(f"the panpan home {chosen!r} cannot be used ({exc}); set PANPAN_HOME to a folder") from exc
+
+
+def snapshots_folder(home: Path, root: Path) -> Path:
+    """Return where the snapshots of a folder of the workspace are kept.
+
+    Args:
+        home: The panpan home, canonical.
+        root: The folder, canonical.
+    """
+    return home / PROJECTS_FOLDER / project_slug(root) / "snapshots"
 
 
 def find_project_root(cwd: Path) -> Path:

@@ -177,6 +177,39 @@ class LimitSettings(_Frozen):
     """Seconds of processor time of one process; None: no limit but the time-outs."""
 
 
+class CompactionSettings(_Frozen):
+    """When and how far the conversation that a model is sent is made shorter, `[compaction]`."""
+
+    enabled: bool = True
+    """Whether it is made shorter by itself before it overflows the context window; `/compact` does it in any case."""
+    reserve_tokens: int = Field(default=16_384, ge=1_000)
+    """Tokens of the window that stay free for the reply; of a small window a quarter."""
+    keep_recent_tokens: int = Field(default=20_000, ge=1_000)
+    """Tokens of the newest messages that stay as they are; of a small window less."""
+    window_tokens: int | None = Field(default=None, ge=4_000)
+    """Tokens of the window, where panpan does not know the model's, or less than the model has; None: the model's."""
+
+
+class SnapshotSettings(_Frozen):
+    """What is kept of the workspace, so that changes of the model can be undone, `[snapshots]`; a matter of the user's."""
+
+    enabled: bool = True
+    """Whether anything is kept; without it nothing can be undone."""
+    max_file_mb: int = Field(default=20, ge=1, le=1000)
+    """MB (10⁶ bytes) of one file; larger ones are left out, and the user is told."""
+    max_files: int = Field(default=100_000, ge=1)
+    """Files of one folder of the workspace; where there are more, nothing of it is kept, and the user is told."""
+
+
+class SessionSettings(_Frozen):
+    """How sessions are kept, `[sessions]`; a matter of the user's."""
+
+    title: Literal["auto", "model", "first-words"] = "auto"
+    """What a session is called before the user names it; first-words: what he said first; model: what the model that
+    `fast` means makes of that, in the background, for a fraction of a cent; auto: as model where a user watches and the
+    model is at the same place as the session's, else first-words."""
+
+
 class UiSettings(_Frozen):
     """How the terminal looks and what it says; a matter of the user's and of no project."""
 
@@ -233,6 +266,8 @@ class Settings(_Frozen):
     """What commands get of the environment, `[environment]`."""
     limits: LimitSettings = LimitSettings()
     """What one command may use, `[limits]`."""
+    snapshots: SnapshotSettings = SnapshotSettings()
+    """What is kept to undo changes, `[snapshots]`."""
     tools: ToolSettings = ToolSettings()
     """Which tools there are, `[tools]`."""
     additional_directories: Annotated[tuple[Folder, ...], Field(strict=False)] = ()
@@ -246,6 +281,10 @@ class Settings(_Frozen):
     """Seconds without a byte from the provider after which a request has failed; None: 120, 600 for local servers."""
     retry: RetrySettings = RetrySettings()
     """What is tried again, `[retry]`."""
+    compaction: CompactionSettings = CompactionSettings()
+    """When the conversation is made shorter, `[compaction]`."""
+    sessions: SessionSettings = SessionSettings()
+    """How sessions are kept, `[sessions]`."""
     ui: UiSettings = UiSettings()
     """How the terminal looks, `[ui]`."""
 

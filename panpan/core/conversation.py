@@ -1,4 +1,4 @@
-"""The conversation: what has been said, valid to send after every append.
+"""The conversation: what has been said, valid to send after every append, and what of it is sent.
 
 The rule: each tool_use of a reply is answered exactly once, right after the reply, and ids are unique. A live turn
 keeps it by construction, and `append` refuses what would break it; a list that comes from a log may hold anything, and
@@ -7,13 +7,16 @@ goes through `repaired` first.
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 
+from panpan.core.compacted import compacted
+from panpan.types.compaction import Compaction
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.ids import unique_id
 from panpan.types.llm import ModelRequest, ToolDefinition
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
 
 NEVER_ANSWERED = (
-    "The call was not answered: the session ended before its result was recorded. It may or may not have run."
+    "The call was not answered: the session ended before its result was recorded. It may or may not have run. Look at "
+    "what is there before you make it again."
 )
 NEVER_BEGUN = (
     "The call was not answered: the session ended before it could change anything. Make it again if it is still needed."
@@ -31,19 +34,35 @@ class Conversation:
         system: The system prompt.
         tools: What the model may call.
         messages: What was said before; must be valid (see `repaired`).
+        compactions: What was made shorter of it, oldest first.
     """
 
     def __init__(
-        self, system: str = "", tools: Sequence[ToolDefinition] = (), messages: Iterable[Message] = ()
+        self,
+        system: str = "",
+        tools: Sequence[ToolDefinition] = (),
+        messages: Iterable[Message] = (),
+        compactions: Iterable[Compaction] = (),
     ) -> None:
         self.system = system
         self.tools = tuple(tools)
         self.messages: list[Message] = []
+        """All that was said, whatever is sent of it."""
+        self.sent: list[Message] = self.messages
+        """What the next request holds; all, or what stands for it since the newest compaction."""
+        self.measured_messages = 0
+        """How many messages of `sent` the newest compaction has measured: what a provider counted for a reply among
+        them, it counted for another request."""
+        self.measured_tokens = 0
+        """About how many tokens a request with these messages has."""
+        self.compactions: list[Compaction] = []
+        """Oldest first; the newest says what is sent."""
+        self.replies_beside: list[AssistantMessage] = []
+        """Replies that are no part of it and cost money all the same, such as those that compactions asked for."""
         self.open_tool_uses: dict[str, ToolUseBlock] = {}
         """Calls of the newest reply that have no result yet, in order."""
         self._tool_use_ids: set[str] = set()
-        for message in messages:
-            self.append(message)
+        self.replace(messages, compactions)
 
     def append(self, message: Message) -> None:
         """Add a message at the end.
@@ -66,6 +85,32 @@ class Conversation:
             case UserMessage() | SystemReminder():
                 pass
         self.messages.append(message)
+        if self.sent is not self.messages:
+            self.sent.append(message)
+
+    def replace(self, messages: Iterable[Message], compactions: Iterable[Compaction] = ()) -> None:
+        """Let `messages` be what has been said, as after a rewind; they must be valid (see `repaired`)."""
+        self.messages, self.open_tool_uses, self._tool_use_ids = [], {}, set()
+        of_compactions = {id(compaction.reply) for compaction in self.compactions}
+        self.replies_beside = [reply for reply in self.replies_beside if id(reply) not in of_compactions]
+        self.sent, self.measured_messages, self.measured_tokens, self.compactions = self.messages, 0, 0, []
+        for message in messages:
+            self.append(message)
+        for compaction in compactions:
+            self.compact(compaction)
+
+    def compact(self, compaction: Compaction) -> None:
+        """Let the next request hold what `compaction` says; one of another conversation changes nothing."""
+        sent = compacted(self.messages, compaction)
+        if sent is None:
+            return
+        self.compactions.append(compaction)
+        if compaction.reply is not None:
+            self.replies_beside.append(compaction.reply)
+        newer = len(self.messages) - _end_of(compaction.up_to, self.messages)
+        self.measured_messages, self.measured_tokens = len(sent) - newer, compaction.tokens_after
+        is_whole = not (compaction.added or compaction.notes) and compaction.kept_from is None
+        self.sent = self.messages if is_whole else sent
 
     @property
     def awaits_model(self) -> bool:
@@ -80,7 +125,15 @@ class Conversation:
 
     def request(self) -> ModelRequest:
         """Return what is sent to the model now."""
-        return ModelRequest(self.system, self.tools, self.messages, self._tool_use_ids)
+        return ModelRequest(self.system, self.tools, self.sent, self._tool_use_ids)
+
+
+def _end_of(uuid: str, messages: Sequence[Message]) -> int:
+    """Return the index behind the message with this id and the results that answer it."""
+    end = next(index for index, message in enumerate(messages) if message.uuid == uuid) + 1
+    while end < len(messages) and isinstance(messages[end], ToolResultMessage):
+        end += 1
+    return end
 
 
 def error_result(tool_use_id: str, text: str) -> ToolResultMessage:

@@ -4,14 +4,17 @@ A service is a `Hook` that overrides the points it needs. `app.py` lists the hoo
 them in that order. If a new service needs an `if` in `query.py`, it is this file that has to change.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
 from panpan.core.conversation import Conversation
+from panpan.errors import ContextOverflowError
 from panpan.tools.tool import Tool, ToolContext
 from panpan.types.dataclass import dataclass
+from panpan.types.events import Compacted, Waiting
+from panpan.types.llm import ModelClient
 from panpan.types.messages import AssistantMessage, SystemReminder, UserMessage
 from panpan.types.permission import Allow, Decision, Deny, PermissionQuestion
 from panpan.types.tool import Output
@@ -63,6 +66,19 @@ class Hook:
         """
         return ()
 
+    async def make_room(
+        self, round_: Round, llm: ModelClient, refusal: ContextOverflowError | None
+    ) -> AsyncGenerator[Waiting | Compacted, None]:
+        """Yield what makes the request shorter that is about to be sent, if it is too long, and what is waited for.
+
+        Args:
+            round_: The round; what is yielded changes its conversation before the generator goes on.
+            llm: The model, should it be needed for that.
+            refusal: The provider's, which was sent the request already and gets it only once more, made shorter.
+        """
+        return
+        yield
+
     async def after_reply(self, round_: Round, reply: AssistantMessage) -> None:
         """See the whole reply, which is in the conversation and recorded, before any of its calls runs.
 
@@ -82,6 +98,9 @@ class Hook:
         """
         return None
 
+    async def before_effect(self, call: ToolCall) -> None:
+        """See a call that was allowed and may change something, right before it is noted and runs."""
+
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
         """Return the output as the model shall get it. Called for failures of the tool, too."""
         return output
@@ -96,6 +115,9 @@ class Hook:
 
     async def interrupted(self, conversation: Conversation) -> None:
         """The user stopped the turn; its open calls are answered already."""
+
+    async def history_replaced(self, conversation: Conversation) -> None:
+        """What was said before is not all there any more; what is told once a session may have to be told again."""
 
     async def turn_ended(self, conversation: Conversation) -> None:
         """The turn is over, in whatever way."""

@@ -54,6 +54,7 @@ def joined(decisions: Sequence[Decision]) -> Decision:
         approved_paths=approved,
         is_protected=any(one.is_protected for one in asks),
         advice_for_model=" ".join(filter(None, (one.advice_for_model for one in asks))),
+        bounds="; ".join(filter(None, (one.bounds for one in asks))),
     )
     # What "always" would save answers one of the questions, and not the others.
     return ask if len(asks) == 1 else replace(ask, rule=None, prefix_rule=None, remember=None)
@@ -70,10 +71,10 @@ def _deciding(decisions: Sequence[Decision]) -> Sequence[Decision]:
 async def permission_for(call: ToolCall, hooks: Sequence[Hook], ask: Asker) -> Permission:
     """Return whether `call`, as it is now, may run; waits for the user where a hook asks."""
     digest = digest_of(call)
-    return replace(await _permission(call, hooks, ask), digest=digest)
+    return replace(await _permission(call, digest, hooks, ask), digest=digest)
 
 
-async def _permission(call: ToolCall, hooks: Sequence[Hook], ask: Asker) -> Permission:
+async def _permission(call: ToolCall, digest: str, hooks: Sequence[Hook], ask: Asker) -> Permission:
     decisions = [decision for hook in hooks if (decision := await hook.before_tool(call)) is not None]
     reasons = tuple(decision.reason for decision in _deciding(decisions))
     match joined(decisions):
@@ -82,11 +83,11 @@ async def _permission(call: ToolCall, hooks: Sequence[Hook], ask: Asker) -> Perm
         case Allow(reason=Reason(text=text), approved_paths=approved):
             return Permission(True, text, approved, reasons=reasons)
         case Ask() as question:
-            return await _asked(call, question, reasons, hooks, ask)
+            return await _asked(call, digest, question, reasons, hooks, ask)
 
 
 async def _asked(
-    call: ToolCall, decision: Ask, reasons: tuple[Reason, ...], hooks: Sequence[Hook], ask: Asker
+    call: ToolCall, digest: str, decision: Ask, reasons: tuple[Reason, ...], hooks: Sequence[Hook], ask: Asker
 ) -> Permission:
     try:
         preview = await call.tool.preview(call.args, call.context)
@@ -106,6 +107,8 @@ async def _asked(
         is_protected=decision.is_protected,
         preview=preview,
         reasons=reasons,
+        bounds=decision.bounds,
+        digest=digest,
     )
     match await _answered_by_hooks(call, question, hooks):
         case Deny(reason=why):

@@ -6,9 +6,10 @@ none is lost when the receiver goes away.
 """
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any, Self, assert_never
 
@@ -26,6 +27,7 @@ from anyio.streams.memory import MemoryObjectSendStream
 from panpan.core.call_digest import digest_of
 from panpan.core.conversation import error_result
 from panpan.core.hooks import Hook, ToolCall
+from panpan.core.ledger import Ledger, NoLedger
 from panpan.core.permission import permission_for
 from panpan.core.single_exception import unwrap_single_exception
 from panpan.core.tool_call import PreparedCall, batches, prepared, shortened
@@ -54,8 +56,7 @@ class ToolExecutor(AsyncContextManagerMixin):
         context: What every call is given; each call gets its own copy.
         hooks: Asked before and after each call.
         ask: Puts a question to the user.
-        note_start: Told the id of each call that may change something, right before its tool runs; where it raises a
-            `PanpanError`, the call is not run.
+        ledger: Keeps what each call that may change something is about to do.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class ToolExecutor(AsyncContextManagerMixin):
         hooks: Sequence[Hook] = (),
         *,
         ask: Asker,
-        note_start: Callable[[str], None] = lambda _: None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.results: dict[str, ToolResultMessage] = {}
         """Results that exist but have not been received yet, by tool use id."""
@@ -75,7 +76,7 @@ class ToolExecutor(AsyncContextManagerMixin):
         self._context = context
         self._hooks = hooks
         self._ask = ask
-        self._note_start = note_start
+        self._ledger = ledger or NoLedger()
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self, None]:
@@ -138,9 +139,16 @@ class ToolExecutor(AsyncContextManagerMixin):
         context = replace(self._context, tool_use_id=call.use.id, runs_alone=runs_alone)
         tool_call = ToolCall(call.use.id, call.tool, call.args, call.use.input, context)
         permission = await permission_for(tool_call, self._hooks, self._ask)
-        is_allowed, reason = permission.is_allowed, permission.reason
         await send.send(
-            PermissionDecided(call.use.id, call.use.name, is_allowed, reason, permission.reasons, permission.saved_rule)
+            PermissionDecided(
+                call.use.id,
+                call.use.name,
+                permission.is_allowed,
+                permission.reason,
+                permission.reasons,
+                permission.saved_rule,
+                permission.digest,
+            )
         )
         if not permission.is_allowed:
             return Output(shortened(permission.text_for_model), is_error=True)
@@ -148,13 +156,23 @@ class ToolExecutor(AsyncContextManagerMixin):
             return Output(f"{call.use.name} was not run: its arguments changed after the decision", is_error=True)
 
         if not call.is_read_only:
+            for hook in self._hooks:
+                try:
+                    await hook.before_effect(tool_call)
+                except Exception:  # who only looks on must not keep an allowed call from running
+                    log.exception("the hook %s failed before %s", type(hook).__name__, call.use.name)
             try:
-                self._note_start(call.use.id)
+                await self._ledger.call_starts(tool_call)
             except PanpanError as error:  # what cannot be noted must not be done
                 return Output(shortened(f"{call.use.name} was not run: {error}"), is_error=True)
         self.begun.add(call.use.id)
         paths = context.paths.approving(permission.approved_paths)
-        context = replace(context, paths=paths, allowed_change=permission.shown_change)
+        context = replace(
+            context,
+            paths=paths,
+            allowed_change=permission.shown_change,
+            note_changes=partial(self._ledger.files_change, call.use.id),
+        )
         title, limit_s = call.tool.title(call.args), call.tool.time_limit_s(call.args)
         await send.send(ToolStarted(call.use.id, call.use.name, title, limit_s))
         started_at = perf_counter()

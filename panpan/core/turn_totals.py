@@ -19,8 +19,12 @@ class TurnTotals:
     cost_by_model: dict[str, float | None] = field(default_factory=dict)
 
     def add(self, reply: AssistantMessage) -> None:
-        """Count one reply."""
+        """Count the reply of a round."""
         self.rounds += 1
+        self.add_beside(reply)
+
+    def add_beside(self, reply: AssistantMessage) -> None:
+        """Count a reply that is no part of the conversation, such as a summary of it."""
         self.usage += reply.usage
         self.cost_usd = _sum(self.cost_usd, reply.cost_usd)
         self.api_duration_s += reply.duration_s

@@ -23,9 +23,9 @@ def notes_on_answers(resolved: ResolvedModel, answers: AnswerWishes) -> tuple[st
 
 def _of_embedded(answers: AnswerWishes) -> Iterator[str]:
     if answers.thinking_budget_tokens is not None:
-        yield "the small local model does not think, so --thinking has no effect"
+        yield f"the small local model does not think, so {_wish('thinking', answers.thinking_place)} has no effect"
     if answers.effort is not None:
-        yield "the small local model knows no effort, so --effort has no effect"
+        yield f"the small local model knows no effort, so {_wish('the effort', answers.effort_place)} has no effect"
 
 
 def _of_anthropic(resolved: ResolvedModel, answers: AnswerWishes) -> Iterator[str]:
@@ -43,8 +43,16 @@ def _of_openai(resolved: ResolvedModel, answers: AnswerWishes) -> Iterator[str]:
     profile, who = profile_of(resolved), f"{resolved.model} at {resolved.provider}"
     if answers.thinking_budget_tokens is not None:
         if not profile.thinking:
-            yield f"{who} has no switch for thinking that panpan knows, so --thinking has no effect; use --effort"
+            wish = _wish("thinking", answers.thinking_place)
+            yield f"{who} has no switch for thinking that panpan knows, so {wish} has no effect; use --effort"
         elif answers.is_budget_chosen and "$budget" not in profile.thinking.values():
             yield f"{who} takes no number of tokens to think, so the thinking budget has no effect; use --effort"
     if answers.effort is not None and (sent := nearest_effort(answers.effort, profile.efforts)) != answers.effort:
         yield f"{who} knows no effort {answers.effort}, so {sent} is asked for"
+
+
+def _wish(what: str, place: str) -> str:
+    """Return a wish as the user made it: the flag itself, or what was wished and where that stands."""
+    if not place or place.startswith("--"):
+        return place or what
+    return f"{what} that {place} asks for"

@@ -22,7 +22,7 @@ from panpan.types.llm import Effort, ModelOptions, Provider
 if TYPE_CHECKING:
     from panpan.config.settings import Settings
     from panpan.config.settings_file import Source
-    from panpan.config.sources import Loaded
+    from panpan.config.sources import Loaded, Origin
     from panpan.llm.client import LLMClient
     from panpan.llm.providers.vendor_profiles import VendorProfile
 
@@ -62,7 +62,11 @@ class AnswerWishes:
     """None: no extended thinking."""
     is_budget_chosen: bool = False
     """Whether the user said how much; if not, it is the default."""
+    thinking_place: str = ""
+    """Where thinking was switched on, such as "--thinking" or `FILE:LINE`; empty where it was in the session."""
     effort: Effort | None = None
+    effort_place: str = ""
+    """Where the effort was set, likewise."""
     temperature: float | None = None
     max_tries: int | None = None
     """None: the client's own."""
@@ -153,21 +157,39 @@ def _if_at_same_place(users: ResolvedModel, resolve: Callable[[], ResolvedModel]
     return replace(users, reason=f"{users.reason}; {note}")
 
 
-def answer_wishes(settings: "Settings") -> AnswerWishes:
-    """Return what the settings say of the model's answers."""
+def answer_wishes(settings: "Settings", origins: "Mapping[str, Origin] | None" = None) -> AnswerWishes:
+    """Return what the settings say of the model's answers.
+
+    Args:
+        settings: Those of all sources.
+        origins: Where each was set, by its dotted key; None: it is not known.
+    """
+    place_by_key = {key: str(origin) for key, origin in (origins or {}).items()}
     return AnswerWishes(
         max_output_tokens=settings.max_output_tokens,
         thinking_budget_tokens=settings.thinking_budget_tokens if settings.thinking else None,
         is_budget_chosen="thinking_budget_tokens" in settings.model_fields_set,
+        thinking_place=place_by_key.get("thinking", ""),
         effort=settings.effort,
+        effort_place=place_by_key.get("effort", ""),
         temperature=settings.temperature,
         max_tries=settings.retry.max_tries,
         idle_timeout_s=settings.idle_timeout_s,
     )
 
 
-def create_client(resolved: ResolvedModel, answers: AnswerWishes | None = None) -> "LLMClient":
+def create_client(
+    resolved: ResolvedModel,
+    answers: AnswerWishes | None = None,
+    *,
+    around: Callable[[Provider], Provider] = lambda provider: provider,
+) -> "LLMClient":
     """Return a client for a model; close it when it is not needed any more.
+
+    Args:
+        resolved: The model.
+        answers: How it should answer.
+        around: Returns what is asked in the place of the model's provider.
 
     Raises:
         ConfigError: The cassette cannot be read.
@@ -178,7 +200,7 @@ def create_client(resolved: ResolvedModel, answers: AnswerWishes | None = None) 
     answers = answers or AnswerWishes()
     policy = RetryPolicy() if answers.max_tries is None else RetryPolicy(max_tries=answers.max_tries)
     return LLMClient(
-        create_provider(resolved, idle_timeout_s=answers.idle_timeout_s),
+        around(create_provider(resolved, idle_timeout_s=answers.idle_timeout_s)),
         model_options(resolved, answers),
         price=resolved.facts.price,
         key_place=resolved.key_place,
@@ -194,9 +216,7 @@ def create_provider(resolved: ResolvedModel, *, idle_timeout_s: float | None = N
     """
     match resolved.kind:  # each provider's module is loaded only when it is used
         case "cassette":
-            from panpan.llm.providers.cassette import CassetteProvider
-
-            return CassetteProvider.from_file(Path(resolved.base_url))
+            return _cassette_provider(Path(resolved.base_url))
         case "embedded":
             return _embedded_provider(resolved, idle_timeout_s)
         case "anthropic":
@@ -220,6 +240,18 @@ def create_provider(resolved: ResolvedModel, *, idle_timeout_s: float | None = N
                 headers=resolved.headers,
                 idle_timeout_s=idle_timeout_s,
             )
+
+
+def _cassette_provider(path: Path) -> Provider:
+    from panpan.llm.recorded_file import is_recorded
+
+    if is_recorded(path):
+        from panpan.llm.providers.recorded import RecordedProvider
+
+        return RecordedProvider.from_file(path)
+    from panpan.llm.providers.cassette import CassetteProvider
+
+    return CassetteProvider.from_file(path)
 
 
 def _embedded_provider(resolved: ResolvedModel, idle_timeout_s: float | None) -> Provider:

@@ -20,6 +20,8 @@ class ModelProfile:
     """Characters of one tool result; None: what fits every large model."""
     has_project_context: bool = True
     """Whether it is told of the folder, git, and the rules files of the project."""
+    fits_window: bool = False
+    """Whether its provider leaves out what does not fit the context window, so that nothing else has to."""
     temperature: float | None = None
     """Where the settings say none; None: the server's own."""
     banner: str = ""

@@ -54,7 +54,8 @@ class Budget(Hook):
                 if message.uuid in self._counted:
                     break
                 found.append(message)
-        return found[::-1]
+        beside = [reply for reply in conversation.replies_beside if reply.uuid not in self._counted]
+        return [*beside, *found[::-1]]
 
 
 def check_price_known(limit_usd: float | None, *, model: str, is_price_known: bool) -> None:

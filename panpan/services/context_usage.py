@@ -5,31 +5,19 @@ the newest reply are scaled to what the provider counted for it. The sum is ther
 the shares are estimates.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Literal, TypeAlias, assert_never, get_args
 
-from panpan.core.conversation import Conversation
-from panpan.types.content import (
-    AssistantContent,
-    DocumentBlock,
-    ImageBlock,
-    RedactedThinkingBlock,
-    TextBlock,
-    ThinkingBlock,
-    ToolUseBlock,
-)
-from panpan.types.dataclass import dataclass
-from panpan.types.llm import ToolDefinition
-from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
+from anyio import move_on_after
 
-BYTES_PER_TOKEN = 4
-"""Of UTF-8: the rule of thumb that vendors give for English text; other scripts have more bytes and more tokens."""
-IMAGE_TOKENS = 1_500
-"""About what the largest picture costs that vendors do not shrink first."""
-DOCUMENT_TOKENS = 3_000
-"""A page or two; how many pages a document has is not known here."""
+from panpan.core.conversation import Conversation
+from panpan.errors import ProviderError
+from panpan.services.token_estimate import block_tokens, calibration, message_tokens, text_tokens, tool_tokens
+from panpan.types.content import AssistantContent, RedactedThinkingBlock, ThinkingBlock
+from panpan.types.dataclass import dataclass
+from panpan.types.llm import ModelClient
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
 
 Source: TypeAlias = Literal[
     "system prompt", "tools", "project and reminders", "user", "tool results", "replies", "thinking"
@@ -38,6 +26,9 @@ Source: TypeAlias = Literal[
 
 SOURCES: Sequence[Source] = get_args(Source)
 """In the order in which they are shown."""
+
+COUNT_TIME_LIMIT_S = 5.0
+"""Longest wait for the provider's count."""
 
 _Weighed: TypeAlias = tuple[Source, int]
 
@@ -60,6 +51,8 @@ class ContextUsage:
     """One for each source, in the order of `SOURCES`."""
     is_counted: bool
     """Whether the provider counted most of the sum; if not, the sum is an estimate as well."""
+    is_exact: bool = False
+    """Whether the provider counted all of the sum."""
 
     @property
     def used_tokens(self) -> int:
@@ -76,47 +69,80 @@ class ContextUsage:
         return tokens / self.window_tokens if self.window_tokens else None
 
 
-def context_usage(conversation: Conversation, window_tokens: int | None) -> ContextUsage:
+def context_usage(conversation: Conversation, window_tokens: int | None, *, exact: int | None = None) -> ContextUsage:
     """Return what the next request would fill, by source.
 
     Args:
         conversation: What has been said.
         window_tokens: Size of the model's context window; None where it is not known.
+        exact: What the provider says that the request has; None where it was not asked or cannot say.
     """
-    messages = conversation.messages
-    counted = _newest_counted(messages)
-    weighed = list(_weighed_prefix(conversation.system, conversation.tools))
-    for message in messages[: counted + 1]:
-        weighed += _weighed(message)
+    known = _known(conversation)
+    weighed = [*_weighed_prefix(conversation), *_weighed_messages(conversation.sent[: known.messages])]
     tokens = _by_source(weighed)
-    if counted >= 0:
-        reply = messages[counted]
-        assert isinstance(reply, AssistantMessage)
-        tokens = _scaled(tokens, reply.usage.context_tokens)
-    later = _by_source(part for message in messages[counted + 1 :] for part in _weighed(message))
-    parts = [ContextPart(source, one + two) for source, one, two in zip(SOURCES, tokens, later, strict=True)]
-    return ContextUsage(window_tokens, parts, is_counted=counted >= 0)
+    if known.tokens is not None:
+        tokens = _scaled(tokens, known.tokens)
+    later = _by_source(_weighed_messages(conversation.sent[known.messages :]))
+    later = [round(count * known.factor) for count in later]
+    tokens = [one + two for one, two in zip(tokens, later, strict=True)]
+    if exact is not None:
+        tokens = _scaled(tokens, exact)
+    parts = [ContextPart(source, count) for source, count in zip(SOURCES, tokens, strict=True)]
+    return ContextUsage(
+        window_tokens, parts, is_counted=known.is_counted or exact is not None, is_exact=exact is not None
+    )
+
+
+async def measured_usage(conversation: Conversation, llm: ModelClient, window_tokens: int | None) -> ContextUsage:
+    """Return the same, with the provider's exact count of the sum, where it can be asked for one."""
+    exact: int | None = None
+    if conversation.sent:
+        try:
+            with move_on_after(COUNT_TIME_LIMIT_S):
+                exact = await llm.count_tokens(conversation.request())
+        except ProviderError:
+            exact = None
+    return context_usage(conversation, window_tokens, exact=exact)
 
 
 def used_tokens(conversation: Conversation) -> int:
     """Return the sum that `context_usage` gives, with work that does not grow with the history once it was counted."""
-    messages = conversation.messages
-    counted = _newest_counted(messages)
-    if counted < 0:
+    known = _known(conversation)
+    if known.tokens is None:
         return context_usage(conversation, None).used_tokens
-    reply = messages[counted]
-    assert isinstance(reply, AssistantMessage)
-    later = _by_source(part for message in messages[counted + 1 :] for part in _weighed(message))
-    return reply.usage.context_tokens + sum(later)
+    later = _by_source(_weighed_messages(conversation.sent[known.messages :]))
+    return known.tokens + sum(round(count * known.factor) for count in later)
 
 
-def _newest_counted(messages: Sequence[Message]) -> int:
-    """Return the index of the newest reply for which the provider counted; -1 where there is none."""
-    for index in range(len(messages) - 1, -1, -1):
+def uncounted_tokens(conversation: Conversation) -> int:
+    """Return how much of `used_tokens` no provider has counted for this request."""
+    known = _known(conversation)
+    later = sum(map(message_tokens, conversation.sent[known.messages :]))
+    return round(later * known.factor) if known.is_counted else used_tokens(conversation)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of the size of the next request."""
+
+    messages: int
+    """How many of its messages are in `tokens`."""
+    tokens: int | None
+    """Of the request up to there; None: nothing is known."""
+    is_counted: bool
+    """Whether a provider has counted them, and not only a compaction measured."""
+    factor: float
+    """By what estimates of the rest are multiplied."""
+
+
+def _known(conversation: Conversation) -> _Known:
+    messages, measured = conversation.sent, conversation.measured_messages
+    for index in range(len(messages) - 1, measured - 1, -1):
         message = messages[index]
         if isinstance(message, AssistantMessage) and message.usage.context_tokens > 0:
-            return index
-    return -1
+            factor = calibration(messages[measured:])
+            return _Known(index + 1, message.usage.context_tokens, is_counted=True, factor=factor)
+    return _Known(measured, conversation.measured_tokens or None, is_counted=False, factor=1.0)
 
 
 def _by_source(weighed: Iterable[_Weighed]) -> list[int]:
@@ -136,51 +162,26 @@ def _scaled(tokens: Sequence[int], wanted: int) -> list[int]:
     return [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
 
 
-def _weighed_prefix(system: str, tools: Sequence[ToolDefinition]) -> Iterator[_Weighed]:
-    yield "system prompt", _text_tokens(system)
-    for tool in tools:
-        yield "tools", _text_tokens(tool.name + tool.description + json.dumps(tool.input_schema, default=str))
+def _weighed_prefix(conversation: Conversation) -> Iterator[_Weighed]:
+    yield "system prompt", text_tokens(conversation.system)
+    yield "tools", tool_tokens(conversation.tools)
 
 
-def _weighed(message: Message) -> Iterator[_Weighed]:
-    match message:
-        case UserMessage(content=content):
-            yield from (("user", _block_tokens(block)) for block in content)
-        case SystemReminder():
-            yield "project and reminders", _text_tokens(message.tagged_text)
-        case ToolResultMessage(result=result):
-            yield from (("tool results", _block_tokens(block)) for block in result.content)
-        case AssistantMessage(content=content):
-            yield from map(_weighed_reply, content)
-        case _:
-            assert_never(message)
+def _weighed_messages(messages: Iterable[Message]) -> Iterator[_Weighed]:
+    for message in messages:
+        match message:
+            case UserMessage():
+                yield "user", message_tokens(message)
+            case SystemReminder():
+                yield "project and reminders", message_tokens(message)
+            case ToolResultMessage():
+                yield "tool results", message_tokens(message)
+            case AssistantMessage(content=content):
+                yield from map(_weighed_reply, content)
+            case _:
+                assert_never(message)
 
 
 def _weighed_reply(block: AssistantContent) -> _Weighed:
-    match block:
-        case TextBlock(text=text):
-            return "replies", _text_tokens(text)
-        case ToolUseBlock(name=name):
-            return "replies", _text_tokens(name + json.dumps(block.input, ensure_ascii=False))
-        case ThinkingBlock(thinking=thinking):
-            return "thinking", _text_tokens(thinking)
-        case RedactedThinkingBlock(data=data):
-            return "thinking", _text_tokens(data)
-        case _:
-            assert_never(block)
-
-
-def _block_tokens(block: TextBlock | ImageBlock | DocumentBlock) -> int:
-    match block:
-        case TextBlock(text=text):
-            return _text_tokens(text)
-        case ImageBlock():
-            return IMAGE_TOKENS
-        case DocumentBlock():
-            return DOCUMENT_TOKENS
-        case _:
-            assert_never(block)
-
-
-def _text_tokens(text: str) -> int:
-    return -(-len(text.encode(errors="replace")) // BYTES_PER_TOKEN)
+    is_thought = isinstance(block, ThinkingBlock | RedactedThinkingBlock)
+    return "thinking" if is_thought else "replies", block_tokens(block)

@@ -169,6 +169,9 @@ class PlanMode(Hook):
         text = _notice(await self._file_or_none(), held, can_exit=can_exit)
         return (SystemReminder(text=text, cause=ON),)
 
+    async def history_replaced(self, conversation: Conversation) -> None:
+        self._was_told = None
+
     def ends_turn(self, round_: Round) -> bool:
         return self._is_delivered
 

@@ -47,8 +47,8 @@ class ReplyLimits(Hook):
                 )
             case "model_context_window_exceeded":
                 raise ContextOverflowError(
-                    "the conversation has filled the model's context window; start a new session, or choose a model "
-                    "with a larger window with --model"
+                    "the conversation has filled the model's context window; make it shorter with /compact, start a "
+                    "new session, or choose a model with a larger window with --model"
                 )
             case _:
                 pass

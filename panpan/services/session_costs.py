@@ -59,6 +59,10 @@ class SessionCosts:
             case _:
                 pass
 
+    def add_beside(self, reply: AssistantMessage) -> None:
+        """Count a reply that is no part of the conversation, such as a summary of it."""
+        self._add_reply(reply)
+
     @property
     def usage(self) -> Usage:
         """Tokens of all models."""
@@ -103,11 +107,18 @@ class SessionCosts:
             self._turn_s = turn_s
 
 
-def session_costs(messages: Iterable[Message]) -> SessionCosts:
-    """Return what `messages`, a whole conversation, cost."""
+def session_costs(messages: Iterable[Message], beside: Iterable[AssistantMessage] = ()) -> SessionCosts:
+    """Return what a conversation cost.
+
+    Args:
+        messages: All of it.
+        beside: Replies that are no part of it.
+    """
     costs = SessionCosts()
     for message in messages:
         costs.add(message)
+    for reply in beside:
+        costs.add_beside(reply)
     return costs
 
 

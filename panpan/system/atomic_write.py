@@ -8,7 +8,9 @@ file. A hard link to the old file keeps the old content, since a rename replaces
 import errno
 import hashlib
 import os
+import re
 import secrets
+import socket
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,6 +23,9 @@ from panpan.system.read_file import require_regular
 
 _NO_LINKS_HERE = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EACCES})
 _NO_FOLDER_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF})
+
+
+_TEMPORARY = re.compile(r"\.panpan-(?P<machine>[0-9a-f]{6})-(?P<pid>[0-9]{1,10})-[0-9a-f]{24}\.tmp")
 
 
 class FileChangedError(ToolError):
@@ -98,6 +103,31 @@ def write_atomic(
         raise ToolError(f"could not write {path}: {exc.strerror}; nothing was changed") from exc
 
 
+def remove_leavings(folder: Path) -> None:
+    """Remove what writers of this machine have left in a folder that were killed at work; what cannot be stays."""
+    with suppress(OSError):
+        for path in folder.iterdir():
+            leaving = _TEMPORARY.fullmatch(path.name)
+            if leaving and leaving["machine"] == _machine() and not _is_running(int(leaving["pid"])):
+                with suppress(OSError):
+                    path.unlink()
+
+
+def _machine() -> str:
+    """Return a short name of this machine: on a disk that several share, a number alone does not tell a process."""
+    return hashlib.blake2b(socket.gethostname().encode(), digest_size=3).hexdigest()
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
+
+
 def sync_folder(folder: Path, operations: FileOperations | None = None) -> None:
     """See the names in `folder` onto the disk, where the file system can.
 
@@ -149,7 +179,7 @@ class _Writer:
     @contextmanager
     def _temporary_name(self) -> Iterator[str]:
         """Offer a free, unpredictable name beside the target; nothing of that name is left afterwards."""
-        name = str(self._target.parent / f".panpan-{secrets.token_hex(12)}.tmp")
+        name = str(self._target.parent / f".panpan-{_machine()}-{os.getpid()}-{secrets.token_hex(12)}.tmp")
         try:
             yield name
         finally:

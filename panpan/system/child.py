@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from subprocess import DEVNULL
-from typing import Self
+from typing import IO, Self
 
 import anyio
 from anyio import CancelScope
@@ -75,7 +75,7 @@ class OutputPipe:
 
 
 class Child:
-    """A started process that leads its own session, with empty input. Made by `start`; `close` gives its pipes back."""
+    """A started process that leads its own session. Made by `start`; `close` gives its pipes back."""
 
     def __init__(self, process: Process, tree: ProcessTree, stdout: OutputPipe, stderr: OutputPipe | None) -> None:
         self._process = process
@@ -92,6 +92,7 @@ class Child:
         env: Mapping[str, str],
         has_stderr: bool,
         pass_fds: Sequence[int] = (),
+        stdin: int | IO[bytes] = DEVNULL,
     ) -> Self:
         """Start a program.
 
@@ -101,6 +102,7 @@ class Child:
             env: Its whole environment; a mark is added.
             has_stderr: Whether errors get a pipe of their own; else they go where the output goes.
             pass_fds: Descriptors that it inherits under the same numbers, beside its input and outputs.
+            stdin: What it reads; empty, unless a file is given.
 
         Raises:
             ToolError: It cannot be started.
@@ -114,7 +116,7 @@ class Child:
             with CancelScope(shield=True):  # a cancelled start would leave a process that nobody knows
                 process = await anyio.open_process(
                     list(argv),
-                    stdin=DEVNULL,
+                    stdin=stdin,
                     stdout=stdout.write_fd,
                     stderr=(stderr or stdout).write_fd,
                     cwd=cwd,

@@ -76,7 +76,7 @@ async def run_git(args: Sequence[str], *, cwd: Path, timeout_s: float = 5) -> Ca
         ValueError: The command is none of those whose switches are known, or an argument is refused.
     """
     _require_known(args)
-    program = _git_program(cwd)
+    program = git_program(cwd)
     named = await _named_helpers(program, cwd, timeout_s)
     if ELSEWHERE in named:
         await _top_folder(program, cwd, timeout_s)  # raises where they lie elsewhere
@@ -104,7 +104,7 @@ async def harmless_git_variables(folders: Sequence[Path], *, timeout_s: float = 
     named: dict[str, None] = {}
     for folder in folders:
         if folder.is_dir():
-            program = _git_program(folder)
+            program = git_program(folder)
             named |= dict.fromkeys(await _named_helpers(program, folder, timeout_s, _HELPERS))
             named |= dict.fromkeys(await _submodules(program, folder, timeout_s))
     variables = {name: value for name, value in git_environment(tuple(named)).items() if name.startswith("GIT_")}
@@ -173,8 +173,12 @@ async def _named_helpers(program: str, cwd: Path, timeout_s: float, pattern: str
     return [key for key in found.stdout.decode(errors="surrogateescape").split("\0") if key]
 
 
-def _git_program(cwd: Path) -> str:
-    """Return the absolute path of git; one that lies in the folder it is asked about is passed over."""
+def git_program(cwd: Path) -> str:
+    """Return the absolute path of git; one that lies in the folder it is asked about is passed over.
+
+    Raises:
+        ToolError: There is none.
+    """
     here = canonical_path(cwd)
     for entry in os.environ.get("PATH", os.defpath).split(os.pathsep):
         found = shutil.which("git", path=entry) if Path(entry).is_absolute() else None

@@ -5,6 +5,7 @@ filters, have to be given.
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from panpan.system.environment import child_environment
 
@@ -57,7 +58,9 @@ _PLAIN_DIFF = 'f() { diff -u --label "a/$1" --label "b/$1" "$2" "$5"; :; }; f'
 """In place of a program for diffs that a configuration names, which no setting can switch off."""
 
 
-def git_environment(named_helpers: Sequence[str] = ()) -> dict[str, str]:
+def git_environment(
+    named_helpers: Sequence[str] = (), settings: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, str]:
     """Return an environment in which git runs nothing that a repository's configuration names.
 
     Diffs still need `--no-ext-diff`.
@@ -65,8 +68,9 @@ def git_environment(named_helpers: Sequence[str] = ()) -> dict[str, str]:
     Args:
         named_helpers: Keys such as `filter.lfs.clean` and `diff.pdf.textconv` that some configuration file sets. Their
             names are free, and git has no way to switch off all of them.
+        settings: Further settings of git, by key.
     """
-    settings = dict(_SETTINGS)
+    settings = {**settings, **_SETTINGS}
     for key in named_helpers:
         kind, _, rest = key.partition(".")
         name = rest.rpartition(".")[0]

@@ -35,6 +35,8 @@ class Location:
 
     is_secret: bool = False
     """Whether only a person may open it for reading as well."""
+    is_only_as_named: bool = False
+    """Whether it is protected against calls alone that are known to write this very place."""
 
     @property
     def is_protected(self) -> bool:
@@ -142,7 +144,18 @@ class PathResolver:
             or any(group.is_secret for group in linked)
             or self._is_in_panpan_home(path)
         )
-        return Location(path, is_inside, is_readable, self._protection(path, named, linked), is_secret)
+        protection = self._protection(path, named, linked)
+        groups = [*linked, *(group for _, found in named for group, _ in found)]
+        is_only_as_named = protection is not None and bool(groups) and all(group.is_only_as_named for group in groups)
+        return Location(path, is_inside, is_readable, protection, is_secret, is_only_as_named)
+
+    def names_apart(self, folder: Path) -> frozenset[str]:
+        """Return the names in the canonical `folder` of what is not judged as the folder is, whatever it is called.
+
+        That are roots, and what is protected because a protected name leads there.
+        """
+        apart = (*self._linked.places(), *self._roots, *self._readable_roots, *self._protected_roots)
+        return frozenset(place.name for place in apart if place.parent == folder)
 
     def resolve(self, text: str, *, access: Literal["read", "write"]) -> Path:
         """Return the canonical path for `text`, if it may be used so.
@@ -208,6 +221,11 @@ class PathResolver:
         if not (location.is_readable or self._is_approved(location)):
             raise ToolError(f"{path} is outside the workspace {self.root}; the working directory stays {self.cwd}")
         self._cwd.path = location.path
+
+    def held_in(self, path: Path) -> str | None:
+        """Return what of the user's the canonical `path` is or holds, home and workspace; None where nothing."""
+        held = [("your home folder", self._home), ("the workspace", self.root)]
+        return " and ".join(name for name, place in held if is_below(place, path)) or None
 
     def shown(self, path: Path) -> str:
         """Return `path` for people: relative to the root when inside, `~/…` when below the home, else absolute."""

@@ -1,9 +1,9 @@
 """The process runner: the one way to run a program.
 
-The rule: a program has empty input, its own session and a bounded time, and it ends when it does, not when its pipes
-close. Whoever leaves early, by time-out, cancellation or by closing the generator, leaves no process behind. After a
-normal end what a command started in the background runs on, its pipe read by others or by nobody; the session's own
-`ProcessTree` ends it with the session.
+The rule: a program has empty input (one of panpan's own may get a file), its own session and a bounded time, and it
+ends when it does, not when its pipes close. Whoever leaves early, by time-out, cancellation or by closing the
+generator, leaves no process behind. After a normal end what a command started in the background runs on, its pipe read
+by others or by nobody; the session's own `ProcessTree` ends it with the session.
 
 Two programs are not run here: `ps`, where there is no /proc (`process_table.py`), and the server of the embedded model,
 which is told what to do through its input and ends with it (`llm/embedded/server.py`).
@@ -12,6 +12,8 @@ which is told what to do through its input and ends with it (`llm/embedded/serve
 import math
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from pathlib import Path
+from subprocess import DEVNULL
+from typing import IO
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -113,6 +115,7 @@ async def capture(
     env: Mapping[str, str] | None = None,
     timeout_s: float | None,
     max_bytes: int = 10_000_000,
+    stdin: int | IO[bytes] = DEVNULL,
 ) -> Captured:
     """Run a program of panpan's own and return what it printed; nothing of it runs on afterwards.
 
@@ -122,11 +125,13 @@ async def capture(
         env: Its whole environment; `child_environment()` if not given.
         timeout_s: Seconds after which it is ended; None for no limit.
         max_bytes: Most that is kept of each of the two outputs; a program that prints more is ended.
+        stdin: A file that it reads; empty input if not given.
 
     Raises:
         ToolError: It cannot be started.
     """
-    child = await Child.start(argv, cwd=cwd, env=child_environment() if env is None else env, has_stderr=True)
+    own_env = child_environment() if env is None else env
+    child = await Child.start(argv, cwd=cwd, env=own_env, has_stderr=True, stdin=stdin)
     gathered = [_Gathered(pipe, max_bytes) for pipe in (child.stdout, child.stderr) if pipe is not None]
     is_clean = False
     try:

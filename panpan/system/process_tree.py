@@ -43,11 +43,14 @@ class ProcessTree:
         env = tree.marked(child_environment())
         ...
         await tree.end()
+
+    Args:
+        mark: That of a tree whose panpan is gone; a new one, if not given.
     """
 
-    def __init__(self) -> None:
-        self.mark = secrets.token_hex(16)
-        self._has_processes = False
+    def __init__(self, mark: str = "") -> None:
+        self.mark = mark or secrets.token_hex(16)
+        self._has_processes = bool(mark)
         self._root_pid: int | None = None
         self._pipe_inodes: tuple[int, ...] = ()
 

@@ -4,9 +4,10 @@ The rule: a place is protected by its name, whether it exists or not, and so is 
 as the most careless file system would: without regard to case, invisible characters, trailing dots or streams.
 """
 
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
 from pathlib import Path
 
 from panpan.types.dataclass import dataclass
@@ -24,6 +25,9 @@ class ProtectedGroup:
     """Whether it stays protected when the workspace itself lies in it."""
     is_secret: bool = False
     """Whether it is closed to reading, too."""
+    is_only_as_named: bool = False
+    """Whether it is closed only to what is known to write this very file. Programs are handed such files all day, and
+    installers make them: what only mentions one, takes its folder away or works in the sandbox is not held up."""
 
 
 PROTECTED_GROUPS = (
@@ -37,16 +41,22 @@ PROTECTED_GROUPS = (
         (
             ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker/config.json", ".config/gcloud", ".config/gh",
             ".config/glab-cli", ".netrc", "_netrc", ".git-credentials", ".pgpass", ".my.cnf", ".npmrc", ".yarnrc",
-            ".yarnrc.yml", ".pypirc", ".config/pip", ".pip", "pip.conf", ".cargo/credentials",
-            ".cargo/credentials.toml", ".gem/credentials", ".vault-token", ".boto", ".s3cfg", ".terraformrc",
-            ".terraform.d", ".password-store", ".kaggle", ".huggingface", ".cache/huggingface/token",
-            ".cache/huggingface/stored_tokens", ".config/hub", ".modal.toml", ".wandb-key", ".local/share/keyrings",
-            "Library/Keychains", ".mozilla", ".config/google-chrome", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519",
-            "authorized_keys", ".env", ".env.*", "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d",
-            "/etc/ssh",
+            ".yarnrc.yml", ".curlrc", "_curlrc", ".wgetrc", ".config/rclone", ".htpasswd", ".pypirc", ".config/pip",
+            ".pip", "pip.conf", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".vault-token",
+            ".boto", ".s3cfg", ".terraformrc", ".terraform.d", ".password-store", ".kaggle", ".huggingface",
+            ".cache/huggingface/token", ".cache/huggingface/stored_tokens", ".config/hub", ".modal.toml", ".wandb-key",
+            ".local/share/keyrings", "Library/Keychains", ".mozilla", ".config/google-chrome", "id_rsa", "id_dsa",
+            "id_ecdsa", "id_ed25519", "id_ecdsa_sk", "id_ed25519_sk", "id_xmss", "ssh_host_rsa_key", "ssh_host_dsa_key",
+            "ssh_host_ecdsa_key", "ssh_host_ed25519_key", "authorized_keys", "authorized_keys2", ".env", ".env.*",
+            "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssh",
         ),
         is_never_workspace=True,
         is_secret=True,
+    ),
+    ProtectedGroup(
+        "holds keys or certificates, by which others are trusted",
+        ("*.key", "*.pem", "*.p12", "*.pfx", "*.ppk"),
+        is_only_as_named=True,
     ),
     ProtectedGroup(
         "steers a coding agent, its permissions or the servers it starts",
@@ -54,7 +64,8 @@ PROTECTED_GROUPS = (
             ".panpan", ".config/panpan", ".claude", ".claude.json", ".mcp.json", ".codex", ".gemini", ".opencode",
             ".config/opencode", "opencode.json", "opencode.jsonc", ".crush", ".crush.json", "crush.json", ".kimi",
             ".vibe", ".agents", ".aider.conf.yml", ".continue", ".roo", ".roomodes", ".clinerules", ".cursor",
-            ".windsurf", ".kiro", ".qwen", ".goosehints", ".config/goose",
+            ".windsurf", ".kiro", ".qwen", ".goosehints", ".config/goose", ".cursorrules", ".windsurfrules", ".amazonq",
+            ".junie", ".github/copilot-instructions.md", ".github/instructions",
         ),
     ),
     ProtectedGroup(
@@ -68,12 +79,13 @@ PROTECTED_GROUPS = (
     ProtectedGroup(
         "is run when a shell or a session starts",
         (
-            ".profile", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".zshrc",
-            ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".oh-my-zsh", ".kshrc", ".mkshrc", ".cshrc", ".tcshrc",
-            ".login", ".logout", ".config/fish", ".config/nushell", ".inputrc", ".xprofile", ".xinitrc", ".xsession",
-            ".xsessionrc", ".pam_environment", ".tmux.conf", ".config/tmux", ".screenrc", ".config/environment.d",
-            "/etc/profile", "/etc/profile.d", "/etc/environment", "/etc/bash.bashrc", "/etc/bashrc", "/etc/zsh",
-            "/etc/zshrc", "/etc/zshenv", "/etc/zprofile", "/etc/ld.so.preload",
+            ".profile", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".zshrc", ".zshenv",
+            ".zprofile", ".zlogin", ".zlogout", ".oh-my-zsh", ".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".login",
+            ".logout", ".config/fish", ".config/nushell", ".inputrc", ".xprofile", ".xinitrc", ".xsession",
+            ".xsessionrc", ".bashrc.d", ".bashrc.local", ".zshrc.d", ".zshrc.local", ".config/zsh", ".pam_environment",
+            ".tmux.conf", ".config/tmux", ".screenrc", ".config/environment.d", "/etc/profile", "/etc/profile.d",
+            "/etc/environment", "/etc/bash.bashrc", "/etc/bashrc", "/etc/zsh", "/etc/zshrc", "/etc/zshenv",
+            "/etc/zprofile", "/etc/ld.so.preload",
         ),
     ),
     ProtectedGroup(
@@ -81,12 +93,24 @@ PROTECTED_GROUPS = (
         (
             ".envrc", ".direnv", ".config/direnv", ".mise.toml", "mise.toml", ".husky", ".pre-commit-config.yaml",
             ".pre-commit-config.yml", "lefthook.yml", ".lefthook.yml", ".overcommit.yml", ".github/workflows",
-            ".github/actions", ".gitlab-ci.yml", ".circleci", "Jenkinsfile", ".devcontainer", ".devcontainer.json",
+            ".github/actions", ".gitlab-ci.yml", ".circleci", "Jenkinsfile", ".travis.yml", "azure-pipelines.yml",
+            "azure-pipelines.yaml", "bitbucket-pipelines.yml", "appveyor.yml", ".appveyor.yml", ".drone.yml",
+            ".drone.star", ".drone.jsonnet", ".woodpecker", ".woodpecker.yml", ".woodpecker.yaml", ".cirrus.yml",
+            ".cirrus.star", ".buildkite", ".forgejo/workflows", ".forgejo/actions", ".gitea/workflows",
+            ".gitea/actions", ".semaphore", ".teamcity", ".builds", ".build.yml", "buildspec.yml", "cloudbuild.yaml",
+            "cloudbuild.yml", ".gitpod.yml", ".gitpod.Dockerfile", ".devcontainer", ".devcontainer.json",
             ".config/autostart", ".config/systemd", "Library/LaunchAgents", "Library/LaunchDaemons", ".local/bin",
             ".cargo/config", ".cargo/config.toml", ".pnpmfile.cjs", ".ripgreprc", ".gdbinit", ".lldbinit", ".pdbrc",
             ".pythonrc", ".pythonrc.py", "sitecustomize.py", "usercustomize.py", ".ipython", ".jupyter", ".Rprofile",
-            ".Renviron", ".julia/config", "/etc/crontab", "/etc/cron.*", "/etc/systemd", "/var/spool/cron",
+            ".Renviron", ".julia/config", ".hg/hgrc", ".hgrc", ".irbrc", ".pryrc",
+            ".psqlrc", ".sqliterc", "/etc/crontab", "/etc/cron.*", "/etc/systemd", "/var/spool/cron",
         ),
+    ),
+    ProtectedGroup(
+        "is run whenever Python or yarn starts",
+        # Of Python only there: elsewhere such a file is often a trained network.
+        ("site-packages/*.pth", "dist-packages/*.pth", ".yarn/plugins", ".yarn/releases"),
+        is_only_as_named=True,
     ),
 )  # fmt: skip
 """All that is protected, with the reason for each group."""
@@ -132,7 +156,13 @@ def holds_secrets(path: Path) -> bool:
 def may_name_secrets(name: str) -> bool:
     """Return whether a file or folder of this name may be a place for credentials; quick, and no for most."""
     folded = _fold(name)
-    return folded in _SECRET_LAST_NAMES or any(fnmatchcase(folded, wild) for wild in _WILD_SECRET_NAMES)
+    return folded in _SECRET_LAST_NAMES or _WILD_SECRET_NAMES.fullmatch(folded) is not None
+
+
+def may_be_protected(name: str) -> bool:
+    """Return whether a file or folder of this name may be protected; quick, and no for most."""
+    folded = _fold(name)
+    return folded in _LAST_NAMES or _WILD_LAST_NAMES.fullmatch(folded) is not None
 
 
 def plain_names() -> Iterator[tuple[str, ProtectedGroup]]:
@@ -173,5 +203,7 @@ _WILD_PATTERNS = tuple(pattern for pattern in _PATTERNS if "*" in pattern.parts[
 _IN_ALL_WILD = "."
 """Every name with a wildcard has it, and most folders do not, which spares them the comparison."""
 _PATTERNS_BY_FIRST = _by_first(_PATTERNS, _WILD_PATTERNS)
+_LAST_NAMES = frozenset(pattern.parts[-1] for pattern in _PATTERNS)
+_WILD_LAST_NAMES = re.compile("|".join(translate(name) for name in sorted(_LAST_NAMES) if "*" in name))
 _SECRET_LAST_NAMES = frozenset(pattern.parts[-1] for pattern in _PATTERNS if pattern.group.is_secret)
-_WILD_SECRET_NAMES = tuple(name for name in _SECRET_LAST_NAMES if "*" in name)
+_WILD_SECRET_NAMES = re.compile("|".join(translate(name) for name in sorted(_SECRET_LAST_NAMES) if "*" in name))

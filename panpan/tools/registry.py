@@ -1,5 +1,6 @@
 """Which tools there are, in the order in which the model is told of them."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from panpan.tools.files.edit import EditTool
@@ -8,6 +9,7 @@ from panpan.tools.files.patch import PatchTool
 from panpan.tools.files.read import ReadTool
 from panpan.tools.files.rename import RenameTool
 from panpan.tools.files.write import WriteTool
+from panpan.tools.history.read_history import ReadHistoryTool
 from panpan.tools.planning.ask_user import AskUserQuestionTool
 from panpan.tools.planning.enter_plan_mode import EnterPlanModeTool
 from panpan.tools.planning.exit_plan_mode import ExitPlanModeTool
@@ -17,12 +19,17 @@ from panpan.tools.search.grep import GrepTool
 from panpan.tools.search.ls import LsTool
 from panpan.tools.shell.bash import BashTool
 from panpan.tools.tool import Tool
+from panpan.types.messages import Message
 from panpan.types.plan import PlanAsker
 from panpan.types.user_questions import UserAsker
 
 
 def all_tools(
-    ask_user: UserAsker | None = None, *, planning: Planning | None = None, ask_plan: PlanAsker | None = None
+    ask_user: UserAsker | None = None,
+    *,
+    planning: Planning | None = None,
+    ask_plan: PlanAsker | None = None,
+    history: Callable[[], Sequence[Message]] | None = None,
 ) -> list[Tool[Any]]:
     """Return a new instance of every tool, for one session.
 
@@ -30,6 +37,7 @@ def all_tools(
         ask_user: Puts questions of the model to the user; None: nobody is there to answer.
         planning: The plan mode of the session; None: there is no session, as where tools are only listed.
         ask_plan: Puts plans to the user; None: nobody is there to approve one.
+        history: Returns all that was said in the session; None: there is none.
     """
     return [
         ReadTool(),
@@ -45,4 +53,5 @@ def all_tools(
         AskUserQuestionTool(ask_user),
         EnterPlanModeTool(planning, has_user=ask_plan is not None),
         ExitPlanModeTool(planning, ask_plan),
+        ReadHistoryTool(history),
     ]

@@ -27,6 +27,10 @@ class SeenFiles:
         """Return the digest of what the model last saw at `path`, or None where it has not read it."""
         return self._digest_by_path.get(path)
 
+    def clear(self) -> None:
+        """Note that the model knows no file any more, since what it read is not in its conversation."""
+        self._digest_by_path.clear()
+
     def forget(self, path: Path) -> None:
         """Note that the file is gone."""
         self._digest_by_path.pop(path, None)

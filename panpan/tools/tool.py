@@ -5,7 +5,7 @@ of that: it says what it touches, does its work, and raises `ToolError` with adv
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
 from importlib.resources import files
@@ -24,12 +24,16 @@ from panpan.tools.seen_files import SeenFiles
 from panpan.types.dataclass import dataclass
 from panpan.types.display import DiffDisplay
 from panpan.types.llm import ToolDefinition
-from panpan.types.tool import ToolYield
+from panpan.types.tool import IntendedChange, ToolYield
 
 ToolClass: TypeAlias = Literal["read", "write", "command", "network"]
 """What a tool can do at worst; the permission gate starts from this."""
 
 InputT = TypeVar("InputT", bound=BaseModel)
+
+
+async def _note_nowhere(changes: Sequence[IntendedChange]) -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,9 @@ class ToolContext:
     """False while other calls run side by side; then the working directory must not change."""
     allowed_change: DiffDisplay | None = None
     """What `preview` said when the user allowed the call, and so all that it may change; None: he saw no preview."""
+    note_changes: Callable[[Sequence[IntendedChange]], Awaitable[None]] = _note_nowhere
+    """Makes durable what the call is about to change; awaited before the first change by tools that say
+    `notes_changes`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +86,9 @@ class Tool(ABC, Generic[InputT]):
     tool_class: ClassVar[ToolClass]
     timeout_s: ClassVar[float | None] = 120.0
     """Seconds after which the executor ends the call; None where the tool bounds itself."""
+
+    notes_changes: ClassVar[bool] = False
+    """Whether it changes files alone, and none of them before `ToolContext.note_changes` knows what it will become."""
 
     @abstractmethod
     def is_read_only(self, args: InputT) -> bool:

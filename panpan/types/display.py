@@ -44,7 +44,7 @@ class SummaryDisplay(Frozen):
 
 
 class PlanDisplay(Frozen):
-    """A plan that the user approved, or that is the result of a run in which nobody is there to approve it."""
+    """A plan that the user approved or not, or that is the result of a run in which nobody is there to approve it."""
 
     type: Literal["plan"] = "plan"
     text: str

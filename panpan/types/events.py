@@ -9,11 +9,14 @@ the end the `AssistantMessage`. A reply that fails half-way is followed by `Retr
 from `ReplyStarted`, or by the turn's error. `Waiting` may come before any reply.
 """
 
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Literal, TypeAlias
 
+from panpan.types.compaction import Compaction
 from panpan.types.content import AssistantContent
 from panpan.types.dataclass import dataclass
+from panpan.types.file_change import FileChange
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, Usage, UserMessage
 from panpan.types.permission import Reason
 
@@ -135,6 +138,15 @@ class PermissionDecided:
     """For programs: what each service that decided rests it on."""
     saved_rule: str = ""
     """What the user's "always" saved; empty where he saved nothing."""
+    digest: str = ""
+    """SHA-256 of the call, in hex: of the tool and its exact arguments. It is the one of the question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """Requests hold less of the conversation from now on; it is whole in the session's log."""
+
+    compaction: Compaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +170,8 @@ class TurnEnded:
     api_duration_s: float
     """Seconds spent waiting for the model."""
     is_interrupted: bool = False
+    files: Sequence[FileChange] = ()
+    """What the turn changed in the workspace, whichever tool did it; empty where no snapshots are kept."""
 
 
 StreamEvent: TypeAlias = (
@@ -178,5 +192,5 @@ ModelEvent: TypeAlias = StreamEvent | RetryScheduled
 ToolEvent: TypeAlias = PermissionDecided | ToolStarted | ToolProgress | ToolFinished | ToolResultMessage
 """What the executor yields."""
 
-Event: TypeAlias = ModelEvent | ToolEvent | UserMessage | SystemReminder | RoundEnded | TurnEnded
+Event: TypeAlias = ModelEvent | ToolEvent | UserMessage | SystemReminder | Compacted | RoundEnded | TurnEnded
 """What a turn yields. Read it with `match` and end with `assert_never`."""

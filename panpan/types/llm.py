@@ -86,3 +86,11 @@ class ModelClient(Protocol):
             ProviderError: The model could not be asked; no further try is made.
         """
         ...
+
+    async def count_tokens(self, request: ModelRequest) -> int | None:
+        """Return how many input tokens a request has, or None where the provider cannot say.
+
+        Raises:
+            ProviderError: The provider could not be asked.
+        """
+        ...

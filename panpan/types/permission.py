@@ -79,6 +79,10 @@ class PermissionQuestion:
     """Why it asks, for programs."""
     prefix_rule: str | None = None
     """One that may be saved in its place, such as `Bash(npm run *)`: the like, with any arguments."""
+    bounds: str = ""
+    """What neither a yes nor a rule opens, such as what the sandbox keeps closed; empty where that is nothing."""
+    digest: str = ""
+    """SHA-256 of the call, in hex: of the tool and its exact arguments. Nothing else runs on the strength of a yes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +131,8 @@ class Ask:
     """What the model is told besides, where the answer is no."""
     prefix_rule: str | None = None
     """One that may be saved in its place."""
+    bounds: str = ""
+    """What neither a yes nor a rule opens."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """What a tool yields while it runs: any number of `Progress`, then one `Output`."""
 
+from pathlib import Path
 from typing import TypeAlias
 
 from panpan.types.content import ResultContent, TextBlock
@@ -34,6 +35,18 @@ class Output:
     def text(self) -> str:
         """All its text, without pictures and documents."""
         return "\n".join(block.text for block in self.blocks if isinstance(block, TextBlock))
+
+
+@dataclass(frozen=True, slots=True)
+class IntendedChange:
+    """What a call is about to make of one file."""
+
+    path: Path
+    """Canonical."""
+    before: str | None
+    """SHA-256 of its content, in hex; None: there is no such file."""
+    after: str | None
+    """The same for what it is going to be."""
 
 
 ToolYield: TypeAlias = Progress | Output

@@ -1,7 +1,9 @@
 """Puts a permission question, or a plan, as lines, and reads the answer."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import monotonic
 
 from anyio import Lock
 
@@ -11,8 +13,9 @@ from panpan.types.plan import PlanApproved, PlanProposal, PlanRejected
 from panpan.ui.diff_text import diff_text
 from panpan.ui.line_plan import PLAN_KEYS, plan_text
 from panpan.ui.line_reader import LineReader
-from panpan.ui.repl.dialogs.permission_choices import ONLY_YOU
+from panpan.ui.repl.dialogs.permission_choices import ONLY_YOU, holds_for
 from panpan.ui.stdout import StdoutWriter
+from panpan.ui.waiting_time import WaitingTime
 
 DROPPED = "(what you typed before this question was dropped)\n"
 
@@ -24,9 +27,22 @@ class LineAsker:
         out: Where the question is printed.
         lines: What the user types.
         rule_place: Where the rule of "always" is kept, as it is shown.
+        shown: Returns a path as people write it.
+        clock: Returns seconds that only ever grow.
     """
 
-    def __init__(self, out: StdoutWriter, lines: LineReader, rule_place: str) -> None:
+    def __init__(
+        self,
+        out: StdoutWriter,
+        lines: LineReader,
+        rule_place: str,
+        *,
+        shown: Callable[[Path], str] = str,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self.waiting = WaitingTime(clock)
+        """How long the user was waited for."""
+        self._shown = shown
         self._out = out
         self._lines = lines
         self._rule_place = rule_place
@@ -49,7 +65,7 @@ class LineAsker:
 
     async def plan(self, proposal: PlanProposal) -> PlanApproved | PlanRejected:
         """Print the plan and wait for what the user says to it; implements `PlanAsker`."""
-        said = await self._answer_to(plan_text(proposal))
+        said = await self._answer_to(plan_text(proposal, self._shown(proposal.file)))
         mode = PLAN_KEYS.get(said.lower())
         if mode is not None and mode in proposal.modes:
             return PlanApproved(mode)
@@ -57,11 +73,12 @@ class LineAsker:
 
     async def _answer_to(self, question: str) -> str:
         """Print a question and return what is typed then; empty at the end of the input."""
-        async with self._one_at_a_time:
-            # what was typed before the question was on the screen does not answer it
-            dropped = DROPPED if await self._lines.drop_typed_ahead() else ""
-            await self._out.write(f"\n{dropped}{question}")
-            return (await self._lines.next() or "").strip()
+        with self.waiting.counted():
+            async with self._one_at_a_time:
+                # what was typed before the question was on the screen does not answer it
+                dropped = DROPPED if await self._lines.drop_typed_ahead() else ""
+                await self._out.write(f"\n{dropped}{question}")
+                return (await self._lines.next() or "").strip()
 
 
 class YesOrNo:
@@ -86,13 +103,15 @@ class YesOrNo:
 def _text_of(question: PermissionQuestion, rule_place: str) -> str:
     answers = ["  y = yes, once"]
     if question.rule is not None:
-        answers.append(f"  a = always: saves {_shown(question.rule)} in {_shown(rule_place)}")
+        holds_for_more = holds_for(question.rule, question.tool_name)
+        answers.append(f"  a = always: saves {_shown(question.rule)}{holds_for_more} in {_shown(rule_place)}")
     if question.prefix_rule is not None:
         answers.append(f"  l = always the like: saves {_shown(question.prefix_rule)} in {_shown(rule_place)}")
     answers.append("  n = no, or type what to do instead: ")
+    bounds = [f"  ({_shown(question.bounds)})"] if question.bounds else []
     protected = [f"  {ONLY_YOU}"] if question.is_protected else []
     head = f"? {question.tool_name}: {_shown(question.reason)}"
-    return "\n".join([head, *protected, *_what_would_run(question), *answers])
+    return "\n".join([head, *bounds, *protected, *_what_would_run(question), *answers])
 
 
 def _what_would_run(question: PermissionQuestion) -> Iterator[str]:

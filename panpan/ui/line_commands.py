@@ -10,6 +10,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from panpan.config.ui_look import ThemeSetting
 from panpan.errors import ConfigError
 from panpan.services.sessions.session import Session
+from panpan.system.terminal_text import clean_for_terminal
 from panpan.ui.repl.canvas import say
 from panpan.ui.repl.commands.command import Command, Next, Option, Terminal
 from panpan.ui.repl.commands.help_command import help_command
@@ -55,6 +56,7 @@ class LineTerminal:
         self.session = session
         self.env = env
         self.theme = theme
+        self.theme_setting: ThemeSetting = "auto"
         self.prompts: list[str] = []
         """What the model is to be asked when the command is over."""
         self.then: Next | None = None
@@ -90,6 +92,11 @@ class LineTerminal:
     def submit(self, prompt: str) -> None:
         """Ask the model when the command is over."""
         self.prompts.append(prompt)
+
+    def hand_back(self, text: str) -> None:
+        """Show it, so that it can be copied: there is no input that could hold it."""
+        say(self, "what you said:", "dim")
+        self.show(*clean_for_terminal(text).splitlines())
 
     def use_theme(self, setting: ThemeSetting) -> None:
         """Do nothing: there is no theme where there are only lines, and no command for it."""

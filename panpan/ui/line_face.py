@@ -2,10 +2,12 @@
 
 import shutil
 from collections.abc import Sequence
+from time import monotonic
 
 from panpan.system.terminal_text import clean_for_terminal
 from panpan.types.display import DiffDisplay
 from panpan.types.events import Event, TurnEnded
+from panpan.types.file_change import files_in_short
 from panpan.types.messages import Message, ToolResultMessage, UserMessage
 from panpan.ui.answer_text import AnswerText
 from panpan.ui.diff_text import diff_text
@@ -14,6 +16,7 @@ from panpan.ui.repl.rendering.user_message import user_message_lines
 from panpan.ui.repl.theme import Theme
 from panpan.ui.stdout import StdoutWriter
 from panpan.ui.tool_lines import ToolLines
+from panpan.ui.waiting_time import WaitingTime, spoken_duration
 
 MAX_DIFF_LINES = 60
 """Lines of one file's diff that are shown."""
@@ -29,13 +32,17 @@ class LineFace:
     Args:
         out: Standard output.
         has_colour: Whether diffs are coloured and notes dim.
+        waiting: How long the user was waited for; None: nobody is asked.
     """
 
-    def __init__(self, out: StdoutWriter, *, has_colour: bool) -> None:
+    def __init__(self, out: StdoutWriter, *, has_colour: bool, waiting: WaitingTime | None = None) -> None:
         self._out = out
         self._has_colour = has_colour
         self._answer = AnswerText(out)
         self._tool_lines = ToolLines()
+        self._waiting = waiting or WaitingTime(monotonic)
+        self._waited_before_s = 0.0
+        """When the last turn ended."""
 
     async def show(self, event: Event) -> None:
         """Print what `event` adds."""
@@ -49,7 +56,7 @@ class LineFace:
                     await self._diff(file.diff)
             case TurnEnded():
                 await self.end()
-                await self._note(_summary(event))
+                await self._note(_summary(event, self._take_waited_s()))
             case _:
                 pass
 
@@ -58,7 +65,11 @@ class LineFace:
         begin = beginning_of_last_turns(messages)
         if begin:
             await self._note(earlier(begin, "/export writes them"))
-        for event in past_events(messages[begin:]):
+        await self.show_all(messages[begin:])
+
+    async def show_all(self, messages: Sequence[Message]) -> None:
+        """Print messages as they were shown when they came."""
+        for event in past_events(messages):
             if isinstance(event, UserMessage):
                 await self.end()
                 rows = user_message_lines(event, shutil.get_terminal_size().columns, _PLAIN)
@@ -74,6 +85,11 @@ class LineFace:
         """The turn is over; what comes next stands on a line of its own."""
         await self._answer.end()
 
+    def _take_waited_s(self) -> float:
+        """Return how long the user was waited for since this was last asked."""
+        before_s, self._waited_before_s = self._waited_before_s, self._waiting.seconds
+        return self._waited_before_s - before_s
+
     async def _note(self, line: str) -> None:
         await self._out.write(f"{_DIM}{line}{_RESET}\n" if self._has_colour else f"{line}\n")
 
@@ -86,9 +102,10 @@ class LineFace:
             await self._note(f"    … {len(lines) - MAX_DIFF_LINES} more lines")
 
 
-def _summary(event: TurnEnded) -> str:
+def _summary(event: TurnEnded, waited_s: float) -> str:
     cost = f", ${event.cost_usd:.4f}" if event.cost_usd else ""
     tokens = f", {count:,} tokens" if (count := event.usage.context_tokens) else ""
     ending = "[Interrupted] " if event.is_interrupted else ""
+    files = f", {files_in_short(event.files)}" if event.files else ""
     rounds = "1 round" if event.rounds == 1 else f"{event.rounds} rounds"
-    return f"{ending}{rounds}{tokens}, {event.duration_s:.1f} s{cost}"
+    return f"{ending}{rounds}{tokens}, {spoken_duration(event.duration_s, waited_s)}{cost}{files}"

@@ -23,6 +23,7 @@ from panpan.ui.repl.rendering.plain_text import LEAST_WIDTH, plain_rows
 from panpan.ui.session_change import SessionChange
 from panpan.ui.signals import Received, watch_signals
 from panpan.ui.stdout import StdoutWriter
+from panpan.ui.waiting_time import WaitingTime
 
 PROMPT = "❯ "
 AGAIN_S = 3.0
@@ -39,6 +40,7 @@ async def run_line_loop(
     *,
     env: Mapping[str, str],
     has_colour: bool,
+    waiting: WaitingTime | None = None,
 ) -> int:
     """Take prompts until the user leaves, and return the exit code.
 
@@ -49,6 +51,7 @@ async def run_line_loop(
         lines: What the user types.
         env: The environment that panpan was started in.
         has_colour: Whether diffs are coloured and notes dim.
+        waiting: How long the user was waited for; None: nobody is asked.
 
     Raises:
         PanpanError: The session could not be opened.
@@ -62,7 +65,7 @@ async def run_line_loop(
             while not isinstance(then, Leave):
                 async with opening as session:
                     if loop is None:
-                        face = LineFace(out, has_colour=has_colour)
+                        face = LineFace(out, has_colour=has_colour, waiting=waiting)
                         loop = _LineLoop(session, out, lines, face, LineCommands(out, env, has_colour=has_colour), env)
                         task_group.start_soon(_watch, received, loop, stop)
                     then = await loop.run(session, received)

@@ -23,15 +23,15 @@ _ANSWERS: Mapping[PermissionMode, str] = {
 }
 
 
-def plan_text(proposal: PlanProposal) -> str:
-    """Return the plan, with what cannot be seen spelled out, and the answers."""
+def plan_text(proposal: PlanProposal, file: str) -> str:
+    """Return the plan, with what cannot be seen spelled out, where it is kept, and the answers."""
     plan = [f"    {spelled_out(line)}" for line in proposal.text.split("\n")]
     answers = [f"  {_ANSWERS[mode]}" for mode in proposal.modes if mode in _ANSWERS]
     return "\n".join(
         [
             "? The plan:",
             *plan,
-            f"  (kept in {spelled_out(str(proposal.file))})",
+            f"  (kept in {spelled_out(file)})",
             *answers,
             "  n = keep planning, or type what should be otherwise: ",
         ]

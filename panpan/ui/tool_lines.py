@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
+from panpan.services.compaction.report import compaction_lines
 from panpan.system.terminal_text import clean_line
 from panpan.types.content import ToolUseBlock
 from panpan.types.display import DiffDisplay, PlanDisplay, SummaryDisplay
-from panpan.types.events import Event, RetryScheduled, ToolStarted, Waiting
+from panpan.types.events import Compacted, Event, RetryScheduled, ToolStarted, Waiting
 from panpan.types.messages import AssistantMessage, ToolResultMessage
 
 MAX_CHARS = 160
@@ -42,6 +43,8 @@ class ToolLines:
                 return _result_lines(event, whose)
             case RetryScheduled(attempt=attempt, reason=reason, delay_s=delay_s):
                 return (f"! {_one_line(reason)}; try {attempt} in {delay_s:.1f} s",)
+            case Compacted(compaction=compaction):
+                return tuple(f"… {clean_line(line)}" for line in compaction_lines(compaction))
             case Waiting(reason=reason):
                 return (f"… {_one_line(reason)}",)
             case _:

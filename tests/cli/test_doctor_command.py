@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from panpan.cli.doctor_checks import Check
 from panpan.cli.doctor_command import command, judged
 from panpan.cli.doctor_programs import check_sandbox, sandbox_check
-from panpan.config.locations import Locations
+from panpan.config.locations import Locations, snapshots_folder
 from panpan.config.sources import load_settings
 from panpan.system.sandbox.choice import SandboxChoice
 from panpan.system.sandbox.profile import Profile
@@ -67,6 +67,20 @@ def test_a_machine_with_a_key_and_no_settings_is_fit(project: Path, env: dict[st
     assert json.loads(output)["verdict"].startswith("panpan is ready; it asks claude-")
     assert [checks[name][0]["status"] for name in ("panpan", "python", "home", "settings", "git", "bash")] == ["ok"] * 6
     assert not Path(env["PANPAN_HOME"]).exists()
+
+
+def test_the_size_of_what_is_kept_to_undo_changes_is_told(project: Path, env: dict[str, str]) -> None:
+    home = Path(env["PANPAN_HOME"])
+    here = snapshots_folder(home, project)
+    for folder, size in ((here, 2_500_000), (home / "projects" / "other" / "snapshots", 1_000_000)):
+        folder.mkdir(parents=True)
+        (folder / "pack").write_bytes(b"x" * size)
+
+    _, checks, _ = examine(project, env)
+
+    assert [check["found"] for check in checks["snapshots"]] == [
+        f"2.5 MB of this project, 3.5 MB of all, below {home}"
+    ]
 
 
 def test_without_a_model_the_end_says_what_to_do(project: Path, env: dict[str, str]) -> None:

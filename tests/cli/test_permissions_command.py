@@ -158,3 +158,16 @@ def test_every_example_is_tried_and_a_wrong_one_ends_with_1(folder: Path) -> Non
     assert [line[:4] for line in result.stdout.splitlines()] == ["FAIL", "ok  ", "FAIL"]
     explained = panpan(folder, "permissions", "explain", "ls")
     assert isinstance(explained.exception, ConfigError), "a session would not start either"
+
+
+def test_what_a_rule_would_not_open_is_explained(folder: Path) -> None:
+    (folder / "home" / "settings.toml").write_text("")
+
+    text = panpan(folder, "permissions", "explain", "git commit -m one").stdout
+    found = json.loads(panpan(folder, "permissions", "explain", "git commit -m one", "--json").stdout)
+
+    if "no sandbox works here" in text:
+        pytest.skip("no sandbox works on this machine, so that there are no bounds")
+    assert "the like:  Bash(git commit *)" in text
+    assert "bounds:    it runs in the sandbox, which keeps .git as it is" in text
+    assert found["bounds"] in text

@@ -18,8 +18,9 @@ from panpan.tools.tool import Tool, ToolClass, ToolContext
 from panpan.types.content import ToolUseBlock
 from panpan.types.events import PermissionDecided
 from panpan.types.messages import ToolResultMessage
-from panpan.types.permission import Allow, Ask, Decision, PermissionAnswer, PermissionQuestion, Reason
+from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionAnswer, PermissionQuestion, Reason
 from panpan.types.tool import Output, ToolYield
+from tests.fakes.ledger import FakeLedger
 
 
 class NoteInput(BaseModel):
@@ -131,7 +132,7 @@ async def test_what_does_not_run_for_that_is_neither_noted_nor_announced_as_begu
         return PermissionAnswer(is_allowed=True)
 
     tools = {"Note": NoteTool()}
-    async with ToolExecutor(tools, context, [Decides(ASK)], ask=ask, note_start=noted.append) as executor:
+    async with ToolExecutor(tools, context, [Decides(ASK)], ask=ask, ledger=FakeLedger(noted.append)) as executor:
         async with aclosing(executor.run([use])) as events:
             types = [type(event) async for event in events]
 
@@ -151,6 +152,26 @@ async def test_a_hook_that_changes_the_call_it_decides_about_makes_it_another_on
 
     assert tool.ran == []
     assert result.is_error
+
+
+@pytest.mark.parametrize("decision", [ASK, ALLOW, Deny(Reason("it must not"))])
+async def test_question_and_decision_carry_the_digest_of_what_they_are_about(
+    context: ToolContext, decision: Decision
+) -> None:
+    asked: list[str] = []
+
+    async def ask(question: PermissionQuestion) -> PermissionAnswer:
+        asked.append(question.digest)
+        return PermissionAnswer(is_allowed=True)
+
+    calls: list[ToolCall] = []
+    use = ToolUseBlock(id="1", name="Note", input=ARGUMENTS)
+    async with ToolExecutor({"Note": NoteTool()}, context, [Decides(decision, calls.append)], ask=ask) as executor:
+        async with aclosing(executor.run([use])) as events:
+            [decided] = [event.digest async for event in events if isinstance(event, PermissionDecided)]
+
+    assert decided == digest_of(calls[0])
+    assert asked == ([decided] if isinstance(decision, Ask) else [])
 
 
 def test_the_digest_tells_every_call_from_every_other(context: ToolContext) -> None:

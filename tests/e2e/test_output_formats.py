@@ -296,7 +296,7 @@ def test_the_key_is_nowhere_but_in_the_request(panpan: Panpan) -> None:
         done = panpan.run("-p", "go", "-y", "-f", "stream-json", "--debug")
 
     key = panpan.env["ANTHROPIC_API_KEY"]
-    kept = "".join(path.read_text() for path in panpan.home.rglob("*") if path.is_file())
+    kept = "".join(path.read_text(errors="replace") for path in panpan.home.rglob("*") if path.is_file())
     assert server.requests[0].headers["x-api-key"] == key
     assert key not in done.stdout + done.stderr + kept
     assert key not in server.requests[1].raw.decode()

@@ -33,6 +33,8 @@ def test_the_wheel_holds_what_the_program_reads(wheel: Path) -> None:
     agents = {f"panpan/_shipped/agents/{path.name}" for path in (ROOT / "agents").glob("*.md")}
     assert texts | data | agents <= names
     assert "panpan/config/models.json" in names
+    (entry_points,) = [name for name in names if name.endswith("/entry_points.txt")]
+    assert "[pytest11]\npanpan = panpan.testing.plugin" in zipfile.ZipFile(wheel).read(entry_points).decode()
     assert not [name for name in names if name.startswith(("tests/", "benchmarks/", "scripts/"))]
 
 

@@ -28,8 +28,9 @@ def call(*uses: tuple[str, str, dict[str, object]], text: str = "") -> Assistant
 class ScriptedLLM:
     """Plays replies in order; an exception is raised in its place. `histories` keeps what each request held."""
 
-    def __init__(self, *replies: Reply) -> None:
+    def __init__(self, *replies: Reply, exact_tokens: int | None = None) -> None:
         self._replies = list(replies)
+        self.exact_tokens = exact_tokens
         self.histories: list[list[Message]] = []
         self.requests: list[ModelRequest] = []
 
@@ -50,3 +51,6 @@ class ScriptedLLM:
                 yield BlockStarted(index, "tool_use", block.id, block.name)
             yield BlockFinished(index, block)
         yield reply
+
+    async def count_tokens(self, request: ModelRequest) -> int | None:
+        return self.exact_tokens

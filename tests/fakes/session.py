@@ -10,22 +10,26 @@ from panpan.services.sessions.fold import FoldedSession, folded
 from panpan.services.sessions.log import SessionLog, read_records
 from panpan.services.sessions.parts import ModelParts, ModelSource, SessionParts
 from panpan.services.sessions.session import Session
+from panpan.services.sessions.unfinished import Outcome, UnfinishedCalls
 from panpan.services.steering import Steering
+from panpan.tools.tool import Tool
 from panpan.types.messages import Message
 from panpan.types.permission import Asker
+from panpan.types.user_questions import UserAsker
 from tests.fakes.askers import yes
 from tests.fakes.context import context_in
-from tests.fakes.tools import FakeTool
 
 
 def session_in(
     root: Path,
     llm: Any,
-    *tools: FakeTool,
+    *tools: Tool[Any],
     hooks: Sequence[Hook] = (),
     ask: Asker | None = None,
     max_rounds: int = 50,
     models: ModelSource | None = None,
+    ask_user: UserAsker | None = None,
+    outcome: Outcome | None = None,
     **parts: Any,
 ) -> Session:
     """A session whose log holds no prefix, so that its first record is the first message."""
@@ -46,7 +50,9 @@ def session_in(
         SessionParts(
             id="s1",
             cwd=root,
-            conversation=Conversation(tools=[tool.definition for tool in tools], messages=before.messages),
+            conversation=Conversation(
+                tools=[tool.definition for tool in tools], messages=before.messages, compactions=before.compactions
+            ),
             log=log,
             model=model,
             tool_context=context_in(root),
@@ -54,6 +60,7 @@ def session_in(
             max_rounds=max_rounds,
             models=models,
             steering=steering,
+            unfinished=UnfinishedCalls(before.unfinished, ask=ask_user, outcome=outcome, session_id="s1"),
             recorded_prefixes={model.prefix.profile: model.prefix},
             title=before.title,
             **parts,

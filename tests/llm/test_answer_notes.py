@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from panpan.config.settings import Settings
+from panpan.config.sources import Origin
 from panpan.llm.answer_notes import notes_on_answers
 from panpan.llm.factory import answer_wishes, resolve_model
 from panpan.llm.model_choice import Wish
@@ -62,3 +63,28 @@ def test_a_wish_that_has_no_effect_is_told_in_one_sentence(
 
     assert note.startswith(beginning)
     assert "\n" not in note
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("--effort", "so --effort has no effect"),
+        ("~/.panpan/settings.toml:3", "so the effort that ~/.panpan/settings.toml:3 asks for has no effect"),
+        ("PANPAN_EFFORT", "so the effort that PANPAN_EFFORT asks for has no effect"),
+        ("", "so the effort has no effect"),
+    ],
+)
+def test_what_has_no_effect_is_named_where_it_was_set(place: str, said: str) -> None:
+    origins = {"effort": Origin("user", place)} if place else {}
+    answers = answer_wishes(Settings(effort="low"), origins)
+
+    assert notes_on_answers(resolve_model([Wish(model="local")], ENV), answers) == (
+        f"the small local model knows no effort, {said}",
+    )
+
+
+def test_thinking_that_was_switched_on_in_a_file_names_the_file() -> None:
+    answers = answer_wishes(Settings(thinking=True), {"thinking": Origin("user", "a.toml:2")})
+    for model in ("local", "ollama/qwen3"):
+        (note,) = notes_on_answers(resolve_model([Wish(model=model)], ENV), answers)
+        assert "so thinking that a.toml:2 asks for has no effect" in note

@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.system.paths import PathResolver
-from panpan.system.protected import PROTECTED_GROUPS, holds_secrets, may_name_secrets, plain_names, protections
+from panpan.system.protected import (
+    PROTECTED_GROUPS,
+    holds_secrets,
+    may_be_protected,
+    may_name_secrets,
+    plain_names,
+    protections,
+)
 
 
 @pytest.fixture
@@ -31,6 +38,15 @@ def paths(root: Path) -> PathResolver:
         "~/.aws/credentials", "~/.local/bin/git", "~/Library/LaunchAgents/x.plist", "/etc/profile.d/x.sh",
         "/etc/cron.d/x", "~/.config/fish/x",
         ".GIT/config", ".Git/HOOKS/x", ".g\u200cit/config", ".git./config", ".git /config", "GIT~1/config",
+        ".travis.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml", "appveyor.yml", ".appveyor.yml", ".drone.yml",
+        ".woodpecker.yml", ".woodpecker/test.yaml", ".cirrus.yml", ".buildkite/pipeline.yml",
+        ".forgejo/workflows/x.yml",
+        ".gitea/workflows/x.yml", ".gitpod.yml", ".hg/hgrc", "~/.hgrc", ".yarn/plugins/x.cjs", ".yarn/releases/y.cjs",
+        ".yarnrc", ".yarnrc.yml", "~/.irbrc", "~/.pryrc", "~/.psqlrc", "~/.sqliterc", "~/.bashrc.d/x", "~/.zshrc.local",
+        ".cursorrules", ".windsurfrules", ".amazonq/rules/x.md", ".junie/guidelines.md",
+        ".github/copilot-instructions.md", "id_ed25519_sk", "id_ecdsa_sk", ".htpasswd", "sub/.htpasswd",
+        "~/.config/rclone/rclone.conf", "~/.curlrc", "~/.wgetrc", "server.key", "certs/CA.PEM", "x.p12",
+        ".venv/lib/python3.11/site-packages/x.pth", "dist-packages/x.pth",
         ".git::$INDEX_ALLOCATION/config", ".\uff47it/config", ".BashRC", ".VSCode/settings.json", "X.CODE-WORKSPACE",
     ],
 )  # fmt: skip
@@ -43,11 +59,47 @@ def test_what_runs_later_or_holds_credentials_is_protected(text: str, paths: Pat
     [
         "src/main.py", "git/config", ".gitignore", ".gitattributes", ".github/dependabot.yml", "workflows/ci.yml",
         "config/git", ".config/app.toml", ".env.example", "environment", "my.git", "profile.d/x", "etc/profile.d/x",
+        "models/best.pth", "site-packages/x.py", ".hg/store/x", ".yarn/cache/x.zip", ".forgejo/x.md", "travis.yml",
+        "src/key", "keys/README", "x.keys", "pem", "id_ed25519.txt", ".config/x", "woodpecker/x", ".github/CODEOWNERS",
         "etc/cron.d/x", "AGENTS.md", "ssh/config", "~/notes.txt", "bin/tool",
     ],
 )  # fmt: skip
 def test_ordinary_files_are_not_protected(text: str, paths: PathResolver) -> None:
     assert not paths.locate(text).is_protected
+
+
+@pytest.mark.parametrize("text", [".travis.yml", ".buildkite/x", "server.pem", "id.key", ".cursorrules", "~/.psqlrc"])
+def test_what_is_no_credential_may_be_read(text: str, paths: PathResolver) -> None:
+    assert not paths.locate(text).is_secret
+
+
+@pytest.mark.parametrize("text", ["id_ed25519_sk", ".htpasswd", "~/.config/rclone/rclone.conf", "~/.curlrc", ".wgetrc"])
+def test_credentials_may_not(text: str, paths: PathResolver) -> None:
+    assert paths.locate(text).is_secret
+
+
+@pytest.mark.parametrize(
+    ("text", "is_only_as_named"),
+    [("x.pem", True), ("site-packages/x.pth", True), (".env", False), (".ssh/x.pem", False), ("a.py", False)],
+)
+def test_what_programs_are_handed_all_day_is_closed_as_it_is_named(
+    text: str, is_only_as_named: bool, paths: PathResolver
+) -> None:
+    assert paths.locate(text).is_only_as_named is is_only_as_named
+
+
+def test_the_workspace_and_the_home_are_held_by_what_is_around_them(paths: PathResolver, root: Path) -> None:
+    assert paths.held_in(root) == "the workspace"
+    assert paths.held_in(root.parent) == "your home folder and the workspace"
+    assert paths.held_in(Path("/")) == "your home folder and the workspace"
+    assert paths.held_in(root / "src") is None
+    assert paths.held_in(root.parent / "work2") is None
+
+
+@given(st.sampled_from([name for group in PROTECTED_GROUPS for name in group.names]), st.text("aB1", max_size=3))
+def test_the_quick_look_at_a_name_misses_nothing(name: str, filling: str) -> None:
+    assert may_be_protected(Path(name.replace("*", filling)).name.upper())
+    assert not may_be_protected("main.py")
 
 
 def test_protected_places_stay_so_through_links(paths: PathResolver, root: Path) -> None:

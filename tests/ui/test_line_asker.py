@@ -71,6 +71,23 @@ async def test_the_rule_for_the_like_is_shown_and_is_an_answer_where_there_is_on
     assert not without.is_allowed
 
 
+async def test_a_rule_that_bears_another_name_than_the_tool_says_what_it_holds_for() -> None:
+    question = replace(QUESTION, tool_name="Write", rule="Edit(/a.txt)")
+    _, of_write = await answer(after="n\n", question=question)
+    _, of_edit = await answer(after="n\n", question=replace(question, tool_name="Edit"))
+
+    assert "saves Edit(/a.txt), which holds for all tools that change files, in ~/rules.toml" in of_write
+    assert "saves Edit(/a.txt) in ~/rules.toml" in of_edit
+
+
+async def test_what_a_yes_does_not_open_is_told() -> None:
+    _, with_bounds = await answer(after="n\n", question=replace(QUESTION, bounds="the sandbox stays closed"))
+    _, without = await answer(after="n\n")
+
+    assert "\n  (the sandbox stays closed)\n" in with_bounds
+    assert "()" not in without
+
+
 @pytest.mark.parametrize("typed", ["use b instead\n", "yes, but later\n", "y\ny\n", "y\nrm -rf /\n"])
 async def test_everything_else_is_a_no_with_words_for_the_model(typed: str) -> None:
     said, _ = await answer(after=typed)

@@ -8,18 +8,22 @@ answered after the other.
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from dataclasses import replace
+from functools import partial
 
 import anyio
 
-from panpan.llm.embedded.after_refusal import reply_after_refusal
+from panpan.llm.embedded.after_result import reply_after_result
+from panpan.llm.embedded.begun_calls import with_claimed_call
 from panpan.llm.embedded.mended_calls import with_calls_mended
 from panpan.llm.embedded.profile import CONTEXT_TOKENS, EmbeddedProfile
 from panpan.llm.embedded.recent_rounds import RecentRounds, room_tokens, tokens_of
 from panpan.llm.embedded.server import ServedModel
 from panpan.llm.providers.openai_compatible import OpenAICompatibleProvider
 from panpan.llm.providers.vendor_profiles import LLAMA_CPP
+from panpan.types.content import TextBlock
 from panpan.types.events import StreamEvent, Waiting
 from panpan.types.llm import ModelOptions, ModelRequest
+from panpan.types.messages import AssistantMessage
 
 
 class EmbeddedProvider:
@@ -50,7 +54,7 @@ class EmbeddedProvider:
         self._inner: OpenAICompatibleProvider | None = None
 
     async def stream(self, request: ModelRequest, options: ModelOptions) -> AsyncGenerator[StreamEvent, None]:
-        if reply := reply_after_refusal(request.messages, options.model):
+        if reply := reply_after_result(request.messages, options.model):
             for event in reply:
                 yield event
             return
@@ -61,9 +65,13 @@ class EmbeddedProvider:
             if self._running() is None:
                 yield Waiting("starting the small local model; the very first start takes half a minute more")
             inner = self._running() or await self._start()
+            fitting = self._fitting(request, options)
             async with (
-                aclosing(inner.stream(self._fitting(request, options), options)) as events,
-                aclosing(with_calls_mended(events, request.messages)) as mended,
+                aclosing(inner.stream(fitting, options)) as events,
+                aclosing(
+                    with_claimed_call(events, request.messages, partial(_begun, inner, fitting, options))
+                ) as whole,
+                aclosing(with_calls_mended(whole, request.messages)) as mended,
             ):
                 async for event in mended:
                     yield event
@@ -105,3 +113,11 @@ class EmbeddedProvider:
             self._recent_rounds[first] = RecentRounds(room - tokens_of(self._examples))
         rounds = self._recent_rounds[first]
         return replace(request, messages=[*self._examples, *rounds.of(request.messages)])
+
+
+def _begun(
+    inner: OpenAICompatibleProvider, request: ModelRequest, options: ModelOptions, text: str
+) -> AsyncGenerator[StreamEvent, None]:
+    """Yield what follows on a reply that begins with `text`; llama.cpp goes on with a last message of the model."""
+    begun = AssistantMessage(content=(TextBlock(text=text),), model=options.model)
+    return inner.stream(replace(request, messages=[*request.messages, begun]), options)

@@ -7,14 +7,15 @@ covered by a wildcard, by an unquoted tilde at the same place, or by the rule th
 """
 
 import re
+from collections.abc import Collection
 
 from panpan.services.permissions.command_words import (
     LIVE_TILDE,
     command_texts,
     has_live_words,
+    programs_with_unknown_words,
     simple_commands,
     spelled_evenly,
-    unknown_parts,
 )
 
 _BLANK, _STAR, _TILDE, _NOTHING = object(), object(), object(), object()
@@ -71,14 +72,18 @@ class CommandPattern:
             return True
         if self._joined and self._joined in spelled_evenly(command):
             return True
-        return any(_fits(text, self._loose, blank=" ") for text in command_texts(command))
+        begin = self._loose[0].removesuffix(" ")  # by which most are told apart
+        texts = [text for text in command_texts(command) if text.startswith(begin)]
+        return any(_fits(text, self._loose, blank=" ") for text in texts)
 
     def may_restrict(self, command: str) -> bool:
         """Return whether the line has words, known only when it runs, that this pattern might restrict."""
-        return any(
-            part.is_program_unknown or self._program is None or part.words[0] == self._program
-            for part in unknown_parts(command)
-        )
+        programs = programs_with_unknown_words(command)
+        return programs is None or (bool(programs) if self._program is None else self._program in programs)
+
+    def may_speak_of(self, programs: Collection[str]) -> bool:
+        """Return whether this pattern might restrict one of these programs with some words or others."""
+        return self._program is None or self._program in programs
 
 
 def exact_pattern(command: str) -> str:
@@ -144,8 +149,6 @@ def _segments(tokens: list[_Token], *, blank: str, tilde: str) -> list[str]:
 
 def _fits(text: str, segments: list[str], *, blank: str) -> bool:
     """Return whether `text` is the segments with anything between them, in linear time."""
-    if not text.startswith(segments[0].removesuffix(blank)):
-        return False  # most are told apart here
     first, *middle = segments
     if not middle:
         return text == first

@@ -8,7 +8,7 @@ to name each program that it finds.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import PurePosixPath
 
@@ -196,9 +196,12 @@ def spelled_evenly(command: str) -> str:
 
 
 @lru_cache(_MOST_REMEMBERED)
-def unknown_parts(command: str) -> Sequence[CommandPart]:
-    """Return the parts of which words are only known when the line runs."""
-    return tuple(part for part in command_parts(command) if part.is_program_unknown or part.are_arguments_unknown)
+def programs_with_unknown_words(command: str) -> Collection[str] | None:
+    """Return the programs some of whose words are only known when the line runs; None where a program is, too."""
+    parts = command_parts(command)
+    if any(part.is_program_unknown for part in parts):
+        return None
+    return frozenset(part.words[0] for part in parts if part.are_arguments_unknown)
 
 
 @lru_cache(_MOST_REMEMBERED)

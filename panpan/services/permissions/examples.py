@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 
 from panpan.config.settings_file import WrittenRule
 from panpan.errors import ConfigError, ToolError
+from panpan.services.permissions.located import LocatedUse, located
 from panpan.services.permissions.matching import allowing_rules, restriction
 from panpan.services.permissions.rules import EDIT_TOOLS, Rule, RuleSource, parse_rule
-from panpan.services.permissions.subject import LocatedUse, Subject, located
+from panpan.services.permissions.subject import Subject
 from panpan.system.paths import PathResolver
 from panpan.tools.tool import PathUse
 from panpan.types.dataclass import dataclass

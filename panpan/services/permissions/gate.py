@@ -5,9 +5,9 @@ The gate is a courtesy to the user and no wall: a program that it lets run may d
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import anyio.to_thread
 
@@ -15,17 +15,21 @@ from panpan.core.hooks import Hook, ToolCall
 from panpan.errors import ToolError
 from panpan.services.permissions import reasons
 from panpan.services.permissions.idle_rules import IdleRule, idle_rules
+from panpan.services.permissions.located import LocatedUse
 from panpan.services.permissions.matching import allowing_rules, covering_rule, restriction
 from panpan.services.permissions.rules import Rule, RuleSource, parse_rule
+from panpan.services.permissions.sandbox_bounds import sandbox_bounds
 from panpan.services.permissions.searches import secret_file, withheld_file
-from panpan.services.permissions.subject import LocatedUse, Subject, subject_of
+from panpan.services.permissions.special_files import waiting_file
+from panpan.services.permissions.subject import Subject, subject_of
 from panpan.services.permissions.suggestions import narrowest_rule, prefix_rule
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import Allow, Ask, Behaviour, Decision, Deny, PermissionMode, Reason
 
+_Judgement = TypeVar("_Judgement")
+
 ANSWERED = "your answer"
 """Source of a rule that "always" has just made."""
-
 PLAN_WRITERS = frozenset({"Write", "Edit", "MultiEdit", "Patch"})
 """Tools that may write the plan file in plan mode: of these it is known that they change the files they name alone."""
 
@@ -120,10 +124,16 @@ class PermissionGate(Hook):
             subject = await subject_of(call)
         except ToolError as exc:
             return Deny(Reason(str(exc), "bad-path"))
-        decision = self._restricted(subject) or await self._withheld(call, subject) or self._opened(subject)
+        decision = await self._judged(self._restricted, subject) or await self._withheld(call, subject)
+        if decision is None:
+            decision = await self._judged(self._opened, subject)
         if isinstance(decision, Ask) and self.mode == "dontAsk":
             return Deny(reasons.not_asked(self.mode, decision.reason))
-        return decision
+        return replace(decision, bounds=await sandbox_bounds(call, subject)) if isinstance(decision, Ask) else decision
+
+    async def _judged(self, judge: Callable[[Subject], _Judgement], subject: Subject) -> _Judgement:
+        """Return what a judgement says, which takes long of a large call."""
+        return await anyio.to_thread.run_sync(judge, subject) if subject.is_large else judge(subject)
 
     def _add(self, source: RuleSource) -> None:
         """Add the rules of one place; all are read, so that a broken one is found even where it would not count."""
@@ -147,27 +157,34 @@ class PermissionGate(Hook):
         if self.mode == "plan" and not subject.is_read_only:
             if self._writes_only_the_plan(subject):
                 return Allow(Reason("it writes the plan file", "mode"), _closed_paths(subject, subject.uses))
-            return Deny(Reason(reasons.PLAN_MODE_NOTICE, "mode"))
+            return Deny(reasons.by_plan_mode(subject))
         protected = [use for use in subject.protected if not self._reads_plan(use)]
         if protected:
             approved = _closed_paths(subject, protected)
             return Ask(reasons.protected(protected), is_protected=True, approved_paths=approved)
         for rule, _ in findings:
-            return Ask(reasons.unclear(rule, "denies"), approved_paths=_closed_paths(subject))
+            return Ask(reasons.unclear(rule, "denies", subject), approved_paths=_closed_paths(subject))
         for rule in self.rules.ask:
             if found := restriction(rule, subject):
                 holds = found == "holds"
-                reason = reasons.asked_by(rule, subject) if holds else reasons.unclear(rule, "asks about")
+                reason = reasons.asked_by(rule, subject) if holds else reasons.unclear(rule, "asks about", subject)
                 return Ask(reason, approved_paths=_closed_paths(subject))
         return None
 
     async def _withheld(self, call: ToolCall, subject: Subject) -> Decision | None:
         """Return a question where a search through a folder would show a file that may not be read."""
-        if text := await secret_file(subject, call.context.paths):
-            return Ask(Reason(text, "protected"), is_protected=True, approved_paths=_closed_paths(subject))
+        approved = _closed_paths(subject)
+        if subject.unseen:
+            unseen = Reason(f"{subject.unseen}; name fewer", "unknown", assumption=subject.unseen)
+            return Ask(unseen, is_protected=True, approved_paths=approved)
+        if reason := await secret_file(subject, call.context.paths):
+            return Ask(reason, is_protected=True, approved_paths=approved)
         rules = [rule for rule in (*self.rules.deny, *self.rules.ask) if rule.specifier is not None]
-        text = await withheld_file(rules, subject, getattr(call.args, "glob", None))
-        return Ask(Reason(text, "withheld"), approved_paths=_closed_paths(subject)) if text else None
+        reason = await withheld_file(rules, subject, getattr(call.args, "glob", None))
+        if reason is None and self.mode != "bypassPermissions":
+            waiting = await waiting_file(subject)
+            reason = None if waiting and allowing_rules(self.rules.allow, subject) else waiting
+        return Ask(reason, approved_paths=approved) if reason else None
 
     def _opened(self, subject: Subject) -> Decision:
         """Return what mode, place and allow rules say about a call that nothing restricts."""
@@ -226,4 +243,14 @@ class PermissionGate(Hook):
 
 def _closed_paths(subject: Subject, protected: Iterable[LocatedUse] = ()) -> frozenset[Path]:
     """Return the canonical paths that an allowance must open for this call, beside what is open anyway."""
-    return frozenset(use.path for use in (*subject.uses, *protected) if not use.is_open or use in protected)
+    by_name = {use.path for use in protected if _is_to_open(use, subject)}
+    closed = {use.path for use in subject.uses if not use.is_open and _is_to_open(use, subject)} | by_name
+    return frozenset(path for path in closed if path in by_name or closed.isdisjoint(path.parents))
+
+
+def _is_to_open(use: LocatedUse, subject: Subject) -> bool:
+    """Return whether an allowance has to open a path: what a command only reaches to read is open in its box, unnamed.
+
+    What is opened there may be written, but for what the command is known to name and only to read.
+    """
+    return subject.facts is None or use.is_write or use.use.path in subject.facts.reads

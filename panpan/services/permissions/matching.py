@@ -11,9 +11,10 @@ from typing import Literal, TypeAlias
 from panpan.services.permissions.command_pattern import CommandPattern
 from panpan.services.permissions.command_words import has_live_words, simple_commands
 from panpan.services.permissions.domain_pattern import DomainPattern
+from panpan.services.permissions.located import LocatedUse, PlainFiles
 from panpan.services.permissions.path_pattern import PathPattern
 from panpan.services.permissions.rules import READ_TOOLS, NamePattern, Rule
-from panpan.services.permissions.subject import LocatedUse, Subject
+from panpan.services.permissions.subject import Subject
 from panpan.tools.shell.analysis.facts import SimpleCommand, Word
 
 Restriction: TypeAlias = Literal["holds", "may hold"]
@@ -25,18 +26,79 @@ def restriction(rule: Rule, subject: Subject) -> Restriction | None:
         case None:
             return "holds" if rule.names(subject.tool) else None
         case PathPattern() as pattern:
-            uses = [use for use in subject.uses if _speaks_of(rule, use, subject)]
-            return "holds" if any(pattern.restricts(use.spellings, subject.root) for use in uses) else None
+            return "holds" if restricted_use(rule, pattern, subject) else _restriction_of_names(rule, pattern, subject)
         case CommandPattern() as pattern if subject.command is not None:
-            if pattern.restricts(subject.command):
+            if pattern.restricts(subject.command) or _restricts_as_read(pattern, subject):
                 return "holds"
-            return "may hold" if pattern.may_restrict(subject.command) else None
+            return "may hold" if _may_hold(pattern, subject.command, subject) else None
         case DomainPattern() as pattern if subject.url is not None:
             return "holds" if pattern.restricts(subject.url) else None
         case NamePattern() as pattern if rule.names(subject.tool):
             return "holds" if pattern.matches(subject.names) else None
         case _:
             return None
+
+
+def _restricts_as_read(pattern: CommandPattern, subject: Subject) -> bool:
+    """Return whether the pattern holds for a command as the shell reads it, with words such as `$'ls'` decoded."""
+    commands = [effect.command.words for effect in subject.effects] if subject.only_looks else []
+    return any(
+        pattern.restricts(shlex.join(word.text or "" for word in words))
+        for words in commands
+        if any("$'" in word.source for word in words) and all(word.text is not None for word in words)
+    )
+
+
+def _may_hold(pattern: CommandPattern, command: str, subject: Subject) -> bool:
+    """Return whether a line has words, known only when it runs, for which the pattern may hold.
+
+    Of a line of which it is known that it only looks, it is known which words these are, and which words are programs.
+    """
+    if not subject.only_looks:
+        return pattern.may_restrict(command)
+    words = [word for effect in subject.effects for word in effect.command.words]
+    has_unknown = any(word.text is None for word in words)
+    return has_unknown and pattern.may_speak_of({word.text for word in words if word.text})
+
+
+def restricted_use(rule: Rule, pattern: PathPattern, subject: Subject) -> LocatedUse | None:
+    """Return a path that the call is known to touch and for which a restriction holds."""
+    return _first_restricted(rule, pattern, subject.uses, subject) or _first_restricted_file(rule, pattern, subject)
+
+
+def restricted_name(rule: Rule, pattern: PathPattern, subject: Subject) -> LocatedUse | None:
+    """Return a path for which a restriction holds, of those that a command names while nobody knows what for."""
+    return _first_restricted(rule, pattern, subject.named, subject)
+
+
+def _first_restricted(
+    rule: Rule, pattern: PathPattern, uses: Sequence[LocatedUse], subject: Subject
+) -> LocatedUse | None:
+    for use in uses:
+        if _speaks_of(rule, use, subject) and pattern.restricts(use.spellings, subject.root, is_shallow=use.is_shallow):
+            return use
+    return None
+
+
+def _first_restricted_file(rule: Rule, pattern: PathPattern, subject: Subject) -> LocatedUse | None:
+    for files in subject.files:
+        for folder in files.folders if _speaks_of(rule, files, subject) else ():
+            if name := pattern.first_restricted_file(folder, tuple(files.commands), subject.root):
+                return files.use(name)
+    return None
+
+
+def _restriction_of_names(rule: Rule, pattern: PathPattern, subject: Subject) -> Restriction | None:
+    """Return whether a rule holds for a path that a command only names.
+
+    A program that is given a file reads it, whatever else it does. That it changes it, or goes through a folder of
+    that name, is only possible: `pytest tests/test_a.py`, `npm run build`.
+    """
+    if restricted_name(rule, pattern, subject) is None:
+        return None
+    named = [use for use in subject.named if _speaks_of(rule, use, subject) and not use.is_write]
+    is_file = any(pattern.restricts_file(path, subject.root) for use in named for path in use.spellings)
+    return "holds" if is_file else "may hold"
 
 
 def allowing_rules(rules: Iterable[Rule], subject: Subject) -> list[Rule] | None:
@@ -68,12 +130,10 @@ def covering_rule(rules: Iterable[Rule], use: LocatedUse, subject: Subject) -> R
     return None
 
 
-def _speaks_of(rule: Rule, use: LocatedUse, subject: Subject) -> bool:
+def _speaks_of(rule: Rule, use: LocatedUse | PlainFiles, subject: Subject) -> bool:
     """Return whether the rule is about this kind of access: Read rules about reading, Edit rules about writing."""
-    if rule.tool == "Read":
-        return not use.is_write
-    if rule.tool == "Edit":
-        return use.is_write
+    if rule.tool in ("Read", "Edit"):
+        return (rule.tool == "Edit") is use.is_write
     return rule.tool == subject.tool
 
 

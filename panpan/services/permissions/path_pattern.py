@@ -7,13 +7,14 @@ that a link is no way round it.
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from panpan.errors import ToolError
 from panpan.system.home import user_home
 from panpan.tools.search.globs import compile_gitignore, gitignore_escaped
 
+_TOP = Path("/")
 _ANY_CHILD = "\x01/\x01"
 """A path that no pattern names, to ask whether everything below a folder is meant."""
 _WILDCARDS = frozenset("*?[\\")
@@ -36,7 +37,7 @@ class PathPattern:
         patterns = [pattern]
         if base is not None and (resolved := _resolved_prefix(base, pattern)) is not None:
             self._base, patterns = Path("/"), [_as_absolute(base, pattern), resolved]
-        self._regexes = [_compiled(pattern) for pattern in patterns]
+        self._regex = re.compile("|".join(_compiled(pattern).pattern for pattern in patterns), re.DOTALL)
 
     def covers(self, path: Path, root: Path) -> bool:
         """Return whether an allowance for this pattern opens `path`, which is canonical, and all that is below it."""
@@ -44,31 +45,49 @@ class PathPattern:
         if relative is None:
             return False
         if path.is_dir():
-            return self._matches(_joined(relative, _ANY_CHILD))
-        return self._matches(relative)
+            relative = _joined(relative, _ANY_CHILD)
+        return self._regex.fullmatch(relative) is not None
 
-    def restricts(self, paths: Iterable[Path], root: Path) -> bool:
-        """Return whether a restriction of this pattern holds for any of `paths`, spellings of one path."""
-        return any(self._restricts(path, root, may_be_folder=True) for path in paths)
+    def restricts(self, paths: Iterable[Path], root: Path, *, is_shallow: bool = False) -> bool:
+        """Return whether a restriction of this pattern holds for any of `paths`, spellings of one path.
+
+        Args:
+            paths: Of a file, or a folder, which counts with all that may be in it.
+            root: Canonical root of the project.
+            is_shallow: Whether nothing is touched that lies in the folder.
+        """
+        return any(self._restricts(path, root, may_be_folder=not is_shallow) for path in paths)
 
     def restricts_file(self, path: Path, root: Path) -> bool:
         """Return whether a restriction of this pattern holds for `path`, which is known to be no folder."""
         return self._restricts(path, root, may_be_folder=False)
 
-    def _matches(self, relative: str) -> bool:
-        return any(regex.fullmatch(relative) for regex in self._regexes)
+    def first_restricted_file(self, folder: Path, names: Sequence[str], root: Path) -> str | None:
+        """Return the first of the names of files in `folder` for which a restriction of this pattern holds."""
+        for base in self._bases(root):
+            relative = _relative(folder, base)
+            if relative is None:
+                continue
+            before = "" if relative == "." else f"{relative}/"
+            fits = self._regex.fullmatch
+            if found := next((name for name in names if fits(before + name)), None):
+                return found
+        return None
+
+    def _bases(self, root: Path) -> Sequence[Path]:
+        """Return where restrictions start; one without a slash names files outside the project, too."""
+        return (self._base or root, _TOP) if self._is_floating else (self._base or root,)
 
     def _restricts(self, path: Path, root: Path, *, may_be_folder: bool) -> bool:
-        # A pattern without a slash names files wherever they lie, and so outside the project, too.
-        bases = [self._base or root, *([Path("/")] if self._is_floating else [])]
-        for base in bases:
+        fits = self._regex.fullmatch
+        for base in self._bases(root):
             relative = _relative(path, base)
             if relative is None:
                 continue
-            if self._matches(relative):
+            if fits(relative):
                 return True
-            as_folder = (_joined(relative, ""), _joined(relative, _ANY_CHILD)) if may_be_folder else ()
-            if any(self._matches(form) for form in as_folder) and path.is_dir():  # asked last, since it takes longest
+            names_folder = may_be_folder and (fits(_joined(relative, "")) or fits(_joined(relative, _ANY_CHILD)))
+            if names_folder and path.is_dir():  # asked last, since it takes longest
                 return True
         return False
 
@@ -120,10 +139,15 @@ def _as_absolute(base: Path, pattern: str) -> str:
 
 
 def _relative(path: Path, base: Path) -> str | None:
-    try:
-        return path.relative_to(base).as_posix()
-    except ValueError:
+    """Return `path` below `base`, both absolute; None where it lies elsewhere. As text, since it is asked so often."""
+    whole, start = str(path), str(base)
+    if not whole.startswith(start):
         return None
+    if len(whole) == len(start):
+        return "."
+    if start == "/":
+        return whole[1:]
+    return whole[len(start) + 1 :] if whole[len(start)] == "/" else None
 
 
 def _joined(relative: str, child: str) -> str:

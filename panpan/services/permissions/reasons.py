@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from panpan.services.permissions.command_pattern import CommandPattern
+from panpan.services.permissions.located import LocatedUse
+from panpan.services.permissions.matching import restricted_name, restricted_use
 from panpan.services.permissions.path_pattern import PathPattern
 from panpan.services.permissions.rules import Rule
-from panpan.services.permissions.subject import LocatedUse, Subject
+from panpan.services.permissions.subject import Subject
 from panpan.tools.shell.analysis.facts import Effect, LineFacts
 from panpan.types.permission import PermissionMode, Reason
 
@@ -28,14 +30,22 @@ def asked_by(rule: Rule, subject: Subject) -> Reason:
     return _with_part(Reason(f"{rule} wants it asked", "rule", rule.text, rule.source), rule, subject)
 
 
-def unclear(rule: Rule, verb: str) -> Reason:
+def unclear(rule: Rule, verb: str, subject: Subject) -> Reason:
     """Return that a rule may hold: it is known only when the command runs."""
+    if isinstance(rule.specifier, PathPattern) and (use := restricted_name(rule, rule.specifier, subject)):
+        doubt = _unknown_use(use)
+        text = f"{doubt}; {rule} {verb} it"
+        return Reason(text, "unclear", rule.text, rule.source, use.command, str(use.path), doubt)
+    command = ""
+    if isinstance(rule.specifier, CommandPattern):
+        command = next(filter(rule.specifier.may_restrict, _sources(subject)), "")
     assumption = "parts of the command are only known when it runs"
     return Reason(
         f"{assumption}, and {rule} {verb} what it could become",
         "unclear",
         rule.text,
         rule.source,
+        command,
         assumption=assumption,
     )
 
@@ -43,7 +53,8 @@ def unclear(rule: Rule, verb: str) -> Reason:
 def protected(uses: Sequence[LocatedUse]) -> Reason:
     """Return that a call would touch what only a person may open."""
     groups = " and ".join(dict.fromkeys(use.location.protection for use in uses if use.location.protection))
-    return Reason(f"{_listed(uses)} is protected, since it {groups}", "protected", path=str(uses[0].path))
+    text = f"{_listed(uses)} is protected, since it {groups}"
+    return Reason(text, "protected", command=uses[0].command, path=str(uses[0].path))
 
 
 def outside(uses: Sequence[LocatedUse], subject: Subject, *, is_denied: bool = False) -> Reason:
@@ -51,7 +62,7 @@ def outside(uses: Sequence[LocatedUse], subject: Subject, *, is_denied: bool = F
     text = f"{_listed(uses)} lies outside the workspace {subject.root}"
     if is_denied:
         text += ", which the setting permission.external_directory denies"
-    return Reason(text, "outside", path=str(uses[0].path))
+    return Reason(text, "outside", command=uses[0].command, path=str(uses[0].path))
 
 
 def read_only(rules: Sequence[Rule], subject: Subject) -> Reason:
@@ -80,18 +91,39 @@ def not_asked(mode: PermissionMode, reason: Reason) -> Reason:
 def not_allowed(subject: Subject) -> Reason:
     """Return that nothing allows the call yet."""
     if subject.facts is None:
-        return Reason(_DEFAULT_TEXTS[subject.tool_class], "not-allowed")
-    effect = next((effect for effect in subject.facts.effects if not effect.is_read_only), None)
-    doubt = _doubt(effect, subject.facts)
-    command = effect.command.source if effect else ""
-    is_part = command.strip() not in ("", (subject.command or "").strip())  # the whole of it is on the screen anyway
-    about = f" (`{_shortened(command)}`: {doubt})" if is_part else f" ({doubt})" if doubt else ""
+        changed = next((str(use.path) for use in subject.uses if use.is_write), "")
+        return Reason(_DEFAULT_TEXTS[subject.tool_class], "not-allowed", path=changed)
+    effect = _in_the_way(subject.facts)
+    command, doubt = effect.command.source if effect else "", _doubt(effect, subject.facts)
     return Reason(
-        f"it may change things{about}",
+        f"it may change things{_about(command, doubt, subject)}",
         "unknown" if effect is None or is_unknown(effect) else "not-allowed",
         command=command,
         assumption=doubt,
     )
+
+
+def by_plan_mode(subject: Subject) -> Reason:
+    """Return that plan mode denies a call which does not only read."""
+    reason = not_allowed(subject)
+    about = _about(reason.command, reason.assumption, subject) if subject.facts is not None else ""
+    return replace(reason, kind="mode", text=f"{PLAN_MODE_NOTICE}{about}")
+
+
+def _in_the_way(facts: LineFacts) -> Effect | None:
+    """Return the first simple command that does more than look; one of which that is not known where, only then."""
+    acting = [effect for effect in facts.effects if not effect.is_read_only]
+    return min(acting, key=_looks_somewhere, default=None)
+
+
+def _looks_somewhere(effect: Effect) -> bool:
+    """Return whether all that keeps a command from only looking is that nobody knows where it runs."""
+    return effect.only_looks_somewhere and not effect.is_read_only
+
+
+def _about(command: str, doubt: str, subject: Subject) -> str:
+    is_part = command.strip() not in ("", (subject.command or "").strip())  # the whole of it is on the screen anyway
+    return f" (`{_shortened(command)}`: {doubt})" if is_part else f" ({doubt})" if doubt else ""
 
 
 def is_unknown(effect: Effect) -> bool:
@@ -101,7 +133,9 @@ def is_unknown(effect: Effect) -> bool:
 
 def _doubt(effect: Effect | None, facts: LineFacts) -> str:
     if effect is not None:
-        return effect.why
+        return f"{effect.why}, but it is not known where it runs" if _looks_somewhere(effect) else effect.why
+    if facts.is_read_only:
+        return "it is to run with more than the sandbox for looking gives"
     return f"there is {', '.join(facts.line.oddities)} in it" if facts.line.oddities else "nothing is known of it"
 
 
@@ -117,13 +151,26 @@ def _with_part(reason: Reason, rule: Rule, subject: Subject) -> Reason:
     """Return the reason with the simple command, or the path, that the rule holds for."""
     match rule.specifier:
         case CommandPattern() as pattern if subject.facts is not None:
-            sources = (effect.command.source for effect in subject.facts.effects)
-            return replace(reason, command=next((source for source in sources if pattern.restricts(source)), ""))
+            return replace(reason, command=next(filter(pattern.restricts, _sources(subject)), ""))
         case PathPattern() as pattern:
-            held = (str(use.path) for use in subject.uses if pattern.restricts(use.spellings, subject.root))
-            return replace(reason, path=next(held, ""))
+            if use := restricted_use(rule, pattern, subject):
+                return replace(reason, command=use.command, path=str(use.path))
+            if use := restricted_name(rule, pattern, subject):
+                doubt = _unknown_use(use)
+                text = f"{reason.text}: {doubt}"
+                return replace(reason, text=text, command=use.command, path=str(use.path), assumption=doubt)
+            return reason
         case _:
             return reason
+
+
+def _sources(subject: Subject) -> Sequence[str]:
+    """Return the simple commands of the line."""
+    return [effect.command.source for effect in subject.effects]
+
+
+def _unknown_use(use: LocatedUse) -> str:
+    return f"it names {use.path}, and what becomes of that is not known"
 
 
 def _allowed(text: str, rules: Sequence[Rule]) -> Reason:

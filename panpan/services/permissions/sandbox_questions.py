@@ -45,7 +45,7 @@ class SandboxQuestions(Hook):
             return None if self._mode() == "bypassPermissions" else Ask(_MISSING, is_protected=True)
         if wish == "on" or (wish == "network" and sandbox.has_network) or await self._is_granted(call):
             return None
-        return Ask(Reason(_WISHES[wish], "sandbox"), is_protected=True)
+        return Ask(Reason(_WISHES[wish], "sandbox"), is_protected=True, bounds=_BOUNDS[wish])
 
     async def _is_granted(self, call: ToolCall) -> bool:
         return bool(self._outside) and allowing_rules(self._outside, await subject_of(call)) is not None
@@ -56,6 +56,10 @@ _MISSING = Reason(
     'sandbox.mode = "off" lets commands run all the same',
     "sandbox",
 )
+_BOUNDS = {
+    "network": "",  # the gate tells those of the sandbox
+    "off": "a yes holds for this once; commands that the setting sandbox.outside names are not asked about for it",
+}
 _WISHES = {
     "network": "it runs in the sandbox, but with the network, this machine's own servers included",
     "off": "it runs outside the sandbox, with all your rights",

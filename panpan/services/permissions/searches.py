@@ -4,22 +4,15 @@ A rule such as `Read(.env)` names the file, and a search names the folder it lie
 what the rule withholds. The look around is bounded, and what it could not see counts as withheld.
 """
 
-import os
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
 from functools import partial
-from itertools import chain
+from itertools import chain, starmap
 from pathlib import Path
 
 import anyio.to_thread
 
-from panpan.services.permissions.live_patterns import (
-    MOST_NAMES,
-    look_for_links,
-    look_for_odd_names,
-    look_through_patterns,
-    matches,
-)
+from panpan.services.permissions.folder_walk import walk_folders
+from panpan.services.permissions.live_patterns import MOST_NAMES, look_for_odd_names, names_filter
 from panpan.services.permissions.path_pattern import PathPattern
 from panpan.services.permissions.rules import Rule
 from panpan.services.permissions.subject import Subject
@@ -27,6 +20,7 @@ from panpan.system.canonical import canonical_path
 from panpan.system.paths import PathResolver
 from panpan.system.protected import may_name_secrets
 from panpan.tools.shell.analysis.facts import Effect
+from panpan.types.permission import Reason
 
 _MOST_FILES = 20_000
 _NOT_ONE_NAME = frozenset("!{},; \t\n")
@@ -34,7 +28,7 @@ _NOT_ONE_NAME = frozenset("!{},; \t\n")
 _ADVICE = "search a narrower path, or with a glob that leaves it out"
 
 
-async def withheld_file(rules: Sequence[Rule], subject: Subject, glob: str | None) -> str | None:
+async def withheld_file(rules: Sequence[Rule], subject: Subject, glob: str | None) -> Reason | None:
     """Return why the search may show what a rule withholds, or None where it does not.
 
     Args:
@@ -42,71 +36,71 @@ async def withheld_file(rules: Sequence[Rule], subject: Subject, glob: str | Non
         subject: The search.
         glob: Names that the search is limited to.
     """
-    folders = _searched_folders(subject)
-    patterns = _patterns(subject)
-    if not folders and not patterns:
-        return None
+    searches = _searches(subject)
     readers = [
         rule for rule in rules if isinstance(rule.specifier, PathPattern) and rule.tool in ("Read", subject.tool)
     ]
-    if not readers:
+    if not searches or not readers:
         return None
-    return await anyio.to_thread.run_sync(
-        partial(_look, readers, folders, patterns, subject, glob), abandon_on_cancel=True
-    )
+    return await anyio.to_thread.run_sync(partial(_look, readers, searches, subject.root, glob), abandon_on_cancel=True)
 
 
-async def secret_file(subject: Subject, paths: PathResolver) -> str | None:
-    """Return why the shell would show a file for secrets, or what lies elsewhere, or None.
+async def secret_file(subject: Subject, paths: PathResolver) -> Reason | None:
+    """Return why a search in the shell would show a file for secrets, or None.
 
-    It does so in a search, or for a pattern such as `*`. Grep leaves such files out itself, and what git tracks is no
-    secret.
+    Grep leaves such files out itself, and what git tracks is no secret.
     """
     if not subject.only_looks:
         return None
     searching = [effect for effect in subject.effects if effect.asks_git_in is None and effect.placed_searches]
-    patterns = _patterns(subject)
-    if not searching and not patterns:
+    if not searching:
         return None
 
-    def look() -> str | None:
+    def look() -> Reason | None:
         reasons = (_look_through(effect, subject.cwd, paths) for effect in searching)
-        return look_through_patterns(patterns, subject.cwd, paths) or next(filter(None, reasons), None)
+        return next(filter(None, reasons), None)
 
     return await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
 
 
-def _look_through(search: Effect, cwd: Path, paths: PathResolver) -> str | None:
+def _look_through(search: Effect, cwd: Path, paths: PathResolver) -> Reason | None:
     """Return why what is in the folders of a search may not be shown, or not as it would be, or None."""
     folders = _folders_of(search, cwd)
-    return (
-        (look_for_odd_names(folders) if search.splits_names else None)
-        or (look_for_links(folders, paths, search.only_names) if search.follows_links else None)
-        or _look_for_secrets(folders, paths, search.only_names)
-    )
+    odd = look_for_odd_names(folders) if search.splits_names else None
+    if odd is not None:
+        return Reason(odd, "protected", command=search.command.source, assumption=odd)
+    return _look_for_secrets(folders, paths, search)
 
 
-def _look_for_secrets(folders: Sequence[Path], paths: PathResolver, only_names: str) -> str | None:
+def _look_for_secrets(folders: Sequence[Path], paths: PathResolver, search: Effect) -> Reason | None:
+    source = search.command.source
+    is_meant = names_filter(search.only_names)
     count = 0
-    for parent, _, names in (found for folder in folders for found in os.walk(folder)):
-        count += len(names)
+    for parent, _, files in walk_folders(folders, leaves_out_hidden=search.leaves_out_hidden):
+        count += len(files)
         if count > MOST_NAMES:
-            return "the folder is too large to tell whether it holds files for secrets; use Grep, which leaves them out"
-        named = [name for name in names if fnmatchcase(name, only_names)] if only_names else names
-        suspects = [*([parent] if named else ()), *(f"{parent}/{name}" for name in named if may_name_secrets(name))]
+            doubt = "the folder is too large to tell whether it holds files for secrets"
+            return Reason(f"{doubt}; use Grep, which leaves them out", "protected", command=source, assumption=doubt)
+        named = [file.name for file in files if may_name_secrets(file.name) and is_meant(file.name)]
+        shows_any = bool(named) or any(is_meant(file.name) for file in files)
+        suspects = [*([parent] if shows_any else ()), *(f"{parent}/{name}" for name in named)]
         for suspect in map(Path, suspects):
             if not paths.may_show(suspect):
-                return f"{suspect} may hold secrets, and the search would read it; use Grep, which leaves it out"
+                text = f"{suspect} may hold secrets, and the search would read it; use Grep, which leaves it out"
+                return Reason(text, "protected", command=source, path=str(suspect))
     return None
 
 
-def _searched_folders(subject: Subject) -> list[Path]:
-    """Return the folders whose files the call would show; listing their names shows no file."""
+def _searches(subject: Subject) -> list[tuple[list[Path], Effect | None]]:
+    """Return the folders whose files the call would show, with the search; listing their names shows no file."""
     if subject.tool == "Grep":
-        return [use.path for use in subject.uses if use.path.is_dir()]
-    if not subject.only_looks:
-        return []
-    return list(dict.fromkeys(path for effect in subject.effects for path in _folders_of(effect, subject.cwd)))
+        places = [use.path for use in subject.uses if use.path.is_dir()]
+        found: list[tuple[list[Path], Effect | None]] = [(places, None)]
+    elif subject.only_looks:
+        found = [(_folders_of(effect, subject.cwd), effect) for effect in subject.effects]
+    else:
+        found = []
+    return [(folders, search) for folders, search in found if folders]
 
 
 def _folders_of(search: Effect, cwd: Path) -> list[Path]:
@@ -114,45 +108,39 @@ def _folders_of(search: Effect, cwd: Path) -> list[Path]:
     return [path for path in found if path.is_dir()]
 
 
-def _patterns(subject: Subject) -> list[str]:
-    """Return the patterns that the shell would replace by the names of files."""
-    if not subject.only_looks:
-        return []
-    return [pattern for effect in subject.effects for pattern in effect.placed_globs]
-
-
 def _look(
-    rules: Sequence[Rule], folders: Sequence[Path], patterns: Sequence[str], subject: Subject, glob: str | None
-) -> str | None:
-    root = subject.root
-    matched = (canonical_path(path) for pattern in patterns for path in matches(pattern, subject.cwd))
-    searched = (file for folder in folders for file in _files(folder))
-    for count, path in enumerate(chain(matched, searched), 1):
+    rules: Sequence[Rule], searches: Sequence[tuple[list[Path], Effect | None]], root: Path, glob: str | None
+) -> Reason | None:
+    count = 0
+    for folder, names, source in chain.from_iterable(starmap(_files, searches)):
+        count += len(names)
         if count > _MOST_FILES:
-            return f"the folder is too large to tell whether {rules[0]} names a file in it; {_ADVICE}"
+            doubt = f"the folder is too large to tell whether {rules[0]} names a file in it"
+            return Reason(f"{doubt}; {_ADVICE}", "withheld", rules[0].text, rules[0].source, source, assumption=doubt)
+        searched = [name for name in names if _is_searched(name, glob)]
         for rule in rules:
-            if _names(rule, path, root) and _is_searched(path, glob):
-                return f"{rule} names {path}, which the search would read; {_ADVICE}"
+            if isinstance(rule.specifier, PathPattern) and (
+                name := rule.specifier.first_restricted_file(folder, searched, root)
+            ):
+                text = f"{rule} names {folder / name}, which the search would read; {_ADVICE}"
+                return Reason(text, "withheld", rule.text, rule.source, source, str(folder / name))
     return None
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    """Yield the files below `folder`, links to files among them; folders that are links are not entered."""
-    for parent, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name != ".git"]
-        for name in names:
-            yield Path(parent, name)
+def _files(folders: Sequence[Path], search: Effect | None) -> Iterator[tuple[Path, Sequence[str], str]]:
+    """Yield each folder, the names of the files in it that a search may show, links among them, and its command."""
+    source = search.command.source if search is not None else ""
+    leaves_out_hidden = search is not None and search.leaves_out_hidden
+    is_meant = names_filter(search.only_names if search is not None else ())
+    for folder, _, files in walk_folders(folders, leaves_out_hidden=leaves_out_hidden, enters_git=False):
+        yield Path(folder), [file.name for file in files if is_meant(file.name)], source
 
 
-def _names(rule: Rule, path: Path, root: Path) -> bool:
-    return isinstance(rule.specifier, PathPattern) and rule.specifier.restricts_file(path, root)
-
-
-def _is_searched(path: Path, glob: str | None) -> bool:
+def _is_searched(name: str, glob: str | None) -> bool:
     if not isinstance(glob, str) or not glob or _NOT_ONE_NAME & set(glob):
         return True
     try:
         # Wider than the search's own reading of the glob: the name alone, at any depth.
-        return PathPattern(glob.rsplit("/", 1)[-1] or "*").restricts_file(Path("/", path.name), Path("/"))
+        return PathPattern(glob.rsplit("/", 1)[-1] or "*").restricts_file(Path("/", name), Path("/"))
     except ValueError:
         return True

@@ -8,10 +8,11 @@ from panpan.errors import ConfigError
 from panpan.services.permissions.command_pattern import exact_pattern
 from panpan.services.permissions.command_words import simple_commands
 from panpan.services.permissions.domain_pattern import plain_host
+from panpan.services.permissions.located import LocatedUse
 from panpan.services.permissions.matching import allowing_rules, covering_rule
 from panpan.services.permissions.prefixes import prefix_of
 from panpan.services.permissions.rules import EDIT_TOOLS, READ_TOOLS, parse_rule
-from panpan.services.permissions.subject import LocatedUse, Subject
+from panpan.services.permissions.subject import Subject
 from panpan.system.terminal_text import spelled_out
 from panpan.tools.search.globs import gitignore_escaped
 
@@ -50,9 +51,11 @@ def _candidate(subject: Subject) -> str | None:
 
 def _path_rule(subject: Subject) -> str | None:
     uses = _uses_to_open(subject)
-    if len({use.path for use in uses}) != 1:
+    paths = {use.path for use in uses}
+    tops = [path for path in paths if paths.isdisjoint(path.parents)]
+    if len(tops) != 1:
         return None  # one rule could not name them all
-    path = uses[0].path
+    path = tops[0]
     ending = "/**" if path.is_dir() else ""
     if path != subject.root and path.is_relative_to(subject.root):
         pattern = "/" + gitignore_escaped(path.relative_to(subject.root).as_posix())

@@ -22,7 +22,8 @@ from panpan.tools.search.globs import compile_gitignore
 from panpan.types.messages import SystemReminder
 from panpan.types.tool import Output
 
-_CAUSE = "memory:"
+CAUSE = "memory:"
+"""What the causes of its reminders begin with."""
 
 
 class NestedMemory(Hook):
@@ -61,6 +62,15 @@ class NestedMemory(Hook):
                     await anyio.to_thread.run_sync(partial(self._look, path))
         return output
 
+    async def history_replaced(self, conversation: Conversation) -> None:
+        """Let all of it be found again; what is still in the conversation is not told twice."""
+        self._loader.loaded.clear()
+        self._looked_in.clear()
+        self._conditional = None
+        self._found.clear()
+        self._told.clear()
+        self._messages_seen = 0
+
     async def before_request(self, round_: Round) -> Sequence[Addition]:
         self._catch_up(round_.conversation)
         found, self._found = self._found, []
@@ -82,11 +92,8 @@ class NestedMemory(Hook):
     def _catch_up(self, conversation: Conversation) -> None:
         """Note which files the conversation holds; looks only at what is new since the last time."""
         messages = conversation.messages
-        if len(messages) < self._messages_seen:  # compacted: what is gone may be told again
-            self._messages_seen = 0
-            self._told.clear()
         for message in messages[self._messages_seen :]:
-            if isinstance(message, SystemReminder) and message.cause.startswith(_CAUSE):
+            if isinstance(message, SystemReminder) and message.cause.startswith(CAUSE):
                 self._told.add(message.cause)
         self._messages_seen = len(messages)
 
@@ -107,7 +114,7 @@ class NestedMemory(Hook):
             conditional.remove(rule)
             sections += [rule.section, *self._loader.imports_of(rule.section, within=self._project_root)]
         kept, cuts = fitted(sections)
-        self._found += [SystemReminder(text=_text(section, path), cause=f"{_CAUSE}{section.path}") for section in kept]
+        self._found += [SystemReminder(text=_text(section, path), cause=f"{CAUSE}{section.path}") for section in kept]
         for warning in (*self._loader.take_warnings(), *cuts):
             self._warn(warning)
 

@@ -24,6 +24,9 @@ class SessionStart(Hook):
         self._warn = warn
         self._is_told = False
 
+    async def history_replaced(self, conversation: Conversation) -> None:
+        self._is_told = False
+
     async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
         if self._is_told or _has_context(conversation):
             return ()

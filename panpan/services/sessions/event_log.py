@@ -2,7 +2,15 @@
 
 import logging
 
-from panpan.types.events import Event, PermissionDecided, RetryScheduled, RoundEnded, ToolFinished, ToolStarted
+from panpan.types.events import (
+    Compacted,
+    Event,
+    PermissionDecided,
+    RetryScheduled,
+    RoundEnded,
+    ToolFinished,
+    ToolStarted,
+)
 from panpan.types.messages import AssistantMessage, SystemReminder
 
 log = logging.getLogger(__name__)
@@ -28,6 +36,7 @@ def log_event(event: Event) -> None:
                 "is_allowed": event.is_allowed,
                 "reason": event.reason,
                 "reasons": [reason.as_json() for reason in event.reasons],
+                "digest": event.digest,
             }
             log.debug("permission", extra=fields)
         case ToolStarted():
@@ -37,6 +46,13 @@ def log_event(event: Event) -> None:
             log.debug("tool finished", extra=fields)
         case SystemReminder():
             log.debug("reminder", extra={"cause": event.cause, "chars": len(event.text)})
+        case Compacted(compaction=compaction):
+            fields = {
+                "trigger": compaction.trigger,
+                "before": compaction.tokens_before,
+                "after": compaction.tokens_after,
+            }
+            log.debug("compacted", extra=fields)
         case RoundEnded():
             log.debug("round ended", extra={"number": event.number})
         case _:

@@ -9,11 +9,14 @@ from dataclasses import field
 from typing import Any
 
 from panpan.core.conversation import repaired
+from panpan.services.sessions.compaction_record import compaction_of
+from panpan.services.sessions.open_calls import UnfinishedCall, open_calls, unfinished_calls
 from panpan.services.sessions.prefix import UNNAMED, SessionPrefix
 from panpan.services.sessions.records import FORMAT_VERSION, message_of
+from panpan.types.compaction import Compaction
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import ToolDefinition
-from panpan.types.messages import Message
+from panpan.types.messages import AssistantMessage, Message
 from panpan.types.permission import PermissionMode, is_permission_mode
 
 
@@ -31,8 +34,14 @@ class FoldedSession:
     title: str | None = None
     messages: list[Message] = field(default_factory=list)
     """Valid to send."""
+    compactions: list[Compaction] = field(default_factory=list)
+    """What was made shorter of them, oldest first."""
+    replies_beside: list[AssistantMessage] = field(default_factory=list)
+    """Of models, for titles: no part of the conversation, and they cost money all the same."""
     begun_in: str | None = None
     """The folder that it was begun in; None where the log does not say."""
+    unfinished: Sequence[UnfinishedCall] = ()
+    """Calls of the newest reply without a result; `messages` has one for each, which says that nothing is known."""
     last_uuid: str | None = None
     """The record that the next one follows."""
     is_from_newer_version: bool = False
@@ -42,15 +51,17 @@ class FoldedSession:
 def folded(records: Iterable[Mapping[str, Any]]) -> FoldedSession:
     """Return what `records` add up to, in whatever state a crash left them."""
     session = FoldedSession()
-    path = _path_to_newest(list(records))
+    path = path_to_newest(list(records))
     cwd = path[0].get("cwd") if path else None
     session.begun_in = cwd if isinstance(cwd, str) else None
     for record in path:
         session.last_uuid = record["uuid"]
         session.is_from_newer_version |= _version(record) > FORMAT_VERSION
         _take_note(session, record)
-    messages = (message for record in path if (message := message_of(record)) is not None)
+    messages = [message for record in path if (message := message_of(record)) is not None]
+    session.unfinished = unfinished_calls(path, open_calls(messages))
     session.messages = list(repaired(messages, never_begun=_never_begun(path)))
+    session.compactions = [compaction for record in path if (compaction := compaction_of(record)) is not None]
     return session
 
 
@@ -66,6 +77,9 @@ def _take_note(session: FoldedSession, record: Mapping[str, Any]) -> None:
             session.plan_file, session.is_plan_approved = name, record.get("isApproved") is True
         case {"type": "summary", "summary": str(title)}:
             session.title = title
+            reply = message_of(record["reply"]) if isinstance(record.get("reply"), dict) else None
+            if isinstance(reply, AssistantMessage):
+                session.replies_beside.append(reply)
         case _:
             pass
 
@@ -80,17 +94,24 @@ def _prefix(record: Mapping[str, Any]) -> SessionPrefix:
     )
 
 
-def _path_to_newest(records: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def path_to_newest(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the records from the root to the newest; one whose parent was lost follows the record before it."""
     index_by_uuid = {record["uuid"]: index for index, record in enumerate(records)}
     path = []
     index: int | None = len(records) - 1 if records else None
     while index is not None:
         path.append(records[index])
+        if _is_new_root(records[index]):
+            break
         parent = index_by_uuid.get(str(records[index].get("parentUuid")), index - 1)
         # a parent lies before its child; anything else is damage, and would be a circle
         index = parent if 0 <= parent < index else index - 1 if index > 0 else None
     return path[::-1]
+
+
+def _is_new_root(record: Mapping[str, Any]) -> bool:
+    """Return whether a rewind has left everything that was said."""
+    return record.get("subtype") == "rewind" and record.get("parentUuid") is None
 
 
 def _never_begun(records: Iterable[Mapping[str, Any]]) -> set[str]:

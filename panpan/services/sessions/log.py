@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from panpan.errors import SessionError, SessionLogError
+from panpan.errors import ConfigError, SessionError, SessionLogError
+from panpan.services.sessions.holder_text import in_brackets
 from panpan.services.sessions.records import FORMAT_VERSION, encoded, timestamp
+from panpan.system.lock_holder import lock_holder
 from panpan.system.private import make_private_folder, open_private_file
 
 
@@ -43,6 +45,8 @@ class SessionLog:
         try:
             make_private_folder(path.parent)
             self._fd = open_private_file(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        except ConfigError as error:
+            raise SessionError(f"{error}; the variable PANPAN_HOME can name another place for sessions") from error
         except OSError as error:
             raise SessionError(f"cannot open the session log {path}: {error.strerror}") from error
         try:
@@ -53,6 +57,8 @@ class SessionLog:
             raise
         self.parent_uuid: str | None = None
         """The record that the next one follows."""
+        self.listener: Callable[[Mapping[str, Any]], None] = lambda _: None
+        """Told each record, whole, before it is written."""
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Write a record that follows the one before.
@@ -60,9 +66,10 @@ class SessionLog:
         Raises:
             SessionLogError: It could not be written; it is written before the next one.
         """
-        line = encoded({"parentUuid": self.parent_uuid, **self._base, "timestamp": timestamp(), **record})
+        whole = {"parentUuid": self.parent_uuid, **self._base, "timestamp": timestamp(), **record}
         self.parent_uuid = record["uuid"]
-        self._waiting.append(line)
+        self._waiting.append(encoded(whole))
+        self.listener(whole)
         self.flush()
 
     def flush(self) -> None:
@@ -123,19 +130,26 @@ class SessionLog:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise SessionError(
-                f"the session {self._base['sessionId']} is open in another panpan; close it there, or start a new one"
+                f"the session {self._base['sessionId']} is open in another panpan{in_brackets(lock_holder(self._fd))}; "
+                "close it there, or start a new one"
             ) from None
         except OSError:
             pass  # a file system without locks; appending is still whole records
 
 
-def read_records(path: Path, *, note_damage: Callable[[int], object] = lambda _: None) -> Iterator[dict[str, Any]]:
+def read_records(
+    path: Path,
+    *,
+    note_damage: Callable[[int], object] = lambda _: None,
+    only: Callable[[bytes], bool] = lambda _: True,
+) -> Iterator[dict[str, Any]]:
     """Yield the records of a log in the order they were written; lines that are torn or damaged are passed over.
 
     Args:
         path: The file.
         note_damage: Told the number of each line that is passed over, counted from 1; not of a last one without an
             end, which a crash leaves.
+        only: Whether a line is wanted; the others are not parsed.
 
     Raises:
         SessionError: The file cannot be read.
@@ -143,6 +157,8 @@ def read_records(path: Path, *, note_damage: Callable[[int], object] = lambda _:
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):  # binary files are split at b"\n" only
+                if not only(line):
+                    continue
                 try:
                     record = json.loads(line)
                 except (ValueError, RecursionError):

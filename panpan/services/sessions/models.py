@@ -10,6 +10,7 @@ from panpan.llm.factory import create_client
 from panpan.services.sessions.parts import ModelParts
 from panpan.services.sessions.prefix import SessionPrefix
 from panpan.services.sessions.setup import Setup
+from panpan.services.sessions.tap import Tap
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort
 
@@ -37,6 +38,7 @@ class SessionModels:
         hooks_for: Returns the hooks of a session with such a model.
         prompts: What the user wants of the system prompt.
         not_offered: Names of tools that can be called and that new sessions do not tell the model of.
+        tap: Sees what the models are asked, and may stand in for them and their tools.
     """
 
     def __init__(
@@ -46,11 +48,13 @@ class SessionModels:
         prompts: PromptWishes,
         *,
         not_offered: Sequence[str] = (),
+        tap: Tap | None = None,
     ) -> None:
         self._setup = setup
         self._hooks_for = hooks_for
         self._prompts = prompts
         self._not_offered = not_offered
+        self._tap = tap or Tap()
         self._client: LLMClient | None = None
 
     def first(self) -> ModelParts:
@@ -59,11 +63,11 @@ class SessionModels:
         Raises:
             ConfigError: The model is not there, such as a tape that cannot be read.
         """
-        return self._parts(self._setup, create_client(self._setup.model, self._setup.answers))
+        return self._parts(self._setup, self._new_client(self._setup))
 
     def other(self, name: str) -> ModelParts:
         setup = self._setup.with_model(name)
-        return self._parts(setup, create_client(setup.model, setup.answers))
+        return self._parts(setup, self._new_client(setup))
 
     def with_effort(self, effort: Effort | None) -> ModelParts:
         client = self._client
@@ -78,6 +82,9 @@ class SessionModels:
         client.options = replace(client.options, thinking_budget_tokens=setup.answers.thinking_budget_tokens)
         return self._parts(setup, client)
 
+    def _new_client(self, setup: Setup) -> LLMClient:
+        return create_client(setup.model, setup.answers, around=self._tap.provider)
+
     def _parts(self, setup: Setup, client: LLMClient) -> ModelParts:
         tools = setup.tools
         self._setup, self._client = setup, client
@@ -85,15 +92,15 @@ class SessionModels:
         return ModelParts(
             name=model.model,
             llm=client,
-            tools={tool.name: tool for tool in tools},
-            hooks=self._hooks_for(setup),
+            tools=self._tap.tools({tool.name: tool for tool in tools}),
+            hooks=self._tap.hooks(self._hooks_for(setup)),
             profile=setup.profile,
             prefix=self._prefix(setup),
             choice=model.reason,
             key_source=model.key_place or "none",
             effort=setup.answers.effort,
             thinks=setup.answers.thinking_budget_tokens is not None,
-            context_window=model.facts.context_tokens if model.facts.is_known else None,
+            context_window=setup.context_window,
             warnings=setup.warnings_of_model,
             retry_now=client.retry_now,
             prepare=client.prepare,

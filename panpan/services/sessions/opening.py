@@ -5,14 +5,16 @@ from contextlib import ExitStack
 from dataclasses import field
 from pathlib import Path
 
+from panpan.services.sessions.finding import find_session
 from panpan.services.sessions.fold import FoldedSession
+from panpan.services.sessions.forking import fork
 from panpan.services.sessions.git_branch import git_branch
 from panpan.services.sessions.log import SessionLog
 from panpan.services.sessions.parts import ModelParts
 from panpan.services.sessions.prefix import SessionPrefix, kept_prefix
 from panpan.services.sessions.resuming import prefix_note, resumed, resumed_mode
 from panpan.services.sessions.setup import Setup
-from panpan.services.sessions.store import find_session, newest_session, session_path
+from panpan.services.sessions.store import newest_session, session_path
 from panpan.types.dataclass import dataclass
 from panpan.types.ids import new_id
 from panpan.types.permission import PermissionMode
@@ -29,13 +31,16 @@ class OpenedLog:
     """What was said and decided before; nothing in a new session."""
 
 
-def open_log(setup: Setup, *, continues: bool, resume: str | None, warn: Callable[[str], None]) -> OpenedLog:
+def open_log(
+    setup: Setup, *, continues: bool, resume: str | None, forks: bool, warn: Callable[[str], None]
+) -> OpenedLog:
     """Open the log of a new session, or of the one that is to go on.
 
     Args:
         setup: The session's.
         continues: Whether to go on with the newest session of the project.
-        resume: Id of a session to go on with, or the beginning of one.
+        resume: The session to go on with, see `find_session`.
+        forks: Whether to go on in a copy of that session.
         warn: Told what of a resumed session is not as it was.
 
     Raises:
@@ -47,6 +52,8 @@ def open_log(setup: Setup, *, continues: bool, resume: str | None, warn: Callabl
         path = find_session(setup.locations.home, folder, resume)
     elif continues:
         path = newest_session(folder)
+    if forks and path is not None:
+        path = fork(path, folder)
     session_id = path.stem if path is not None else new_id()
     log = SessionLog(
         path or session_path(folder, session_id),

@@ -9,10 +9,14 @@ from panpan.config.settings import Settings
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
 from panpan.llm.model_profile import FULL, ModelProfile
+from panpan.services.compaction.compactor import Compactor
 from panpan.services.permissions.gate import PermissionGate
 from panpan.services.plan_mode import PlanMode
 from panpan.services.sessions.log import SessionLog
+from panpan.services.sessions.made_title import MadeTitle
 from panpan.services.sessions.prefix import NO_PREFIX, SessionPrefix
+from panpan.services.sessions.unfinished import UnfinishedCalls
+from panpan.services.snapshots.session_snapshots import Snapshots
 from panpan.services.steering import Steering
 from panpan.tools.tool import Tool, ToolContext
 from panpan.types.dataclass import dataclass
@@ -96,6 +100,12 @@ class SessionParts:
     gate: PermissionGate = field(default_factory=PermissionGate)
     plan_mode: PlanMode | None = None
     """Must be among the hooks of the model; None: the mode plan has no file and no notice."""
+    compactor: Compactor = field(default_factory=Compactor)
+    """Makes the conversation shorter."""
+    unfinished: UnfinishedCalls = field(default_factory=UnfinishedCalls)
+    """What an earlier run left open."""
+    snapshots: Snapshots | None = None
+    """Its rounds must be among the hooks of the model; None: nothing is kept, and nothing can be undone."""
     steering: Steering = field(default_factory=Steering)
     """Must be among the hooks of the model."""
     settings: Settings = field(default_factory=Settings)
@@ -106,6 +116,8 @@ class SessionParts:
     """What the log holds of prefixes, by profile."""
     panpan_version: str = ""
     title: str | None = None
+    make_title: Callable[[str], Awaitable[MadeTitle | None]] | None = None
+    """Makes a title of what the user says first; raises nothing. None: there is none before he gives one."""
     warn: Callable[[str], None] = lambda _: None
     """Told what the user should know, one sentence each."""
     on_close: Sequence[Callable[[], Awaitable[None]]] = ()

@@ -3,14 +3,24 @@
 A session in which nothing was said leaves no log; what was decided before the first message waits for it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from panpan.core.conversation import Conversation
 from panpan.errors import SessionLogError
-from panpan.services.sessions.log import SessionLog
+from panpan.services.sessions.compaction_record import compaction_record
+from panpan.services.sessions.fold import FoldedSession, folded, path_to_newest
+from panpan.services.sessions.log import SessionLog, read_records
 from panpan.services.sessions.prefix import SessionPrefix
-from panpan.services.sessions.records import prefix_record, record_of
+from panpan.services.sessions.records import (
+    permission_mode_record,
+    plan_file_record,
+    prefix_record,
+    record_of,
+    rewind_record,
+    title_record,
+)
+from panpan.types.compaction import Compaction
 from panpan.types.messages import Message
 
 
@@ -82,6 +92,23 @@ class Recorder:
         """
         self._log.append(record_of(message))
 
+    def compact(self, compaction: Compaction) -> None:
+        """Let the next request hold what `compaction` says.
+
+        Raises:
+            SessionLogError: It could not be written yet; it counts all the same.
+        """
+        self._conversation.compact(compaction)
+        self.record_compaction(compaction)
+
+    def record_compaction(self, compaction: Compaction) -> None:
+        """Write a compaction that the conversation has already.
+
+        Raises:
+            SessionLogError: It could not be written yet.
+        """
+        self._log.append(compaction_record(compaction))
+
     def note(self, record: Mapping[str, Any]) -> None:
         """Write what was decided, and is no part of the conversation.
 
@@ -100,6 +127,44 @@ class Recorder:
         self._conversation.system, self._conversation.tools = prefix.system or "", tuple(prefix.tools)
         return is_change
 
+    def rewind(self, to: str) -> None:
+        """Let the conversation be what it was before a message; the log keeps what was said since as a branch.
+
+        What was decided meanwhile, such as the title and the permission mode, goes on.
+
+        Args:
+            to: `uuid` of the message.
+
+        Raises:
+            SessionLogError: The log is full or cannot be read; everything is as it was.
+            ValueError: There is no such message.
+        """
+        self._log.flush()
+        records = list(read_records(self._log.path))
+        path = path_to_newest(records)
+        place = next((index for index, record in enumerate(path) if record["uuid"] == to), None)
+        if place is None:
+            raise ValueError(f"the log has no message {to}")
+        record = rewind_record(self._log.parent_uuid)
+        left, kept = folded(path), folded(path[:place])
+        self._log.parent_uuid = kept.last_uuid
+        self._log.append(record)
+        self.prefixes = dict(kept.prefixes)
+        self._conversation.replace(kept.messages, kept.compactions)
+        for note in _decided_since(kept, left):
+            self.note(note)
+
     def _append_note(self, record: Mapping[str, Any]) -> None:
         is_title = record["type"] == "summary"  # viewers find its session by the record before it
         self._log.append({**record, "leafUuid": self._log.parent_uuid} if is_title else record)
+
+
+def _decided_since(kept: FoldedSession, left: FoldedSession) -> Iterator[Mapping[str, Any]]:
+    """Yield records of what the user decided on a branch that the session leaves, and what counts on."""
+    if left.title is not None and left.title != kept.title:
+        yield title_record(left.title)
+    if left.permission_mode is not None and left.permission_mode != kept.permission_mode:
+        yield permission_mode_record(left.permission_mode)
+    plan = left.plan_file, left.is_plan_approved
+    if left.plan_file is not None and plan != (kept.plan_file, kept.is_plan_approved):
+        yield plan_file_record(left.plan_file, is_approved=left.is_plan_approved)

@@ -6,15 +6,14 @@ this version does not know is kept as it is and left out of the conversation.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from panpan.services.sessions.prefix import SessionPrefix
-from panpan.types.content import AssistantContent, ToolResultBlock, UserContent
-from panpan.types.display import Display
+from panpan.types.file_change import FileChange
 from panpan.types.ids import new_id
 from panpan.types.llm import Effort
 from panpan.types.messages import (
@@ -22,17 +21,16 @@ from panpan.types.messages import (
     Message,
     SystemReminder,
     ToolResultMessage,
-    Usage,
     UserMessage,
 )
 from panpan.types.permission import PermissionMode
+from panpan.types.tool import IntendedChange
 
 FORMAT_VERSION = 1
 """Raised when a reader of the old format could misread the new one."""
 
-_user_content = TypeAdapter(tuple[UserContent, ...])
-_assistant_content = TypeAdapter(tuple[AssistantContent, ...])
-_display = TypeAdapter(Display)
+MAX_FILES_IN_RECORD = 200
+"""Changed files that a record of a snapshot names; how many there were it says in any case."""
 
 
 def encoded(record: Mapping[str, Any]) -> bytes:
@@ -120,17 +118,75 @@ def model_record(model: str, effort: Effort | None) -> dict[str, Any]:
     return {"type": "system", "subtype": "model", "uuid": new_id(), "model": model, "effort": effort}
 
 
-def title_record(title: str) -> dict[str, Any]:
-    """Return the record of the session's title, in the form that other agents' viewers read."""
-    return {"type": "summary", "uuid": new_id(), "summary": title}
+def title_record(title: str, *, reply: AssistantMessage | None = None) -> dict[str, Any]:
+    """Return the record of the session's title, in the form that other agents' viewers read.
+
+    Args:
+        title: On one line.
+        reply: What a model sent for it, for what it cost; None: the user chose it.
+    """
+    record = {"type": "summary", "uuid": new_id(), "summary": title}
+    return record if reply is None else {**record, "reply": record_of(reply)}
 
 
-def call_started_record(tool_use_id: str) -> dict[str, Any]:
+def call_started_record(
+    tool_use_id: str, *, tool: str, digest: str, notes_changes: bool, process_mark: str
+) -> dict[str, Any]:
     """Return the record that a call may change something from now on.
 
     Where the record of a reply has `notesStarts`, a call of it without this record has changed nothing.
+
+    Args:
+        tool_use_id: The call.
+        tool: Name of what it calls.
+        digest: Of its exact arguments.
+        notes_changes: Whether it changes nothing before a record of the files that it changes.
+        process_mark: By which the processes are found that it starts.
     """
-    return {"type": "system", "subtype": "call_started", "uuid": new_id(), "toolUseId": tool_use_id}
+    record = {"type": "system", "subtype": "call_started", "uuid": new_id(), "toolUseId": tool_use_id}
+    return {**record, "tool": tool, "digest": digest, "notesChanges": notes_changes, "processMark": process_mark}
+
+
+def file_changes_record(tool_use_id: str, changes: Sequence[IntendedChange]) -> dict[str, Any]:
+    """Return the record of what a call is going to make of files, and of nothing else."""
+    files = [{"path": str(one.path), "before": one.before, "after": one.after} for one in changes]
+    return {
+        "type": "system",
+        "subtype": "file_changes",
+        "uuid": new_id(),
+        "toolUseId": tool_use_id,
+        "files": files,
+    }
+
+
+def rewind_record(left: str | None) -> dict[str, Any]:
+    """Return the record with which the session goes on from an earlier record, its parent.
+
+    Args:
+        left: The record that was the newest before.
+    """
+    return {"type": "system", "subtype": "rewind", "uuid": new_id(), "leftUuid": left}
+
+
+def snapshot_record(
+    cause: str, before: Mapping[str, str], after: Mapping[str, str] | None, *, turn: str, files: Sequence[FileChange]
+) -> dict[str, Any]:
+    """Return the record of the files before something that changes them, and after it.
+
+    Args:
+        cause: `turn`, `undo`, `redo` or `rewind`.
+        before: Ids of snapshots, by folder.
+        after: The same; None: it begins now.
+        turn: `uuid` of the message that began the turn; empty for what is no turn.
+        files: What became of each file.
+    """
+    record: dict[str, Any] = {"type": "system", "subtype": "snapshot", "uuid": new_id(), "cause": cause}
+    record |= {"turnUuid": turn} if turn else {}
+    record["before"] = dict(before)
+    if after is not None:
+        record |= {"after": dict(after), "files": [change.as_json() for change in files[:MAX_FILES_IN_RECORD]]}
+        record["fileCount"] = len(files)
+    return record
 
 
 def message_of(record: Mapping[str, Any]) -> Message | None:
@@ -162,24 +218,23 @@ def _dumped(blocks: tuple[Any, ...]) -> list[Any]:
 
 def _assistant_message(record: Mapping[str, Any]) -> AssistantMessage:
     body = record["message"]
-    return AssistantMessage(
-        uuid=record["uuid"],
-        content=_assistant_content.validate_python(body["content"]),
-        model=body["model"],
-        stop_reason=body["stop_reason"],
-        usage=Usage.model_validate(body["usage"]),
-        cost_usd=record.get("costUSD"),
-        duration_s=record.get("durationMs", 0) / 1000,
+    return AssistantMessage.model_validate(
+        {
+            "uuid": record["uuid"],
+            "content": body["content"],
+            "model": body["model"],
+            "stop_reason": body["stop_reason"],
+            "usage": body["usage"],
+            "cost_usd": record.get("costUSD"),
+            "duration_s": record.get("durationMs", 0) / 1000,
+        }
     )
 
 
 def _user_message(record: Mapping[str, Any]) -> UserMessage | ToolResultMessage:
     content = record["message"]["content"]
     if content[0]["type"] == "tool_result":
-        display = record.get("toolUseResult")
-        return ToolResultMessage(
-            uuid=record["uuid"],
-            result=ToolResultBlock.model_validate(content[0]),
-            display=_display.validate_python(display) if display is not None else None,
+        return ToolResultMessage.model_validate(
+            {"uuid": record["uuid"], "result": content[0], "display": record.get("toolUseResult")}
         )
-    return UserMessage(uuid=record["uuid"], content=_user_content.validate_python(content))
+    return UserMessage.model_validate({"uuid": record["uuid"], "content": content})

@@ -9,12 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from anyio import AsyncContextManagerMixin, CancelScope, create_task_group, move_on_after
+from anyio import AsyncContextManagerMixin, CancelScope, create_task_group, move_on_after, to_thread
 
 from panpan.config.settings import Settings
 from panpan.core.single_exception import unwrap_single_exception
 from panpan.core.tool_executor import CLEANUP_S
 from panpan.errors import ConfigError, SessionLogError, ToolError
+from panpan.services.compaction.limits import limits_on_demand
+from panpan.services.context_usage import ContextUsage, measured_usage, used_tokens
 from panpan.services.permissions.removal import Removal, removable_rules, remove_rule
 from panpan.services.sessions.event_hop import EventHop
 from panpan.services.sessions.parts import ModelParts, ModelSource, SessionParts
@@ -24,10 +26,12 @@ from panpan.services.sessions.records import model_record, permission_mode_recor
 from panpan.services.sessions.resuming import prefix_note
 from panpan.services.sessions.turn_run import TurnRun
 from panpan.services.steering import Steering
+from panpan.types.compaction import Compaction
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Event
+from panpan.types.file_change import FileChange
 from panpan.types.llm import Effort
-from panpan.types.messages import UserMessage
+from panpan.types.messages import AssistantMessage, UserMessage
 from panpan.types.permission import PermissionMode, is_permission_mode
 
 _EVENTS_AHEAD = 64
@@ -73,6 +77,8 @@ class Session(AsyncContextManagerMixin):
         self.chosen_model: str | None = None
         """What `use_model` was last given; None: the model is the one that the session was opened with."""
         self._turn_scope: CancelScope | None = None
+        if parts.snapshots is not None:
+            parts.snapshots.write_to(self._note)
         parts.gate.when_mode_changes = self._mode_changed
         if parts.plan_mode is not None:
             parts.plan_mode.note = self._note
@@ -113,6 +119,8 @@ class Session(AsyncContextManagerMixin):
         hop = EventHop[Event](_EVENTS_AHEAD)
         self._turn_scope = scope = CancelScope()
         message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
+        if self._title is None and not self._has_reply:
+            self._task_group.start_soon(self._entitle, message.text)
         run = TurnRun(self.parts, self._recorder, hop, scope)
         turn = self._task_group.start_soon(run.run, message)
         try:
@@ -173,6 +181,78 @@ class Session(AsyncContextManagerMixin):
         finally:  # also where the log is full
             self._recorder.keep(message)
 
+    async def rewind(self, to: str) -> None:
+        """Take back a message of the user and all that was said since; files stay as they are.
+
+        The log keeps what is taken back, as a branch of its own.
+
+        Args:
+            to: `uuid` of the message.
+
+        Raises:
+            SessionLogError: The log is full or cannot be read; everything is as it was.
+            ValueError: There is no such message.
+            RuntimeError: A turn is running.
+        """
+        self._require_no_turn()
+        await to_thread.run_sync(self._recorder.rewind, to)
+        self.parts.unfinished.forget()
+        self.parts.tool_context.seen_files.clear()
+        for hook in self.parts.model.hooks:
+            await hook.history_replaced(self.conversation)
+
+    # what is sent of it
+
+    async def compact(self, hint: str = "") -> Compaction | None:
+        """Make what the model is sent of the conversation shorter, and return how; None where it was interrupted.
+
+        Args:
+            hint: What the summary shall heed.
+
+        Raises:
+            ConfigError: There is nothing that could leave, or a turn is running.
+            ProviderError: The provider cannot be reached or does not accept the key; everything is as it was.
+            SessionLogError: The log is full; it counts all the same, and is written as soon as there is space.
+        """
+        if self._turn_scope is not None:
+            raise ConfigError("the conversation cannot be made shorter while a turn runs; wait for its end")
+        conversation, model = self.conversation, self.parts.model
+        limits = limits_on_demand(self.settings.compaction, model.context_window, used_tokens(conversation))
+        compaction: Compaction | None = None
+        try:
+            with CancelScope() as scope:
+                self._turn_scope = scope
+                compaction = await self.parts.compactor.compaction(conversation, model.llm, limits, "manual", hint)
+        finally:
+            self._turn_scope = None
+        if scope.cancelled_caught:
+            return None
+        if compaction is None:
+            raise ConfigError("there is nothing to make shorter: all that was said is short or recent")
+        self._recorder.compact(compaction)
+        return compaction
+
+    def undo_compaction(self) -> Compaction:
+        """Let the model be sent again what it was sent before the newest compaction, and what was said since.
+
+        Raises:
+            ConfigError: There is none, or a turn is running.
+            SessionLogError: The log is full; it counts all the same, and is written as soon as there is space.
+        """
+        from panpan.services.compaction.undo import undone
+
+        if self._turn_scope is not None:
+            raise ConfigError("a compaction cannot be taken back while a turn runs; wait for its end")
+        compaction = undone(self.conversation)
+        if compaction is None:
+            raise ConfigError("there is no compaction to take back")
+        self._recorder.compact(compaction)
+        return compaction
+
+    async def context_usage(self) -> ContextUsage:
+        """Return what fills the context window; the provider is asked for the exact count, where it offers one."""
+        return await measured_usage(self.conversation, self.parts.model.llm, self.context_window)
+
     # what it is
 
     @property
@@ -195,8 +275,13 @@ class Session(AsyncContextManagerMixin):
         return self.parts.settings
 
     @property
+    def turn_files(self) -> Sequence[FileChange]:
+        """What the newest turn changed in the workspace, also where it failed; empty where no snapshots are kept."""
+        return self.parts.snapshots.turn_files if self.parts.snapshots is not None else ()
+
+    @property
     def title(self) -> str | None:
-        """What the user called the session; None where he has not."""
+        """What the session is called; None where nobody has given it a title."""
         return self._title
 
     def rename(self, title: str) -> str:
@@ -211,6 +296,21 @@ class Session(AsyncContextManagerMixin):
         self._title = line
         self._note(title_record(line))
         return line
+
+    @property
+    def _has_reply(self) -> bool:
+        """Whether the model has said anything yet."""
+        return any(isinstance(message, AssistantMessage) for message in self.conversation.messages)
+
+    async def _entitle(self, prompt: str) -> None:
+        """Let a title be made of what the user said first; one of his own that came meanwhile stays."""
+        made = await self.parts.make_title(prompt) if self.parts.make_title is not None else None
+        if made is None:
+            return
+        self.conversation.replies_beside.append(made.reply)
+        self._title = self._title or made.title or None
+        if self._title is not None:
+            self._note(title_record(self._title, reply=made.reply))
 
     # what the model may do
 

@@ -18,6 +18,7 @@ from panpan.llm.answer_notes import notes_on_answers
 from panpan.llm.factory import AnswerWishes, ResolvedModel, answer_wishes, resolve_from
 from panpan.llm.model_profile import ModelProfile
 from panpan.services.budget import check_price_known
+from panpan.services.compaction.limits import known_window
 from panpan.services.permissions.rules import RuleSource, rule_sources, rules_of_no_tool
 from panpan.tools.tool import Tool
 from panpan.types.dataclass import dataclass
@@ -48,6 +49,12 @@ class Setup:
     def profile(self) -> ModelProfile:
         """How much of panpan the model is given."""
         return self.model.profile
+
+    @property
+    def context_window(self) -> int | None:
+        """Tokens of the model's context window, as far as it may be filled; None where its size is not known."""
+        facts = self.model.facts
+        return known_window(self.settings.compaction, facts.context_tokens if facts.is_known else None)
 
     @property
     def tools(self) -> Sequence[Tool[Any]]:
@@ -86,12 +93,12 @@ class Setup:
 
     def with_effort(self, effort: Effort | None) -> "Setup":
         """Return the same with another effort."""
-        return replace(self, answers=replace(self.answers, effort=effort))
+        return replace(self, answers=replace(self.answers, effort=effort, effort_place=""))
 
     def with_thinking(self, *, is_on: bool) -> "Setup":
         """Return the same with a model that thinks first, where it can, or that does not."""
         budget = self.settings.thinking_budget_tokens if is_on else None
-        return replace(self, answers=replace(self.answers, thinking_budget_tokens=budget))
+        return replace(self, answers=replace(self.answers, thinking_budget_tokens=budget, thinking_place=""))
 
     def checked(self) -> "Setup":
         """Return this, if its parts go together.
@@ -132,7 +139,8 @@ def set_up(
     trust = trust_of(locations)
     loaded = load_settings(cwd, env, overrides, locations, trust=trust.for_this_run() if trusts_project else trust)
     model = resolve_from(loaded, env, why_override=why_model)
-    return Setup(cwd, env, overrides, locations, loaded, every_tool, model, answer_wishes(loaded.settings)).checked()
+    answers = answer_wishes(loaded.settings, loaded.origins)
+    return Setup(cwd, env, overrides, locations, loaded, every_tool, model, answers).checked()
 
 
 def _workspace(cwd: Path) -> Path:

@@ -6,6 +6,9 @@ from stat import S_ISREG
 
 from panpan.errors import SessionError
 
+ARCHIVE = "archive"
+"""Folder within a project's session folder, for sessions that no list shows."""
+
 
 def session_path(folder: Path, session_id: str) -> Path:
     """Return the log of the session `session_id` in a project's session folder."""
@@ -35,26 +38,9 @@ def logs_of_all_projects(home: Path) -> Iterator[Path]:
     return home.glob("projects/*/sessions/*.jsonl")
 
 
-def find_session(home: Path, folder: Path, wanted: str) -> Path:
-    """Return the log of the session whose id is, or begins with, `wanted`; this project's sessions come first.
-
-    Args:
-        home: The panpan home.
-        folder: This project's session folder.
-        wanted: An id, or its beginning.
-
-    Raises:
-        SessionError: There is none, or there are several.
-    """
-    if not wanted or "/" in wanted or wanted.startswith((".", "-")):
-        raise SessionError(f"{wanted!r} is not a session id; `panpan sessions` lists them")
-    for paths in (folder.glob("*.jsonl"), logs_of_all_projects(home)):
-        found = _beginning_with(paths, wanted)
-        if len(found) > 1:
-            raise SessionError(f"several sessions begin with {wanted!r}: {', '.join(path.stem for path in found[:5])}")
-        if found:
-            return found[0]
-    raise SessionError(f"there is no session {wanted!r}; `panpan sessions --all` lists them")
+def archived_logs(home: Path) -> Iterator[Path]:
+    """Yield the logs below the panpan home that were put away, in no order."""
+    return home.glob(f"projects/*/sessions/{ARCHIVE}/*.jsonl")
 
 
 def _written_at(path: Path) -> int | None:
@@ -64,9 +50,3 @@ def _written_at(path: Path) -> int | None:
     except OSError:
         return None
     return status.st_mtime_ns if status.st_size and S_ISREG(status.st_mode) else None
-
-
-def _beginning_with(paths: Iterable[Path], wanted: str) -> list[Path]:
-    found = sorted(path for path in paths if path.stem.startswith(wanted))
-    exact = [path for path in found if path.stem == wanted]
-    return exact or found

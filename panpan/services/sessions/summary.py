@@ -16,8 +16,12 @@ MAX_BYTES = 20_000_000
 
 MAX_PROMPT_CHARS = 500
 
+_TYPE = b'"type":'
+"""In each record before all that may hold another one, as `records.encoded` writes it; in text of the model its quotes
+would be escaped."""
+
 _REPLY = b'"type":"assistant","uuid":'
-"""In each record of a reply, as `records.encoded` writes it; in text of the model its quotes would be escaped."""
+"""In each record of a reply, in the same way."""
 
 _TITLE = b'"type":"summary","uuid":'
 """In each record of a title, in the same way."""
@@ -36,7 +40,7 @@ class SessionSummary:
     prompt: str
     """First line of what the user said first; empty where the log does not say. Not cleaned for a terminal."""
     title: str
-    """What the user called it; empty where he has not, or the log does not say. Not cleaned for a terminal."""
+    """What it is called; empty where nobody has given it one, or the log does not say. Not cleaned for a terminal."""
     rounds: int
     is_counted: bool
     """Whether all of the log was read; if not, there may be more rounds."""
@@ -55,8 +59,8 @@ def summary_of(path: Path) -> SessionSummary | None:
         with path.open("rb") as file:
             while line := file.readline(MAX_BYTES - read):
                 read += len(line)
-                rounds += _REPLY in line
-                if _TITLE in line:
+                rounds += _is_of(_REPLY, line)
+                if _is_of(_TITLE, line):
                     title = _title(_record(line)) or title
                 if not (cwd and prompt):
                     record = _record(line)
@@ -66,6 +70,12 @@ def summary_of(path: Path) -> SessionSummary | None:
         return None
     is_counted = read >= status.st_size
     return SessionSummary(path.stem, path, status.st_mtime, cwd, prompt, title, rounds, is_counted)
+
+
+def _is_of(kind: bytes, line: bytes) -> bool:
+    """Return whether a record is of a kind, and does not only hold one that is, as a title holds a reply."""
+    place = line.find(kind)
+    return place >= 0 and place == line.find(_TYPE)
 
 
 def _record(line: bytes) -> Mapping[str, Any]:

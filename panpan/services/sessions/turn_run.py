@@ -14,13 +14,13 @@ from panpan.core.query import Turn, query
 from panpan.core.tool_executor import CLEANUP_S, ToolExecutor
 from panpan.core.turn_totals import TurnTotals
 from panpan.errors import SessionLogError
+from panpan.services.sessions.effect_ledger import EffectLedger
 from panpan.services.sessions.event_hop import EventHop
 from panpan.services.sessions.event_log import log_event
 from panpan.services.sessions.partial_reply import PartialReply
 from panpan.services.sessions.parts import SessionParts
 from panpan.services.sessions.recorder import Recorder
-from panpan.services.sessions.records import call_started_record
-from panpan.types.events import Event, TurnEnded
+from panpan.types.events import Compacted, Event, TurnEnded
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class TurnRun:
             parts.tool_context,
             parts.model.hooks,
             ask=parts.ask,
-            note_start=self._record_start,
+            ledger=EffectLedger(parts.log),
         )
 
     async def run(self, prompt: UserMessage) -> None:
@@ -61,6 +61,7 @@ class TurnRun:
             try:
                 with self._scope:
                     self._recorder.begin()
+                    await self._settle_unfinished()
                     self._recorder.keep(prompt)
                     await self._drive()
                     is_whole = True
@@ -75,6 +76,11 @@ class TurnRun:
                 with suppress(BrokenResourceError):  # the face may have left
                     await self._hop.send(self._ended(perf_counter() - started_at, is_interrupted))
 
+    async def _settle_unfinished(self) -> None:
+        """Say what became of the calls that an earlier run left open."""
+        parts = self._parts
+        await parts.unfinished.settle(parts.conversation, parts.model.tools, self._recorder.record)
+
     async def _drive(self) -> None:
         """Pass on the events of the loop."""
         parts = self._parts
@@ -88,6 +94,8 @@ class TurnRun:
                     log_event(event)
                 if isinstance(event, AssistantMessage):
                     self._totals.add(event)
+                elif isinstance(event, Compacted) and event.compaction.reply is not None:
+                    self._totals.add_beside(event.compaction.reply)
                 await self._hop.send(event)
 
     async def _finish(self, is_interrupted: bool) -> None:
@@ -124,14 +132,12 @@ class TurnRun:
             )
         )
 
-    def _record_start(self, tool_use_id: str) -> None:
-        """Record that a call may change something from now on, so that after a crash it is known which did not."""
-        self._parts.log.append(call_started_record(tool_use_id))
-
     def _record_if_message(self, event: Event) -> None:
         """Record what the loop has appended to the conversation."""
         if isinstance(event, UserMessage | SystemReminder | AssistantMessage | ToolResultMessage):
             self._recorder.record(event)
+        elif isinstance(event, Compacted):
+            self._recorder.record_compaction(event.compaction)
 
     def _ended(self, duration_s: float, is_interrupted: bool) -> TurnEnded:
         totals = self._totals
@@ -142,4 +148,5 @@ class TurnRun:
             duration_s=duration_s,
             api_duration_s=totals.api_duration_s,
             is_interrupted=is_interrupted,
+            files=self._parts.snapshots.turn_files if self._parts.snapshots else (),
         )

@@ -100,9 +100,12 @@ class CommandSandbox:
     ) -> None:
         self.is_on = is_on
         self.has_network = has_network
+        self.domains = domains
+        """Hosts that commands may reach although the network is off."""
         self.temporary = canonical_path(Path(tempfile.gettempdir())) / f"panpan-{secrets.token_hex(8)}"
         """Folder for the temporary files of the session's commands; made for the first of them."""
-        self._writable = writable
+        self.writable = writable
+        """Folders that commands may change beside the workspace."""
         self._protected = protected
         self._access = _access(domains) if is_on and domains else None
         self._is_serving = False
@@ -210,7 +213,7 @@ class CommandSandbox:
         if bounds.is_read_only:
             return read_only(temporary=self.temporary)
         profile = workspace_write(
-            [root for root in (*bounds.roots, *map(canonical_path, self._writable)) if root != self.temporary],
+            [root for root in (*bounds.roots, *map(canonical_path, self.writable)) if root != self.temporary],
             temporary=self.temporary,
             protected=self._protected,
             has_network=self.has_network or bounds.has_network,

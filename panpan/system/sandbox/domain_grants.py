@@ -22,16 +22,7 @@ _LOOPBACK = (IPv4Address("127.0.0.1"), IPv6Address("::1"))
 
 
 class NotGrantedError(ToolError):
-    """A host may not be reached.
-
-    Args:
-        reason: Why, for the user.
-        grant: What would grant it, as it is written into the settings; None where nothing would.
-    """
-
-    def __init__(self, reason: str, grant: str | None = None) -> None:
-        super().__init__(reason)
-        self.grant = grant
+    """A host may not be reached; says why, and what in the settings would grant it where something would."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +116,7 @@ class DomainGrants:
         port = default_port if asked.port is None else asked.port
         if not self.covers(asked, port):
             grant = str(Authority(asked.host, asked.address, None if port in WEB_PORTS else port))
-            raise NotGrantedError(
-                f'{grant} is not among the granted domains; "{grant}" in {SETTING} would grant it', grant
-            )
+            raise NotGrantedError(f'{grant} is not among the granted domains; "{grant}" in {SETTING} would grant it')
         also = [address for grant in self._grants for address in grant.addresses(port)]
         if asked.address is not None:
             found: Sequence[str] = [str(asked.address)]

@@ -20,11 +20,10 @@ from anyio.abc import ByteStream, SocketListener, SocketStream, TaskGroup
 
 from panpan.errors import ConfigError, ToolError
 from panpan.system.name_resolver import resolve
-from panpan.system.sandbox.domain_grants import DomainGrants, NotGrantedError, Route
+from panpan.system.sandbox.domain_grants import DomainGrants, Route
 from panpan.system.sandbox.proxy_connection import Dial, ProxyConnection, Waits
 from panpan.system.sandbox.proxy_endpoint import PROXY_PORT, ProxyEndpoint
 from panpan.system.url_guard import Authority, Resolve
-from panpan.types.dataclass import dataclass
 
 MAX_CONNECTIONS = 128
 """Of one session at the same time; package managers open some dozens."""
@@ -42,16 +41,6 @@ async def _connect(address: str, port: int) -> ByteStream:
     return await anyio.connect_tcp(address, port)
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedHost:
-    """Something that a command asked the proxy for and did not get."""
-
-    reason: str
-    """Why, for the user."""
-    grant: str | None
-    """What would let it, as it is written into `sandbox.domains`; None where nothing should."""
-
-
 class CommandProxy:
     """The entrance of one command. Made by `DomainAccess.open`; a context manager, to be left when the command ended.
 
@@ -63,7 +52,7 @@ class CommandProxy:
 
     def __init__(self, grants: DomainGrants) -> None:
         self._grants = grants
-        self._refused: dict[str, RefusedHost] = {}
+        self._refused: dict[str, None] = {}
         with ExitStack() as kept:
             self._inherited = kept.enter_context(ExitStack())
             self._handover, handover_fd = _pair(kept, self._inherited)
@@ -86,15 +75,14 @@ class CommandProxy:
         )
 
     @property
-    def refused(self) -> Sequence[RefusedHost]:
-        """What it was refused until now, each once, in the order in which it asked; the first `MAX_REFUSED`."""
-        return tuple(self._refused.values())
+    def refused(self) -> Sequence[str]:
+        """Why it was refused what it asked for until now, for the user; each once, the first `MAX_REFUSED`."""
+        return tuple(self._refused)
 
     def note(self, refusal: ToolError) -> None:
         """Remember what was refused."""
         if len(self._refused) < MAX_REFUSED:
-            grant = refusal.grant if isinstance(refusal, NotGrantedError) else None
-            self._refused.setdefault(str(refusal), RefusedHost(str(refusal), grant))
+            self._refused[str(refusal)] = None
 
     def close(self) -> None:
         """Give back what a box inherits; none can be started with it any more."""

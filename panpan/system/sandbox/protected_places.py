@@ -2,18 +2,16 @@
 
 The rule: git's metadata and panpan's own folder directly in the root are protected whether they exist or not. Of the
 other protected names (`system/protected.py`) those that exist are: all in the root itself, then nearest first, as far
-as the look goes.
+as the look goes. Names that are closed only as they are named are left to programs, which have to install them.
 """
 
 import os
-import re
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from fnmatch import translate
 from pathlib import Path
 
-from panpan.system.protected import PROTECTED_GROUPS, plain_names, protections
+from panpan.system.protected import may_be_protected, plain_names, protections
 
 ALWAYS = (".git", ".panpan")
 """Names that are protected in each root although nothing has them yet: git runs what `.git` names as soon as the user's
@@ -30,7 +28,8 @@ def protected_places(root: Path) -> Iterator[Path]:
     """Yield the protected places in `root`, a canonical folder; those of `ALWAYS` first."""
     yield from (root / name for name in ALWAYS)
     # By their names first, so that no number of other files can hide what lies in the root itself.
-    yield from (root / Path(name).parts[0] for name, _ in plain_names() if os.path.lexists(root / name))
+    closed = (name for name, group in plain_names() if not group.is_only_as_named)
+    yield from (root / Path(name).parts[0] for name in closed if os.path.lexists(root / name))
     folders = deque([str(root)])
     left = MAX_ENTRIES
     while folders and left > 0:
@@ -39,7 +38,7 @@ def protected_places(root: Path) -> Iterator[Path]:
                 left -= 1
                 if left < 0:
                     break
-                place = _place(Path(entry.path), root) if _may_be_protected(entry.name) else None
+                place = _place(Path(entry.path), root) if may_be_protected(entry.name) else None
                 if place is not None:
                     yield place
                 elif entry.is_dir(follow_symlinks=False):
@@ -54,15 +53,7 @@ def _place(path: Path, root: Path) -> Path | None:
     """
     parts = path.relative_to(root).parts
     for start in range(len(parts) - 1, -1, -1):
-        if any(protections(_SOMEWHERE.joinpath(*parts[start:]))):
+        found = protections(_SOMEWHERE.joinpath(*parts[start:]))
+        if any(not group.is_only_as_named for group, _ in found):
             return root.joinpath(*parts[: start + 1])
     return None
-
-
-def _may_be_protected(name: str) -> bool:
-    """Whether a place of this name may be protected; quick, and no for most."""
-    return name.casefold() in _LAST_NAMES or _WILD_NAMES.fullmatch(name) is not None
-
-
-_LAST_NAMES = frozenset(name.rpartition("/")[2].casefold() for group in PROTECTED_GROUPS for name in group.names)
-_WILD_NAMES = re.compile("|".join(translate(name) for name in sorted(_LAST_NAMES) if "*" in name), re.IGNORECASE)

@@ -7,6 +7,7 @@ happened is always known.
 
 from collections.abc import Sequence
 from contextlib import suppress
+from hashlib import sha256
 
 import anyio.to_thread
 
@@ -17,6 +18,7 @@ from panpan.tools.files.known_file import Target
 from panpan.tools.files.write_lock import locked
 from panpan.tools.seen_files import SeenFiles, digest_of
 from panpan.types.dataclass import dataclass
+from panpan.types.tool import IntendedChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,15 @@ class FileChange:
     """Permission bits to set; None keeps those there are."""
     is_new_program: bool = False
     """Whether a new file is to be executable for those who may read it."""
+
+
+def intended(changes: Sequence[FileChange]) -> list[IntendedChange]:
+    """Return what `commit` would make of each file, by digest."""
+    return [IntendedChange(one.target.path, _sha256(one.before), _sha256(one.after)) for one in changes]
+
+
+def _sha256(content: bytes | None) -> str | None:
+    return None if content is None else sha256(content).hexdigest()
 
 
 async def commit(changes: Sequence[FileChange], seen_files: SeenFiles) -> None:

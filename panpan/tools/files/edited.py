@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import anyio.to_thread
 
 from panpan.tools.files.change_report import ChangeReport
-from panpan.tools.files.commit import FileChange, commit
+from panpan.tools.files.commit import FileChange, commit, intended
 from panpan.tools.tool import ToolContext
 from panpan.types.dataclass import dataclass
 from panpan.types.display import DiffDisplay
@@ -47,6 +47,7 @@ async def carry_out(plan: Plan, ctx: ToolContext) -> Output:
         ToolError: A write failed; the text says what stands.
     """
     output = await anyio.to_thread.run_sync(_output, plan.told, abandon_on_cancel=True)
+    await ctx.note_changes(await anyio.to_thread.run_sync(intended, plan.changes))
     await commit(plan.changes, ctx.seen_files)
     return output
 

@@ -21,6 +21,7 @@ class PlannedTool(Tool[InputT]):
     """Changes files: all that it plans, or nothing."""
 
     tool_class: ClassVar[ToolClass] = "write"
+    notes_changes: ClassVar[bool] = True
 
     def is_read_only(self, args: InputT) -> bool:
         return False

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from panpan.errors import ToolError
 from panpan.tools.planning.planning import Planning
 from panpan.tools.tool import Tool, ToolClass, ToolContext
-from panpan.types.display import PlanDisplay, SummaryDisplay
+from panpan.types.display import PlanDisplay
 from panpan.types.permission import PermissionMode
 from panpan.types.plan import PlanApproved, PlanAsker, PlanEdited, PlanProposal, PlanRejected
 from panpan.types.tool import Output, ToolYield
@@ -115,7 +115,8 @@ def _rejected(comments: str, text: str, *, is_edited: bool) -> Output:
         parts.append(f"He says: {comments}\nChange the plan accordingly and call ExitPlanMode again.")
     else:
         parts.append("Wait for what he says, or ask him what he wants otherwise.")
-    return Output("\n".join(parts), SummaryDisplay(text=f"not approved: {comments}" if comments else "not approved"))
+    summary = f"not approved{', as edited' if is_edited else ''}{f': {comments}' if comments else ''}"
+    return Output("\n".join(parts), PlanDisplay(text=text, summary=summary))
 
 
 def _approved(mode: PermissionMode, text: str, *, is_edited: bool) -> Output:

@@ -38,7 +38,7 @@ def failure_notes(output: str, ended: ProcessEnded, start: Start, ctx: ToolConte
 def _refusals(output: str, exit_code: int, start: Start) -> Iterator[str]:
     """Yield what the sandbox refused the command, each with the way to ask the user for it."""
     if start.proxy is not None and start.proxy.refused:
-        yield from (refused.reason for refused in start.proxy.refused)
+        yield from start.proxy.refused
     elif start.profile is not None and (refusal := refusal_in(output, exit_code, start.profile)):
         wish = "network" if refusal.needs_network else "off"
         yield f'{refusal.text} If the command needs it, call again with sandbox "{wish}"; the user is asked then'

@@ -1,11 +1,13 @@
 """What the three output formats have in common: they follow the events of a turn, and say how it ended."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 from panpan.core.turn_totals import TurnTotals
 from panpan.types.content import ToolUseBlock
 from panpan.types.display import PlanDisplay
-from panpan.types.events import Event, PermissionDecided
+from panpan.types.events import Compacted, Event, PermissionDecided, TurnEnded
+from panpan.types.file_change import FileChange
 from panpan.types.messages import AssistantMessage, ToolResultMessage
 from panpan.ui.headless.outcome import Outcome
 
@@ -19,6 +21,8 @@ class TurnSummary:
         self.answer = ""
         """The text of the last reply, and before it that of those that it goes on with; or a plan in its place."""
         self.denials: list[ToolUseBlock] = []
+        self.files: Sequence[FileChange] = ()
+        """What the turn changed."""
 
     def follow(self, event: Event) -> None:
         """Note what an event adds."""
@@ -28,6 +32,10 @@ class TurnSummary:
                 self.answer = self.answer + event.text if goes_on else event.text
                 self.last_reply = event
                 self.totals.add(event)
+            case Compacted(compaction=compaction) if compaction.reply is not None:
+                self.totals.add_beside(compaction.reply)
+            case TurnEnded(files=files):
+                self.files = files
             case ToolResultMessage(display=PlanDisplay(is_result=True, text=plan)):
                 self.answer = plan
             case PermissionDecided(is_allowed=False) if self.last_reply is not None:

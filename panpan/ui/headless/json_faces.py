@@ -6,7 +6,7 @@ from typing import Any
 
 from panpan.errors import PanpanError
 from panpan.services.sessions.session import SessionInfo
-from panpan.types.events import Event, PermissionDecided, RetryScheduled, StreamEvent, Waiting
+from panpan.types.events import Compacted, Event, PermissionDecided, RetryScheduled, StreamEvent, Waiting
 from panpan.types.ids import new_id
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
 from panpan.ui.headless import wire
@@ -56,7 +56,7 @@ class StreamJsonFace(JsonFace):
         match event:
             case AssistantMessage() | ToolResultMessage() | UserMessage():
                 await self._print(wire.message_line(event, self._session_id))
-            case RetryScheduled() | Waiting() | PermissionDecided(is_allowed=False) | SystemReminder():
+            case RetryScheduled() | Waiting() | PermissionDecided(is_allowed=False) | SystemReminder() | Compacted():
                 await self._print(wire.notice_line(event, self._session_id))
             case _:
                 pass

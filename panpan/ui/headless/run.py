@@ -109,6 +109,7 @@ class _Run:
                         outcome = INTERRUPTED
         except PanpanError as error:
             outcome = outcome_of_error(error)
+            self._summary.files = session.turn_files  # of a turn that failed no event tells
         except Exception as error:  # a bug; the result is shown, and the report is written above
             await self._show(Outcome("error_during_execution", 1, f"unexpected {type(error).__name__}"), 0.0)
             raise

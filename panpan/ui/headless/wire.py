@@ -9,10 +9,12 @@ from typing import Any
 
 from panpan import __version__
 from panpan.services.sessions.session import SessionInfo
+from panpan.types.compaction import Compaction
 from panpan.types.content import RedactedThinkingBlock, ThinkingBlock
 from panpan.types.events import (
     BlockFinished,
     BlockStarted,
+    Compacted,
     PermissionDecided,
     ReplyStarted,
     RetryScheduled,
@@ -82,7 +84,7 @@ def _message_body(message: AssistantMessage | ToolResultMessage | UserMessage) -
 
 
 def notice_line(
-    event: RetryScheduled | Waiting | PermissionDecided | SystemReminder, session_id: str
+    event: RetryScheduled | Waiting | PermissionDecided | SystemReminder | Compacted, session_id: str
 ) -> dict[str, Any]:
     """Return the line of what happens beside the messages; a decision is a denial."""
     match event:
@@ -102,10 +104,32 @@ def notice_line(
                 "tool_use_id": event.tool_use_id,
                 "reason": event.reason,
                 "reasons": [reason.as_json() for reason in event.reasons],
+                "digest": event.digest,
             }
+        case Compacted(compaction=compaction):
+            body = {"subtype": "compact_boundary", "compact_metadata": _compact_metadata(compaction)}
         case SystemReminder():
             body = {"subtype": "system_reminder", "cause": event.cause, "content": event.text}
     return {"type": "system", **body, "session_id": session_id, "uuid": new_id()}
+
+
+def _compact_metadata(compaction: Compaction) -> dict[str, Any]:
+    """Return what a compaction did, under the names that other agents give it; ours behind them."""
+    report = compaction.report
+    return {
+        "trigger": "manual" if compaction.trigger == "manual" else "auto",
+        "pre_tokens": compaction.tokens_before,
+        "post_tokens": compaction.tokens_after,
+        "cause": compaction.trigger,
+        "kept_messages": report.kept,
+        "pinned_messages": report.pinned,
+        "quoted_messages": report.quoted,
+        "computed": report.computed,
+        "summarised_messages": report.summarised,
+        "dropped_messages": report.dropped,
+        "dropped_outputs": report.outputs,
+        "problem": report.problem,
+    }
 
 
 def result_line(session_id: str, summary: TurnSummary, outcome: Outcome, duration_s: float) -> dict[str, Any]:
@@ -130,6 +154,7 @@ def result_line(session_id: str, summary: TurnSummary, outcome: Outcome, duratio
         "permission_denials": [
             {"tool_name": use.name, "tool_use_id": use.id, "tool_input": use.input} for use in summary.denials
         ],
+        "files_changed": [change.as_json() for change in summary.files],
         "uuid": new_id(),
     }
     if outcome.error:

@@ -2,8 +2,10 @@
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
 
-from anyio import to_thread
+from anyio import get_cancelled_exc_class, to_thread
 
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
@@ -17,6 +19,7 @@ from panpan.ui.repl.dialogs.questions import Declined, QuestionsDialog
 from panpan.ui.repl.input.editor import EditorFailed
 from panpan.ui.repl.rendering.diff import diff_lines
 from panpan.ui.repl.theme import Theme
+from panpan.ui.waiting_time import WaitingTime
 
 _INDENT = 2
 """Cells that the dialog takes from a row."""
@@ -35,6 +38,10 @@ class AskingScreen:
     """Called when a question begins to wait."""
     edit: Callable[[str], Awaitable[str | EditorFailed]]
     """Lets the user edit a text in his editor."""
+    shown: Callable[[Path], str] = str
+    """Returns a path as people write it."""
+    keep_plan: Callable[[str], None] = lambda text: None
+    """Shows a plan for good, whose question was withdrawn without an answer."""
 
 
 class Asking:
@@ -42,9 +49,12 @@ class Asking:
 
     Args:
         rule_place: Where "always" is kept, as it is shown.
+        clock: Returns seconds that only ever grow.
     """
 
-    def __init__(self, rule_place: str) -> None:
+    def __init__(self, rule_place: str, clock: Callable[[], float] = monotonic) -> None:
+        self.waiting = WaitingTime(clock)
+        """How long the user was waited for."""
         self.rule_place = rule_place
         """Where "always" is kept, as it is shown."""
         self._screen: AskingScreen | None = None
@@ -63,8 +73,9 @@ class Asking:
         if (screen := self._screen) is None:
             return PermissionAnswer(is_allowed=False)
         screen.note_waiting()
-        dialog = await to_thread.run_sync(self._permission_dialog, question, screen, abandon_on_cancel=True)
-        return await screen.dialogs.ask(dialog)
+        with self.waiting.counted():
+            dialog = await to_thread.run_sync(self._permission_dialog, question, screen, abandon_on_cancel=True)
+            return await screen.dialogs.ask(dialog)
 
     def _permission_dialog(self, question: PermissionQuestion, screen: AskingScreen) -> PermissionDialog:
         """Return the dialog with its rows laid out: they may be many, so this runs in a thread."""
@@ -81,7 +92,8 @@ class Asking:
             return None
         screen.note_waiting()
         dialog: Dialog[Sequence[UserAnswer] | Declined] = QuestionsDialog(questions, room=screen.room)
-        answer = await screen.dialogs.ask(dialog)
+        with self.waiting.counted():
+            answer = await screen.dialogs.ask(dialog)
         return None if isinstance(answer, Declined) else answer
 
     async def plan(self, proposal: PlanProposal) -> PlanAnswer:
@@ -89,23 +101,32 @@ class Asking:
         if (screen := self._screen) is None:
             return PlanRejected()
         screen.note_waiting()
-        note = ""
-        while True:
-            dialog: Dialog[PlanDialogAnswer]
-            dialog = await to_thread.run_sync(_plan_dialog, proposal, note, screen, abandon_on_cancel=True)
-            said = await screen.dialogs.ask(dialog)
-            if not isinstance(said, WantsToEdit):
-                return said
-            edited = await screen.edit(proposal.text)
-            if isinstance(edited, str) and edited.strip():
-                return PlanEdited(edited)
-            note = edited.reason if isinstance(edited, EditorFailed) else "the plan was empty, and is as it was before"
+        with self.waiting.counted():
+            try:
+                return await _plan_answer(proposal, screen)
+            except get_cancelled_exc_class():
+                screen.keep_plan(proposal.text)  # the call has no result that would show it
+                raise
+
+
+async def _plan_answer(proposal: PlanProposal, screen: AskingScreen) -> PlanAnswer:
+    note = ""
+    while True:
+        dialog: Dialog[PlanDialogAnswer]
+        dialog = await to_thread.run_sync(_plan_dialog, proposal, note, screen, abandon_on_cancel=True)
+        said = await screen.dialogs.ask(dialog)
+        if not isinstance(said, WantsToEdit):
+            return said
+        edited = await screen.edit(proposal.text)
+        if isinstance(edited, str) and edited.strip():
+            return PlanEdited(edited)
+        note = edited.reason if isinstance(edited, EditorFailed) else "the plan was empty, and is as it was before"
 
 
 def _plan_dialog(proposal: PlanProposal, note: str, screen: AskingScreen) -> PlanDialog:
     """Return the dialog with its rows laid out: they may be many, so this runs in a thread."""
     width, theme = screen.look()
-    dialog = PlanDialog(proposal, str(proposal.file), note=note, room=screen.room)
+    dialog = PlanDialog(proposal, screen.shown(proposal.file), note=note, room=screen.room)
     if width >= NARROWEST:
         dialog.lay_out(width, theme)
     return dialog

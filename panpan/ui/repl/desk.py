@@ -31,6 +31,8 @@ class Desk:
     waiting: WaitingInput
     """What the input does while no session is open."""
     theme: Theme
+    theme_setting: ThemeSetting
+    """What the user chose, of which `theme` was made."""
     background: str | None = None
     """Colour behind the text, as the terminal said when panpan started; None: it did not say."""
     has_vi_keys: bool = False
@@ -65,6 +67,7 @@ class Desk:
 
     def use_theme(self, setting: ThemeSetting) -> None:
         """Show everything from now on in another theme."""
+        self.theme_setting = setting
         self.theme = choose_theme(setting, self.env, self.background)
         self.screen.use_theme(self.theme)
 

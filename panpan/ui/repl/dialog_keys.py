@@ -5,6 +5,7 @@ from collections.abc import Callable
 from prompt_toolkit.application import get_app
 from prompt_toolkit.filters import Condition, Filter
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
 from panpan.ui.repl.dialog_queue import DialogQueue
@@ -51,6 +52,7 @@ class DialogKeys:
 
     def bind(self, keys: KeyBindings) -> None:
         """Let a dialog have every key; ESC with another key is Alt, and nothing to it."""
+        self._bind_early_letters(keys)
 
         @Condition
         def begins_with_escape() -> bool:
@@ -62,7 +64,7 @@ class DialogKeys:
             press = event.key_sequence[-1]
             if press.key == Keys.BracketedPaste:
                 self._paste(press.data)
-            elif name := _NAMES.get(press.key, press.key.value) if isinstance(press.key, Keys) else press.key:
+            elif name := _name_of(press):
                 self._press(name)
 
         @keys.add("tab", filter=Condition(lambda: self._dialogs.is_behind_draft), eager=True)
@@ -81,13 +83,40 @@ class DialogKeys:
         def _(event: KeyPressEvent) -> None:
             pass
 
+    def _bind_early_letters(self, keys: KeyBindings) -> None:
+        """Hold a letter that comes before the dialog takes keys."""
+
+        @Condition
+        def comes_too_early() -> bool:
+            pressed = get_app().key_processor.key_buffer
+            if len(pressed) == 1 and pressed[0].key == Keys.BracketedPaste:
+                return bool(self._dialogs.early.letter)
+            return len(pressed) == 1 and self._dialogs.is_early(_name_of(pressed[0]))
+
+        @keys.add(Keys.Any, filter=~self.are_taken & comes_too_early, eager=True)
+        def _(event: KeyPressEvent) -> None:
+            press = event.key_sequence[-1]
+            if press.key == Keys.BracketedPaste:
+                self._type_and_paste_elsewhere(press.data)
+            elif text := self._dialogs.early.hold(_name_of(press)):
+                self._type_elsewhere(text)
+
     def _paste(self, text: str) -> None:
         if not self._dialogs.paste(text):
             self._dialogs.typed_elsewhere()
-            self._paste_elsewhere(text)
+            self._type_and_paste_elsewhere(text)
+
+    def _type_and_paste_elsewhere(self, text: str) -> None:
+        if held := self._dialogs.early.take():
+            self._type_elsewhere(held)
+        self._paste_elsewhere(text)
 
     def _press(self, key: str) -> None:
         dialog = self._dialogs.current
+        if text := self._dialogs.early.let_go(key):
+            self._dialogs.typed_elsewhere()
+            self._type_elsewhere(text)
+            return
         if not self._dialogs.takes(key):
             self._dialogs.typed_elsewhere()
             self._type_elsewhere(key)
@@ -95,3 +124,8 @@ class DialogKeys:
         if key in ("escape", "c-c") and isinstance(dialog, PermissionDialog | PlanDialog) and not dialog.is_telling:
             self._interrupt_turn()  # a no to the call, and to the turn; where words are typed, back to the choices
         self._dialogs.press("escape" if key == "c-c" else key)
+
+
+def _name_of(press: KeyPress) -> str:
+    """Return what a dialog calls a key; empty for what is none to it."""
+    return _NAMES.get(press.key, press.key.value) if isinstance(press.key, Keys) else press.key

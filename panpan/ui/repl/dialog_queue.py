@@ -3,6 +3,8 @@
 A key counts for a dialog only when the dialog has been on the screen for a moment in which nothing was typed. Until
 then keys go where they went before, so that what somebody is typing is kept, and answers nothing. Where a text is half
 typed, they go on doing so until Tab is pressed, since whoever writes stops to think now and then; the dialog says so.
+
+A letter that comes too early may be either, an answer or the first of a text, and so it is held (`EarlyLetter`).
 """
 
 from collections import deque
@@ -12,11 +14,13 @@ from typing import Any, TypeVar
 import anyio
 
 from panpan.ui.repl.dialogs.dialog import NARROWEST, Dialog
+from panpan.ui.repl.dialogs.early_letter import EarlyLetter, is_letter
 from panpan.ui.repl.dialogs.quiet import QUIET_S, Quiet
-from panpan.ui.repl.rendering.cells import cut
+from panpan.ui.repl.rendering.cells import cell_width, cut
 from panpan.ui.repl.theme import Theme
 
 _WAITS = "tab to answer"
+_IN_A_MOMENT = "a moment …"
 _TOO_SMALL = ("the window is too small for this question: esc refuses it", "too small: esc refuses", "esc: no")
 
 T = TypeVar("T")
@@ -37,13 +41,23 @@ class DialogQueue:
         refresh: Draws the screen again.
         clock: Returns seconds that only ever grow.
         has_draft: Returns whether something is half typed in the input.
+        give_back: Types there what was held for a dialog that is withdrawn.
     """
 
     def __init__(
-        self, refresh: Callable[[], None], clock: Callable[[], float], has_draft: Callable[[], bool] = lambda: False
+        self,
+        refresh: Callable[[], None],
+        clock: Callable[[], float],
+        has_draft: Callable[[], bool] = lambda: False,
+        give_back: Callable[[str], None] = lambda text: None,
     ) -> None:
         self._refresh = refresh
         self._has_draft = has_draft
+        self._give_back = give_back
+        self.early = EarlyLetter()
+        """What was pressed before the dialog took keys."""
+        self._was_waiting = False
+        """Whether the dialog said, when that was last asked, that it takes keys in a moment."""
         self._open: deque[_Open] = deque()
         self._quiet = Quiet(clock)
         """Of the first dialog."""
@@ -65,6 +79,8 @@ class DialogQueue:
             if one is self.first:
                 self._quiet.end()
                 self._is_turned_to = False
+                if (held := self.early.take()) and not one.answered.is_set():
+                    self._give_back(held)
             self._open.remove(one)
             self._refresh()
         answer = dialog.answer
@@ -92,6 +108,17 @@ class DialogQueue:
         if self.first is None or self.first.answered.is_set():
             return False
         return self._quiet.has_lasted(QUIET_S) and (self._is_turned_to or not self._has_draft())
+
+    def is_moving(self) -> bool:
+        """Return whether it takes keys in a moment, or did when this was last asked and does now."""
+        was_waiting, self._was_waiting = self._was_waiting, self._quiet.is_short_of(QUIET_S)
+        return was_waiting or self._was_waiting
+
+    def is_early(self, key: str) -> bool:
+        """Return whether a key comes before the dialog takes keys, and may be an answer or the first of a text."""
+        if self.first is None or self.first.answered.is_set() or self.takes_keys or self._has_draft():
+            return False
+        return is_letter(key) and (bool(self.early.letter) or self.first.dialog.takes(key))
 
     @property
     def is_behind_draft(self) -> bool:
@@ -128,9 +155,18 @@ class DialogQueue:
         if is_too_small:
             said = next((text for text in _TOO_SMALL if len(text) <= width), _TOO_SMALL[-1])
             return [theme.paint("warn", cut(said, width))]
-        if self._has_draft() and not self.takes_keys:
-            return [_noted(rows[0], width, theme), *rows[1:]]
+        if note := self._note:
+            return [_noted(rows[0], note, width, theme), *rows[1:]]
         return rows
+
+    @property
+    def _note(self) -> str:
+        """What has to be done or waited for before the dialog takes keys; empty where it does."""
+        if self._has_draft():
+            return "" if self.takes_keys else _WAITS
+        if letter := self.early.letter:
+            return f"{letter} came too early: press it again"
+        return "" if self.takes_keys else _IN_A_MOMENT
 
     def was_drawn(self, is_whole: bool) -> None:
         """The screen was drawn, with all rows of the dialog on it, or not."""
@@ -168,8 +204,8 @@ class DialogQueue:
         return is_typed
 
 
-def _noted(row: str, width: int, theme: Theme) -> str:
-    """Return the first row of a dialog with what has to be done before it takes keys."""
-    note = theme.paint("warn", cut(_WAITS, width))
-    room = width - len(_WAITS) - 2
-    return f"{cut(row, room)}  {note}" if room > 0 else note
+def _noted(row: str, note: str, width: int, theme: Theme) -> str:
+    """Return the first row of a dialog with what has to be known before it takes keys."""
+    room = width - cell_width(note) - 2
+    painted = theme.paint("warn", cut(note, width))
+    return f"{cut(row, room)}  {painted}" if room > 0 else painted

@@ -96,7 +96,7 @@ class KeyActions:
         if self._draft.text:
             self._draft_keys.escape()
         elif self._second.is_second("escape"):
-            self._say("panpan cannot rewind yet; /clear begins anew")
+            self._work.send(Sent("/rewind"))
 
     def control_c(self) -> None:
         if self._draft.text:

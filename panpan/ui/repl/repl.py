@@ -5,9 +5,10 @@ from time import monotonic
 
 import anyio
 
+from panpan.config.locations import Locations
 from panpan.config.ui_look import ThemeSetting
 from panpan.services.sessions.session import Session
-from panpan.system.terminal_text import clean_for_terminal
+from panpan.ui.repl.around_input import AroundInput
 from panpan.ui.repl.asking import Asking, AskingScreen
 from panpan.ui.repl.caller import Caller
 from panpan.ui.repl.clipboard_paste import ClipboardPaste
@@ -26,9 +27,6 @@ from panpan.ui.repl.input.file_index import FileIndex
 from panpan.ui.repl.key_actions import KeyActions
 from panpan.ui.repl.keys import key_bindings
 from panpan.ui.repl.passing_hint import PassingHint
-from panpan.ui.repl.queue_rows import queue_rows
-from panpan.ui.repl.rendering.cells import cut
-from panpan.ui.repl.rendering.fitting import fitted
 from panpan.ui.repl.status_view import StatusView
 from panpan.ui.repl.theme import Theme
 from panpan.ui.repl.turn_view import TurnView
@@ -56,7 +54,7 @@ class Repl:
         self._next: Next = Leave()
         self._is_left = anyio.Event()
         self._hint = PassingHint(monotonic)
-        self._dialogs = DialogQueue(self.refresh, monotonic, lambda: bool(desk.draft.text))
+        self._dialogs = DialogQueue(self.refresh, monotonic, lambda: bool(desk.draft.text), desk.draft.insert)
         self._status = StatusView(session, desk.env, lambda: desk.screen.vi_mode, self.refresh, self._hint.show)
         self._view = TurnView(
             self,
@@ -65,11 +63,21 @@ class Repl:
             is_over=self._turn_is_over,
             is_asking=self._is_asking,
             rule_place=asking.rule_place,
+            waiting=asking.waiting,
         )
         self._work = Work(self, self._view, commands, self._give_back)
+        self._around = AroundInput(
+            session,
+            desk,
+            dialogs=self._dialogs,
+            view=self._view,
+            work=self._work,
+            status=self._status,
+            hint=self._hint,
+        )
         paths = session.parts.tool_context.paths
         self._files = FileIndex(paths)
-        self._completer = InputCompleter(commands, self._files, paths)
+        self._completer = InputCompleter(commands, self._files, paths, lambda command: command.offers(session))
         self._other_programs = HandOver(desk.draft, self._view.transcript, desk.env, self._hint.show)
         self._clipboard = ClipboardPaste(desk.draft, desk.env, session.add_folder, self._hint.show)
         self._actions = KeyActions(
@@ -97,9 +105,11 @@ class Repl:
             look=lambda: (self.width, self.theme),
             note_waiting=self._caller.question_waits,
             edit=lambda text: self._other_programs.edited(text, self._screen),
+            shown=Locations.find(self.session.info.cwd, self.env).shown,
+            keep_plan=self._view.keep_plan,
         )
         self._caller.idle()
-        self._desk.box.serve(self._completer, self._mark, self._example)
+        self._desk.box.serve(self._completer, self._around.mark, self._around.example)
         self._screen.use(self._contents())
         self.show(*greeting(self.session, self.width, self.theme))
         if first_prompt is not None:
@@ -143,6 +153,11 @@ class Repl:
         return self._desk.theme
 
     @property
+    def theme_setting(self) -> ThemeSetting:
+        """What the user chose of it."""
+        return self._desk.theme_setting
+
+    @property
     def width(self) -> int:
         """Cells of a row."""
         return self._screen.width
@@ -173,6 +188,10 @@ class Repl:
     def submit(self, prompt: str) -> None:
         """Begin a turn, or queue it."""
         self._work.submit(prompt)
+
+    def hand_back(self, text: str) -> None:
+        """Put a text into the input, before what is typed there."""
+        self._give_back(text)
 
     def use_theme(self, setting: ThemeSetting) -> None:
         """Show everything from now on in another theme."""
@@ -208,55 +227,18 @@ class Repl:
         )
         return Contents(
             key_bindings(self._actions, self._desk.box.buffer, keys_of_dialogs),
-            live=self._live_lines,
-            dialog=self._dialog_lines,
+            live=self._around.live,
+            dialog=self._around.dialog,
             caret=lambda: self._dialogs.caret,
-            queue=self._queue_lines,
-            status=self._status_lines,
-            is_moving=self._is_moving,
+            queue=self._around.queue,
+            status=self._around.status,
+            is_moving=self._around.is_moving,
             was_drawn=self._dialogs.was_drawn,
             key_pressed=self._key_pressed,
         )
 
-    def _live_lines(self, width: int) -> Sequence[str]:
-        rows = [*self._view.live_lines(width), *self._work.shell_lines(width)]
-        if dialog := self._dialog_lines(width):
-            room = self._room_for_dialog() - len(dialog)  # a question stands whole
-        else:
-            room = max(self._screen.room - len(self._queue_lines(width)), 0)
-        return rows[len(rows) - min(len(rows), room) :]
-
-    def _dialog_lines(self, width: int) -> Sequence[str]:
-        return self._dialogs.lines(width, self._room_for_dialog(), self.theme)
-
-    def _queue_lines(self, width: int) -> Sequence[str]:
-        if self._dialogs.current is not None:  # a question needs the room
-            return ()
-        return queue_rows(self._work.waiting, width, self.theme)
-
-    def _status_lines(self, width: int) -> Sequence[str]:
-        if hint := self._hint.text:
-            return [self.theme.paint("warn", cut(f"  {clean_for_terminal(hint)}", width))]
-        return self._status.lines(width, self.theme)
-
-    def _mark(self) -> str:
-        if self._desk.draft.text.startswith("!"):
-            return self.theme.paint("warn", "❯ ")  # the text has the exclamation mark
-        if self.session.permission_mode == "plan":
-            return self.theme.paint("plan", "⏸ ")
-        return self.theme.paint("accent", "❯ ")
-
-    def _example(self) -> str:
-        if self.session.conversation.messages or self._work.is_busy:
-            return ""
-        keys = [("what shall be done?", 1), ("/ commands", 2), ("@ files", 3), ("! shell", 4), ("? keys", 0)]
-        return self.theme.paint("dim", fitted(keys, self.width - 3, "  "))
-
     def _room_for_dialog(self) -> int:
         return self._screen.room_for_dialog
-
-    def _is_moving(self) -> bool:
-        return self._work.is_busy or self._hint.is_moving()
 
     def _is_asking(self) -> bool:
         """Whether the turn waits for the user; a list that he opened himself holds nothing up."""

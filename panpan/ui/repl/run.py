@@ -169,7 +169,7 @@ def _desk(setup: ReplSetup, stop: Callable[[], object]) -> Desk:
         desk.warn(text)
 
     history = PromptHistory(look.history_file, warn)
-    desk = Desk(setup.env, output, screen, box, draft, history, waiting, theme, answer.background, look.vim)
+    desk = Desk(setup.env, output, screen, box, draft, history, waiting, theme, look.theme, answer.background, look.vim)
     box.use_history(history)
     return desk
 

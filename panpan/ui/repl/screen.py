@@ -23,6 +23,7 @@ from prompt_toolkit.output import ColorDepth
 from panpan.ui.repl.contents import Contents
 from panpan.ui.repl.input_box import InputBox
 from panpan.ui.repl.last_drawing import LastDrawing
+from panpan.ui.repl.scrollback import Scrollback
 from panpan.ui.repl.steady_output import SteadyOutput
 from panpan.ui.repl.theme import Theme
 from panpan.ui.repl.windows import Windows
@@ -68,7 +69,6 @@ class Screen:
         does_reflow: bool = False,
     ) -> None:
         self._output = output
-        self._pending: list[str] = []
         self._is_dirty = False
         self.is_handed_over = False
         """Whether another program has the terminal."""
@@ -92,6 +92,7 @@ class Screen:
             erase_when_done=True,
         )
         self._app.ttimeoutlen = ESCAPE_S
+        self._scrollback = Scrollback(output, self._app)
         drawing = LastDrawing(self._app, output, self._windows)
         self.has_been_drawn = drawing.has_been
         """Set once the user sees where to type."""
@@ -143,7 +144,7 @@ class Screen:
 
     def show(self, *lines: str) -> None:
         """Put whole lines into the scrollback; they appear with the next frame."""
-        self._pending += lines
+        self._scrollback.add(*lines)
 
     def send(self, sequence: bytes) -> None:
         """Send the terminal something that shows nothing in it: a bell, a title."""
@@ -153,7 +154,7 @@ class Screen:
     async def caught_up(self) -> None:
         """Let keys be taken, and wait while more is shown than the terminal takes."""
         await checkpoint()
-        while len(self._pending) > _ROWS_AHEAD and self._app.is_running and not self.is_handed_over:  # noqa: ASYNC110
+        while self._scrollback.count > _ROWS_AHEAD and self._app.is_running and not self.is_handed_over:  # noqa: ASYNC110
             await anyio.sleep(FRAME_S)
 
     def refresh(self) -> None:
@@ -170,7 +171,7 @@ class Screen:
                 yield
             finally:
                 await self._close()
-                self.print_pending()
+                self._scrollback.print()
                 tasks.cancel_scope.cancel("the screen is closed")
 
     async def _close(self) -> None:
@@ -195,7 +196,7 @@ class Screen:
         """Draw what has come, frame after frame."""
         while True:
             await anyio.sleep(FRAME_S)
-            if self._pending and not self.is_handed_over:
+            if self._scrollback.count and not self.is_handed_over:
                 await self._print_in_parts()
             elif (self._is_dirty or self._windows.contents.is_moving()) and not self.is_handed_over:
                 self._is_dirty = False
@@ -203,29 +204,10 @@ class Screen:
 
     async def _print_in_parts(self) -> None:
         """Print what waits by now, and take keys in between."""
-        for at in range(0, count := len(self._pending), _ROWS_AT_ONCE):
+        for at in range(0, count := self._scrollback.count, _ROWS_AT_ONCE):
             if not self.is_handed_over:
-                self._print(min(_ROWS_AT_ONCE, count - at))
+                self._scrollback.print(min(_ROWS_AT_ONCE, count - at))
                 await checkpoint()
-
-    def print_pending(self) -> None:
-        """Print the lines that wait, above the windows; without windows, when the screen is closed, at once."""
-        if self._pending:
-            self._print(len(self._pending))
-
-    def _print(self, count: int) -> None:
-        """Print the first `count` lines that wait."""
-        text = "".join(f"{line}\r\n" for line in self._pending[:count])
-        del self._pending[:count]
-        if not self._app.is_running or self._app.is_done:
-            self._output.write_raw(text)
-            self._output.flush()
-            return
-        with self._output.held():
-            self._app.renderer.erase()
-            self._output.write_raw(text)
-            self._app._redraw()  # `invalidate` would draw later, in a write of its own
-        self._output.flush()
 
     @asynccontextmanager
     async def handed_over(self) -> AsyncGenerator[None, None]:
@@ -233,7 +215,7 @@ class Screen:
 
         Ctrl+C then belongs to that program, although panpan gets the signal, too (`is_handed_over`).
         """
-        self.print_pending()
+        self._scrollback.print()
         self.is_handed_over = True
         try:
             async with in_terminal():

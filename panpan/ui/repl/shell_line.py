@@ -12,10 +12,11 @@ from panpan.types.messages import UserMessage
 from panpan.ui.repl.canvas import say
 from panpan.ui.repl.commands.command import Terminal
 from panpan.ui.repl.rendering.live_output import LiveOutput
+from panpan.ui.repl.rendering.printed import output_of_users_command
 from panpan.ui.repl.rendering.tool import running_line
 
 _LIVE_LINES = 3
-_SHOWN_LINES = 40
+_SHOWN_ROWS = 40
 """Of what a command printed; the model gets more."""
 
 
@@ -82,15 +83,12 @@ class ShellLine:
             result = await run_user_command(
                 running.command, self._terminal.session.parts.tool_context, running.output.feed, scope=running.scope
             )
-            self._show(result.lines)
+            terminal = self._terminal
+            printed = "\n".join(result.lines)
+            terminal.show(*output_of_users_command(printed, terminal.width, terminal.theme, _SHOWN_ROWS))
             self._tell_model(result.message)
         except PanpanError as error:
             say(self._terminal, str(error), "warn")
-
-    def _show(self, lines: Sequence[str]) -> None:
-        hidden = len(lines) - _SHOWN_LINES
-        shown = [f"… {hidden} lines before", *lines[-_SHOWN_LINES:]] if hidden > 0 else lines
-        self._terminal.show(*(f"  {line}" for line in shown))
 
     def live_lines(self, width: int) -> Sequence[str]:
         """Return rows for the command that runs."""

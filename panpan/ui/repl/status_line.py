@@ -1,4 +1,4 @@
-"""The line below the input: mode, keys of vi, model, how full the context window is, cost, branch, tasks, and a hint.
+"""The line below the input: mode, vi keys, model, how full the context window is, folder, cost, branch, tasks, a hint.
 
 The rule: it is never wider than the terminal. Where there is little room, whole parts are left out, the least important
 first. None is cut but the name of the model, which goes before nothing but the mode, and the last one that is left.
@@ -42,6 +42,8 @@ class StatusState:
     """Of the context window, from 0 to 100."""
     cost_usd: float | None = None
     """Of the session."""
+    folder: str = ""
+    """Where commands and completion start; empty where that is the workspace itself."""
     branch: str = ""
     background_tasks: int = 0
     """How many run."""
@@ -89,6 +91,8 @@ def _parts(state: StatusState, width: int) -> list[_Part]:
         parts.append(_Part("thinking", "dim", 5))
     if percent is not None:
         parts.append(_Part(context, _fullness(percent), 2))
+    if state.folder:
+        parts.append(_Part(f"in {clean_line(state.folder)}", "accent", 3))
     if state.cost_usd is not None:
         parts.append(_Part(f"${state.cost_usd:.2f}", "dim", 6))
     if state.branch:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from panpan import __version__
+from panpan.config.locations import Locations
 from panpan.services.context_usage import used_tokens
 from panpan.services.session_costs import SessionCosts
 from panpan.services.sessions.git_branch import git_branch
@@ -32,9 +33,11 @@ class StatusView:
         warn: Callable[[str], None],
     ) -> None:
         self._session = session
+        self._env = env
         self._vi_mode = vi_mode
         self._costs = SessionCosts()
         self._counted = 0
+        self._compactions = self._counted_beside = 0
         self._tokens = 0
         self._branch = ""
         command = session.settings.ui.status_line
@@ -62,8 +65,25 @@ class StatusView:
     def _look(self) -> None:
         self._branch = git_branch(self._session.parts.tool_context.paths.root)
 
+    def _folder(self) -> str:
+        """Return where commands start, as people write it; empty where that is the workspace."""
+        paths = self._session.parts.tool_context.paths
+        if paths.cwd == paths.root:
+            return ""
+        if paths.cwd.is_relative_to(paths.root):
+            return f"./{paths.cwd.relative_to(paths.root)}"
+        return Locations.find(paths.root, self._env).shown(paths.cwd)
+
     def _state(self) -> StatusState:
-        messages = self._session.conversation.messages
+        conversation = self._session.conversation
+        messages = conversation.messages
+        if len(conversation.replies_beside) != self._counted_beside:
+            for reply in conversation.replies_beside[self._counted_beside :]:
+                self._costs.add_beside(reply)
+            self._counted_beside = len(conversation.replies_beside)
+        if len(conversation.compactions) != self._compactions:
+            self._compactions = len(conversation.compactions)
+            self._tokens = used_tokens(conversation)
         if len(messages) != self._counted:
             for message in messages[self._counted :]:
                 self._costs.add(message)
@@ -77,6 +97,7 @@ class StatusView:
             thinks=self._session.thinks,
             context_used_percent=100 * self._tokens / window if window and messages else None,
             cost_usd=self._costs.known_cost_usd or None,
+            folder=self._folder(),
             branch=self._branch,
             hint="shift+tab mode · ? keys" if not messages else "",
         )

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import field
 
+from panpan.tools.planning.ask_user import AskUserQuestionTool
+from panpan.tools.planning.exit_plan_mode import ExitPlanModeTool
 from panpan.types.content import ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Event, ToolFinished, ToolProgress, ToolStarted
@@ -15,6 +17,8 @@ from panpan.ui.repl.transcript import Transcript
 
 _FOLDED_LINES = 3
 _EXPANDED_LINES = 20
+_ASKING = frozenset({AskUserQuestionTool.name, ExitPlanModeTool.name})
+"""Tools that do nothing but wait for the user."""
 
 
 @dataclass(slots=True)
@@ -49,6 +53,16 @@ class ToolsView:
         """Whether a tool runs, or its result is still to come."""
         return bool(self._running)
 
+    @property
+    def are_moving(self) -> bool:
+        """Whether one works, so that its row changes by itself."""
+        return any(tool.ended_s is None for tool in self._shown)
+
+    @property
+    def _shown(self) -> Sequence[_Running]:
+        """Those that have a row: what only asks the user is shown by its question."""
+        return [tool for tool in self._running.values() if tool.name not in _ASKING]
+
     def follow(self, event: Event) -> None:
         """Show what `event` adds."""
         match event:
@@ -71,7 +85,7 @@ class ToolsView:
         theme, now_s = self._canvas.theme, self._clock()
         rows: list[str] = []
         count = _EXPANDED_LINES if self.is_expanded else _FOLDED_LINES
-        for tool in self._running.values():
+        for tool in self._shown:
             elapsed_s = (tool.ended_s or now_s) - tool.began_s
             rows.append(running_line(tool.name, tool.title, now_s, elapsed_s, width, theme, timeout_s=tool.timeout_s))
             if self.is_expanded and (above := tool.output.count_above(count)):

@@ -4,19 +4,23 @@ from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
 
 from panpan.core.conversation import Conversation
+from panpan.services.compaction.report import compaction_lines
 from panpan.system.terminal_text import clean_for_terminal, clean_line
-from panpan.types.events import Event, PermissionDecided, ReplyStarted, RetryScheduled, TurnEnded, Waiting
+from panpan.types.events import Compacted, Event, PermissionDecided, ReplyStarted, RetryScheduled, TurnEnded, Waiting
+from panpan.types.file_change import files_in_short
 from panpan.types.messages import Message, UserMessage
 from panpan.ui.past_turns import beginning_of_last_turns, earlier, past_events, was_interrupted
 from panpan.ui.repl.canvas import Canvas, say
 from panpan.ui.repl.paced_shower import PacedShower
 from panpan.ui.repl.rendering.cells import cut, wrapped
 from panpan.ui.repl.rendering.fitting import fitted
+from panpan.ui.repl.rendering.markdown_rows import markdown_rows
 from panpan.ui.repl.rendering.spinner import spinner
 from panpan.ui.repl.rendering.user_message import user_message_lines
 from panpan.ui.repl.reply_view import ReplyView
 from panpan.ui.repl.tools_view import ToolsView
 from panpan.ui.repl.transcript import Transcript
+from panpan.ui.waiting_time import WaitingTime, spoken_duration
 
 _MAX_REASON_CHARS = 200
 """Of why a request is tried again."""
@@ -32,6 +36,7 @@ class TurnView:
         is_over: Called when a turn is over, with the seconds that it took.
         is_asking: Whether the user is asked something at the moment.
         rule_place: Where "always" is kept, as it is shown.
+        waiting: How long the user was waited for, which is not the turn's own time.
     """
 
     def __init__(
@@ -43,12 +48,16 @@ class TurnView:
         is_over: Callable[[float], None],
         is_asking: Callable[[], bool],
         rule_place: str,
+        waiting: WaitingTime,
     ) -> None:
         self._canvas = canvas
         self._has_begun = has_begun
         self._is_over = is_over
         self._is_asking = is_asking
         self._rule_place = rule_place
+        self._waiting = waiting
+        self._waited_before_s = 0.0
+        """When the turn began."""
         self._transcript = Transcript(conversation)
         self._reply = ReplyView(canvas, self._transcript)
         self._tools = ToolsView(canvas, monotonic, self._transcript)
@@ -64,9 +73,19 @@ class TurnView:
         return self._retry is not None and monotonic() < self._retry_at_s
 
     @property
+    def is_moving(self) -> bool:
+        """Whether what it shows changes by itself; nothing does while only the user is waited for."""
+        return self._began_s is not None and (not self._is_asking() or self._tools.are_moving)
+
+    @property
     def duration_s(self) -> float:
-        """Seconds since the turn began; 0 where none runs."""
-        return 0.0 if self._began_s is None else monotonic() - self._began_s
+        """Seconds that the turn has taken so far, without those in which it waited for the user; 0 where none runs."""
+        return 0.0 if self._began_s is None else monotonic() - self._began_s - self._waited_s
+
+    @property
+    def _waited_s(self) -> float:
+        """Seconds in which the turn waited for the user."""
+        return self._waiting.seconds - self._waited_before_s
 
     async def show_past(self, messages: Sequence[Message]) -> None:
         """Show the last turns of a conversation that goes on, and how to see those before."""
@@ -82,7 +101,7 @@ class TurnView:
 
     def begin(self, prompt: UserMessage) -> None:
         """A turn begins."""
-        self._began_s = monotonic()
+        self._began_s, self._waited_before_s = monotonic(), self._waiting.seconds
         self._show_prompt(prompt)
         self._has_begun()
 
@@ -101,6 +120,10 @@ class TurnView:
                 say(self._canvas, f"✓ always: {rule}, saved in {self._rule_place}", "dim")
             case RetryScheduled(delay_s=delay_s):
                 self._retry, self._retry_at_s = event, monotonic() + delay_s
+            case Compacted(compaction=compaction):
+                self._waits_for = ""
+                for line in compaction_lines(compaction):
+                    say(self._canvas, f"… {clean_line(line)}", "dim")
             case TurnEnded():
                 self._show_end(event)
             case _:
@@ -118,6 +141,12 @@ class TurnView:
     def note(self, text: str) -> None:
         """Say something that the user should know."""
         say(self._canvas, text, "warn")
+
+    def keep_plan(self, text: str) -> None:
+        """Show a plan that was neither approved nor sent back, so that it does not vanish with its question."""
+        say(self._canvas, "The plan was not approved:", "warn")
+        rows = markdown_rows(text, self._canvas.width - 2, self._canvas.theme)
+        self._canvas.show(*(f"  {row}".rstrip(" ") for row in rows))
 
     def end(self) -> None:
         """The turn is over, in whatever way."""
@@ -169,7 +198,7 @@ class TurnView:
         self._finish()
         if event.is_interrupted:
             say(self._canvas, "[Interrupted]", "warn")
-        self._canvas.show(self._canvas.theme.paint("dim", cut(_summary(event), self._canvas.width)))
+        self._canvas.show(self._canvas.theme.paint("dim", cut(_summary(event, self._waited_s), self._canvas.width)))
 
     def _finish(self) -> None:
         self._reply.end()
@@ -177,8 +206,9 @@ class TurnView:
         self._waits_for, self._retry = "", None
 
 
-def _summary(event: TurnEnded) -> str:
+def _summary(event: TurnEnded, waited_s: float) -> str:
     rounds = "1 round" if event.rounds == 1 else f"{event.rounds} rounds"
     tokens = f" · {count:,} tokens" if (count := event.usage.context_tokens) else ""
     cost = f" · ${event.cost_usd:.4f}" if event.cost_usd else ""
-    return f"{event.duration_s:.1f} s · {rounds}{tokens}{cost}"
+    files = f" · {files_in_short(event.files)}" if event.files else ""
+    return f"{spoken_duration(event.duration_s, waited_s)} · {rounds}{tokens}{cost}{files}"

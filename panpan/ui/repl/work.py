@@ -43,6 +43,7 @@ class Work:
     def __init__(
         self, terminal: Terminal, view: TurnView, commands: Sequence[Command], give_back: Callable[[str], None]
     ) -> None:
+        self._view = view
         self._turns = TurnRunner(terminal.session, view, give_back)
         self._shell = ShellLine(terminal, self._turns.note, self._shell_has_ended)
         sending = Sending(terminal, commands, self._turns, self._shell)
@@ -52,6 +53,11 @@ class Work:
     def is_busy(self) -> bool:
         """Whether anything runs."""
         return self._shell.is_running or self._inbox.is_busy or self._turns.is_busy
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether what it shows changes by itself."""
+        return self._shell.is_running or self._view.is_moving
 
     @property
     def waiting(self) -> Sequence[Waiting]:

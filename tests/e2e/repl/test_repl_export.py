@@ -63,7 +63,7 @@ def test_what_cannot_be_written_is_said_and_nothing_is_overwritten(panpan: Panpa
     for name, said in [
         ("mine.md", "exists already and was left as it is"),
         ("folder", "is a folder"),
-        ("talk.pdf", ".md, .html or .json"),
+        ("talk.pdf", ".md, .html, .json or .jsonl"),
         ("/proc/talk.md", "/proc/talk.md"),
     ]:
         repl.submit(f"/export {name}")

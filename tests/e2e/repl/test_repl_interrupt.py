@@ -223,7 +223,7 @@ def test_escape_without_a_turn_does_no_harm(panpan: Panpan, start: Start) -> Non
         repl = start()
         repl.wait_for("? keys")
         repl.send(keys.ESCAPE + keys.ESCAPE)
-        repl.wait_for("cannot rewind yet")
+        repl.wait_for("nothing has been said in this session yet")
         repl.turn("hello", "Fine.")
 
     assert INTERRUPTED not in repl.text

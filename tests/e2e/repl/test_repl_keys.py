@@ -154,13 +154,22 @@ def test_keys_of_what_is_not_there_yet_say_so(panpan: Panpan, start: Start, pres
     assert INTERRUPTED not in repl.text
 
 
-def test_two_escapes_in_the_empty_input_say_that_nothing_can_be_rewound(panpan: Panpan, start: Start) -> None:
-    with serving([]) as server:
+def test_two_escapes_in_the_empty_input_go_back_to_an_earlier_message(panpan: Panpan, start: Start) -> None:
+    with serving([say("One."), say("Two."), say("Otherwise.")]) as server:
         panpan.use(server)
         repl = start()
-        repl.wait_for("? keys")
+        repl.turn("first", "One.")
+        repl.turn("second", "Two.")
         repl.send(keys.ESCAPE + keys.ESCAPE)
-        repl.wait_for("cannot rewind yet")
+        repl.answer("Go back to before which message?", keys.ENTER)
+        repl.wait_for("taken back: “second”")
+        repl.wait_for("❯ second")
+        repl.type(" thought")
+        repl.send(keys.ENTER)
+        repl.wait_for("Otherwise.")
+
+        texts = [texts_of(message) for message in server.requests[-1].body["messages"]]
+    assert texts == ["first", "One.", "second thought"]
 
 
 def test_alt_p_offers_the_models(panpan: Panpan, start: Start) -> None:

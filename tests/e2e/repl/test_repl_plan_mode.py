@@ -114,7 +114,10 @@ def test_a_rejection_with_comments_keeps_plan_mode(panpan: Panpan, start: Start)
         repl.send("keep the old API" + keys.ENTER)
         repl.wait_for("Fine.")
         wait_for_plan_mode(repl)
+        kept = repl.text
 
+    assert "not approved: keep the old API" in kept
+    assert "1. Let parse take a list of paths." in kept, "which does not vanish with the question"
     assert "He says: keep the old API" in told(server, 1)
     assert "not run" in told(server, 2)
     assert path.read_text() == "first\n"
@@ -130,13 +133,15 @@ def test_escape_keeps_planning_and_ends_the_turn(panpan: Panpan, start: Start) -
         repl.send(keys.ESCAPE)
         repl.wait_for(INTERRUPTED)
         wait_for_plan_mode(repl)
-        requests = len(server.requests)
+        requests, kept = len(server.requests), repl.text
         repl.submit("smaller")
         repl.wait_for("Fine.")
         wait_for_plan_mode(repl)
 
     assert requests == 1
     assert plans(panpan) == [f"{PLAN}\n"]
+    assert "The plan was not approved:" in kept
+    assert "1. Let parse take a list of paths." in kept, "which does not vanish with the question"
 
 
 def test_shift_tab_while_the_model_speaks_counts_for_what_it_calls_then(panpan: Panpan, start: Start) -> None:

@@ -384,3 +384,24 @@ def test_the_question_is_withdrawn_when_the_turn_is_interrupted_with_ctrl_c(panp
 
     assert not (panpan.workspace / "made").exists()
     assert texts_of(server.requests[0].messages[-1]) == "go"
+
+
+def test_a_rule_that_was_answered_can_be_completed_and_removed(panpan: Panpan, start: Start) -> None:
+    with serving([TOUCH, say("One.")]) as server:
+        panpan.use(server)
+        repl = start(columns=120)
+        repl.submit("go")
+        repl.answer("touch made", "a")
+        repl.wait_for("enter, or a again, saves the rule")
+        repl.send(keys.ENTER)
+        repl.wait_for("One.")
+        repl.wait_for_prompt()
+        repl.type("/permissions r")
+        repl.wait_for(lambda screen: any("❯ remove Bash(touch made)" in row for row in screen.visible))
+        repl.send(keys.ENTER)
+        repl.wait_for("❯ /permissions remove Bash(touch made)")
+        repl.send(keys.ENTER)
+        repl.wait_for("Bash(touch made) is removed from")
+
+    (saved,) = panpan.home.glob("projects/*/settings.toml")
+    assert "Bash(touch made)" not in saved.read_text()

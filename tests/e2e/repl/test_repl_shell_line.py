@@ -193,3 +193,16 @@ def test_a_command_that_is_not_utf_8_is_refused_and_nothing_ends(panpan: Panpan,
         repl.wait_for("not UTF-8")
         repl.submit("!echo $((40 + 2)) all the same")
         repl.wait_for("42 all the same")
+
+
+def test_a_long_line_goes_on_below_itself_as_the_output_of_a_tool_does(panpan: Panpan, start: Start) -> None:
+    with serving([]) as server:
+        panpan.use(server)
+        repl = start(columns=60)
+        repl.submit("!printf 'a%.0s' {1..70}; echo; echo '  b   c'")
+        repl.wait_for("└ aaa")
+        repl.wait_for_prompt()
+        rows = [row.rstrip() for row in repl.visible.splitlines()]
+
+    at = next(number for number, row in enumerate(rows) if row.startswith("  └ "))
+    assert rows[at : at + 3] == [f"  └ {'a' * 56}", f"    {'a' * 14}", "      b   c"]

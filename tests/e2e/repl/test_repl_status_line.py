@@ -31,3 +31,18 @@ def test_the_keys_of_vi_say_what_they_do_now(panpan: Panpan, start: Start) -> No
         repl.wait_for("· NORMAL ·")
         repl.send("i")
         repl.wait_for("· INSERT ·")
+
+
+def test_a_folder_that_commands_moved_to_is_told_until_they_are_back(panpan: Panpan, start: Start) -> None:
+    (panpan.workspace / "src").mkdir()
+    with serving([]) as server:
+        panpan.use(server)
+        repl = start(columns=120)
+        before = repl.visible
+        repl.submit("!cd src")
+        repl.wait_for("· in ./src")
+        repl.wait_for_prompt()
+        repl.submit("!cd ..")
+        repl.wait_for(lambda screen: "· in ./src" not in "\n".join(screen.visible))
+
+    assert "· in " not in before

@@ -84,6 +84,15 @@ async def test_an_edit_of_a_file_that_was_read_goes_through_with_its_blank() -> 
     assert told_of(await mended(events_of(edit(" blue", "green")), messages)) == [edit(" blue", " green")]
 
 
+async def test_a_replacement_with_sed_is_made_by_edit_in_the_direction_that_the_user_said() -> None:
+    messages = [UserMessage.of("use green instead of blue in a.txt"), await a_reply(read())]
+    sed = ("Bash", {"command": "sed -i 's/green/blue/g' a.txt"})
+    name, arguments = edit("blue", "green")
+
+    assert told_of(await mended(events_of(sed), messages)) == [(name, {**arguments, "replace_all": True})]
+    assert told_of(await mended(events_of(sed), messages[:1])) == [read()]
+
+
 async def test_what_one_reply_reads_or_would_have_edited_is_known_to_its_later_calls() -> None:
     calls = [read("a.txt"), edit("x", "y", "a.txt"), edit("x", "y", "b.txt"), edit("x", "y", "b.txt")]
 

@@ -14,7 +14,7 @@ from panpan.llm.factory import AnswerWishes, model_options, resolve_model
 from panpan.llm.model_choice import Wish
 from panpan.llm.providers.embedded import EmbeddedProvider
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
-from panpan.types.events import ReplyStarted, StreamEvent, Waiting
+from panpan.types.events import BlockFinished, ReplyStarted, StreamEvent, Waiting
 from panpan.types.llm import ModelOptions, ModelRequest
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
 from tests.model_server import ModelServer, call, say, serving
@@ -244,6 +244,29 @@ async def test_what_plainly_follows_from_a_refusal_is_done_without_asking_the_mo
     (listing,) = events[-1].tool_uses
     assert (listing.name, listing.input) == ("Bash", {"command": "ls docs"})
     assert servers.started == 0
+
+
+async def test_a_change_that_is_claimed_and_was_not_made_is_begun_for_the_model_to_finish() -> None:
+    read = ToolUseBlock(id="c1", name="Read", input={"file_path": "a.txt"})
+    reading = AssistantMessage(content=(read,), model="local", stop_reason="tool_use")
+    words = UserMessage.of("a.txt should say blue")
+    edit = {"file_path": "a.txt", "old_string": "red", "new_string": "blue"}
+    with serving([say("a.txt now says blue."), call("Edit", edit), say("Done.")], api_key=KEY) as server:
+        provider = Servers(server).provider()
+        messages = [words, reading, answered(read, "     1\tred", is_error=False)]
+        events = await events_of(provider, replace(Talk().request(""), messages=messages))
+        await provider.aclose()
+
+    (use,) = events[-1].tool_uses
+    assert (events[-1].text, events[-1].stop_reason) == ("a.txt now says blue.", "tool_use")
+    assert (use.name, use.input) == ("Edit", edit)
+    assert [block.index for block in events if isinstance(block, BlockFinished)] == [0, 1]
+    first, second = (request.messages for request in server.requests)
+    assert second[:-1] == first
+    assert (second[-1]["role"], second[-1]["content"]) == (
+        "assistant",
+        '```json\n{"name": "Edit", "arguments": {"file_path": "a.txt", "old_string": "',
+    )
 
 
 def answered(use: ToolUseBlock, text: str, *, is_error: bool = True) -> ToolResultMessage:

@@ -250,7 +250,7 @@ def test_a_folder_that_may_not_be_changed_is_changed_by_no_way_that_leads_there(
     assert not isinstance(found, Allow), before + command.format(way)
 
 
-@pytest.mark.parametrize("line", ["cat .e*", "grep -r KEY .", "rg KEY", "find . -type f | xargs cat", "cat out/*"])
+@pytest.mark.parametrize("line", ["cat .e*", "grep -r KEY .", "rg -. KEY", "find . -type f | xargs cat", "cat out/*"])
 @pytest.mark.parametrize("sandbox", ["on", "network", "off"])
 def test_what_a_search_would_show_is_asked_about_with_and_without_the_sandbox(
     tmp_path: Path, line: str, sandbox: str

@@ -19,9 +19,10 @@ def gate(tmp_path_factory: pytest.TempPathFactory) -> FolderGate:
     project = Project(tmp_path_factory.mktemp("project"))
     (project.root / ".git").rmdir()
     subprocess.run(["git", "init", "-q", str(project.root)], check=True)
-    for name in ("src/a.py", "src/b/c.py", "README.md", "pyproject.toml", "package.json", ".venv/lib/x.py"):
+    for name in ("src/a.py", "src/b/c.py", "README.md", "pyproject.toml", "package.json", ".venv/lib/x.py", ".env"):
         (project.root / name).parent.mkdir(parents=True, exist_ok=True)
         (project.root / name).write_text("foo\n")
+    (project.root / ".gitignore").write_text("*.log\n!keep.log\n!.env.example\n")
     (project.root / ".venv/bin").mkdir()
     (project.root / ".venv/bin/python").symlink_to("/usr/bin/env")  # outside, as in every virtual environment
     return project.gate()

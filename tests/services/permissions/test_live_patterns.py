@@ -1,12 +1,12 @@
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from panpan.services.permissions.live_patterns import look_for_links, look_for_odd_names, look_through_patterns, matches
-from panpan.system.paths import PathResolver
+from panpan.services.permissions.live_patterns import links_below, look_for_odd_names, matches
 from panpan.types.permission import Allow, Ask
 from tests.needed_programs import need
 from tests.services.permissions.gate_calls import Calls
@@ -24,34 +24,36 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
+def test_links_in_a_folder_are_found_by_their_names(root: Path) -> None:
+    def links(folder: Path, *only_names: str) -> list[Path]:
+        return [path for path in links_below([folder], only_names) if path is not None]
+
+    assert links(root) == [root / "link.txt"]
+    assert links(root / "src") == []
+    assert links(root, "*.py") == []
+    assert links(root, "*.py", "l*.txt") == [root / "link.txt"]
+
+
 @pytest.mark.parametrize(
-    ("pattern", "closed"),
+    ("pattern", "names"),
     [
-        ("*.py", ""),
-        ("src/*", ""),
-        ("?.*", ""),
-        ("*.txt", "outside the workspace"),
-        ("*", "outside the workspace"),
-        ("l[i]nk*", "outside the workspace"),
-        (".e*", "protected"),
-        (".[a-z]*", "protected"),
-        ("*/c.py", ""),
-        ("../*", "outside the workspace"),
-        ("\\*", ""),
-        ("nowhere/*", ""),
+        ("[ab].*", ["a.py", "b.txt"]),
+        ("[a-b].py", ["a.py"]),
+        ("[^a].*", ["b.txt", "a.py"]),  # read in one way or another, so more may fit
+        ("A.py", []),
+        ("A.*", []),
+        ("\\[x]", ["[x]"]),
     ],
 )
-def test_each_file_that_a_pattern_matches_is_judged(root: Path, pattern: str, closed: str) -> None:
-    found = look_through_patterns([pattern], root, PathResolver(root))
+def test_brackets_and_case_count_as_bash_takes_them(root: Path, pattern: str, names: Sequence[str]) -> None:
+    assert {path.name for path in matches(pattern, root)} >= set(names)
+    if "^" not in pattern:
+        assert {path.name for path in matches(pattern, root)} == set(names)
 
-    assert closed in (found or "") if closed else found is None
 
-
-def test_links_in_a_folder_that_lead_out_of_it_are_found(root: Path) -> None:
-    assert "outside the workspace" in (look_for_links([root], PathResolver(root)) or "")
-    assert look_for_links([root / "src"], PathResolver(root)) is None
-    assert look_for_links([root], PathResolver(root), "*.py") is None
-    assert "link.txt" in (look_for_links([root], PathResolver(root), "l*.txt") or "")
+def test_where_the_shell_may_have_been_told_so_case_and_dots_are_passed_over(root: Path) -> None:
+    assert {path.name for path in matches("A.*", root, is_wide=True)} == {"a.py"}
+    assert ".env" in {path.name for path in matches("*", root, is_wide=True)}
 
 
 @pytest.mark.parametrize(

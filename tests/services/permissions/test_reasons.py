@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from panpan.types.permission import Allow, Ask, Decision, Deny
+from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionMode
 from tests.services.permissions.folder import Project, bash, decide
 
 SETTINGS = """[permission]
@@ -34,7 +34,10 @@ def reason_of(decision: Decision) -> dict[str, str]:
         ("npm run build", Allow, "rule", "Bash(npm run *)", 2, ""),
         ("npm run release", Ask, "rule", "Bash(npm run release)", 4, "npm run release"),
         ("ls && rm x", Deny, "rule", "Bash(rm *)", 6, "rm x"),
-        ("$PROGRAM x", Ask, "unclear", "Bash(rm *)", 6, ""),
+        ("$PROGRAM x", Ask, "unclear", "Bash(rm *)", 6, "$PROGRAM x"),
+        ("ls; $PROGRAM x", Ask, "unclear", "Bash(rm *)", 6, "$PROGRAM x"),
+        ("ls && touch locked/x", Deny, "rule", "Edit(/locked/**)", 7, "touch locked/x"),
+        ("ls && frob locked/x", Ask, "unclear", "Edit(/locked/**)", 7, "frob locked/x"),
     ],
 )
 def test_a_rule_is_named_with_its_line_and_its_part_of_the_command(
@@ -88,10 +91,10 @@ def test_a_command_that_is_known_to_write_is_not_allowed_rather_than_unknown(pro
         ("Write", {"file_path": ".env", "content": ""}, "bypassPermissions", Ask, "protected", ".env"),
         ("Read", {"file_path": ".env"}, "default", Ask, "protected", ".env"),
         ("Read", {"file_path": "../a"}, "default", Ask, "outside", "../a"),
-        ("Write", {"file_path": "a", "content": ""}, "plan", Deny, "mode", ""),
-        ("Write", {"file_path": "a", "content": ""}, "dontAsk", Deny, "mode", ""),
+        ("Write", {"file_path": "a", "content": ""}, "plan", Deny, "mode", "a"),
+        ("Write", {"file_path": "a", "content": ""}, "dontAsk", Deny, "mode", "a"),
         ("Write", {"file_path": "a", "content": ""}, "acceptEdits", Allow, "mode", ""),
-        ("Write", {"file_path": "a", "content": ""}, "default", Ask, "not-allowed", ""),
+        ("Write", {"file_path": "a", "content": ""}, "default", Ask, "not-allowed", "a"),
         ("Read", {"file_path": "a"}, "default", Allow, "read-only", ""),
         ("Read", {"file_path": "a\0b"}, "default", Deny, "bad-path", ""),
         ("Read", {"path": "a"}, "default", Deny, "bad-call", ""),
@@ -113,6 +116,73 @@ def test_the_kind_stays_readable_where_the_mode_turns_a_question_into_a_denial(p
 
     assert isinstance(found, Deny)
     assert (found.reason.kind, found.reason.command) == ("mode", "make")
+
+
+MODES: tuple[PermissionMode, ...] = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
+STRICT = """[permission]
+external_directory = "deny"
+ask = ["Bash(git push *)"]
+deny = ["Bash(shutdown *)", "Read(/secret/**)", "Edit(/locked/**)"]
+"""
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("settings", ["", STRICT])
+@pytest.mark.parametrize(
+    "part",
+    [
+        "rm x", "make", "X=1", "touch a", "frob", "echo x >a", "$P x", "cat ../out/x", "cat aw*/x", "cat .env",
+        "cat .e*", "rm -rf ..", "frob .git/config", "git push origin", "shutdown now", "cat secret/x", "cat s*/x",
+        "grep -r a .", "frob locked/x", "touch locked/x", "find . | xargs cat", "find . -exec cat {} +",
+        "git clean -xfd",
+    ],
+)  # fmt: skip
+def test_what_does_not_run_unasked_names_its_part_and_what_that_rests_on(
+    project: Project, part: str, settings: str, mode: PermissionMode
+) -> None:
+    for name in ("../out/x", ".env", "secret/x", "a b"):
+        (project.root / name).parent.mkdir(exist_ok=True)
+        (project.root / name).touch()
+    (project.root / "away").symlink_to("../out")
+
+    found = bash(project.gate(settings), f"ls; {part}", mode)
+
+    if isinstance(found, Allow):
+        return
+    reason = found.reason
+    assert reason.command in part
+    assert reason.command
+    assert reason.path or reason.rule or reason.assumption
+    if reason.kind in ("rule", "unclear", "withheld"):
+        assert reason.rule
+        assert reason.place.startswith(str(project.settings))
+    if reason.kind in ("outside", "protected"):
+        assert reason.path or reason.assumption
+
+
+def test_a_look_in_a_folder_that_is_not_known_says_so(project: Project) -> None:
+    found = bash(project.gate(), "cd a; cd b; cd c; cd d; cat a")
+
+    assert isinstance(found, Ask)
+    assert found.reason.command == "cat a"
+    assert "not known where it runs" in found.reason.assumption
+
+
+@pytest.mark.parametrize("command", ["make", "ls; make"])
+def test_plan_mode_says_what_is_in_the_way(project: Project, command: str) -> None:
+    found = bash(project.gate(), command, "plan")
+
+    assert isinstance(found, Deny)
+    assert (found.reason.kind, found.reason.command) == ("mode", "make")
+    assert found.reason.assumption in found.reason.text
+    assert ("`make`" in found.reason.text) is (command != "make")
+
+
+def test_plan_mode_says_so_of_a_look_outside_the_sandbox(project: Project) -> None:
+    found = decide(project.gate(), "Bash", {"command": "ls", "sandbox": "off"}, "plan")
+
+    assert isinstance(found, Deny)
+    assert "sandbox" in found.reason.assumption
 
 
 # --- protected paths in commands

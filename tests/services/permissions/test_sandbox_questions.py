@@ -137,6 +137,8 @@ async def test_a_call_that_gate_and_sandbox_ask_about_is_one_question_with_both_
     assert "make is not known" in decision.reason.text
     assert decision.reason.text.endswith("it runs outside the sandbox, with all your rights")
     assert (decision.is_protected, decision.rule) == (True, None)
+    assert "a yes holds for this once" in decision.bounds
+    assert "sandbox.outside" in decision.bounds, "which is the way to be asked no more"
 
 
 async def test_what_only_looks_is_asked_about_outside_the_sandbox_for_that_reason_alone(tmp_path: Path) -> None:

@@ -40,7 +40,10 @@ async def subject(paths: PathResolver, command: str) -> Subject:
     return await subject_of(ToolCall("c", BashTool(), args, args.model_dump(), context))
 
 
-@pytest.mark.parametrize("command", ["rm build/*.o", "touch >build/*", f"rm {' '.join(['build/a.o'] * 200)}"])
+@pytest.mark.parametrize(
+    "command",
+    ["rm build/*.o", "touch >build/*", f"rm {' '.join(['build/a.o'] * 200)}", "ls build/*.o; touch x", "rm -r build"],
+)
 async def test_what_may_name_many_files_holds_nothing_up(paths: Paths, command: str) -> None:
     await subject(paths, command)
 
@@ -48,7 +51,7 @@ async def test_what_may_name_many_files_holds_nothing_up(paths: Paths, command: 
     assert get_ident() not in paths.threads
 
 
-@pytest.mark.parametrize("command", ["rm build/a.o", "ls build/*.o; touch x", "cat build/a.o"])
+@pytest.mark.parametrize("command", ["touch build/a.o", "ls build; touch x", "cat build/a.o"])
 async def test_what_names_few_is_found_out_at_once(paths: Paths, command: str) -> None:
     await subject(paths, command)
 
@@ -65,6 +68,20 @@ async def test_what_names_few_is_found_out_at_once(paths: Paths, command: str) -
         ("sh -c 'rm build/.env'", [".env"]),
         ("cd build && frobnicate .env", [".env"]),
         ("frobnicate ~/.ssh/$A", ["$A"]),
+        ("cd build && tar cT.env", [".env"]),
+        ("tar cT.env", []),
+        ("tar -cT.env", [".env"]),
+        ("tar -czTbuild/.env", [".env"]),
+        ("frobnicate prod.env", []),
+        ("frobnicate build/prod.env", []),
+        ("frobnicate build/.env", [".env"]),
+        ("frobnicate a/etc/ssh/x", []),
+        ("frobnicate $'build/\\x2eenv'", [".env"]),
+        ("frobnicate $'build/\\u002eenv'", [".env"]),
+        ("frobnicate $'build/.env\\c@x'", [".env"]),
+        ("frobnicate > $'build/\\056env'", [".env"]),
+        ("cat < $'build/\\u002eenv'", [".env"]),
+        ("(frobnicate $'build/\\u002e'env)", [".env"]),
         ("cat build/*", []),
         ("rm build/a.o", []),
     ],
@@ -74,7 +91,7 @@ async def test_protected_paths_are_found_wherever_a_command_names_them(
 ) -> None:
     found = await subject(paths, command)
 
-    assert list(dict.fromkeys(use.path.name for use in found.mentioned)) == names
+    assert list(dict.fromkeys(use.path.name for use in found.protected)) == names
 
 
 @pytest.mark.parametrize(("command", "only_looks"), [("cat a.o", True), ("cat a.o; make", False), ("rm a.o", False)])

@@ -98,7 +98,7 @@ class Story:
             if isinstance(message, ToolResultMessage) and message.text in (INTERRUPTED_BEFORE, NEVER_BEGUN):
                 assert f"Change {message.tool_use_id} begins" not in self.begun
         llm = ScriptedLLM(call(("again", "Look", {})), say("back again"))
-        async with session_in(self.root, llm, *self.tools, hooks=hooks(), ask=slow_yes) as session:
+        async with session_in(self.root, llm, *self.tools, hooks=hooks(), ask=slow_yes, outcome="unclear") as session:
             async with aclosing(session.submit("and now?")) as events:
                 seen = [event async for event in events]
         assert isinstance(seen[-1], TurnEnded)

@@ -17,6 +17,7 @@ from panpan.services.sessions.fold import folded
 from panpan.services.sessions.log import SessionLog, read_records
 from panpan.services.sessions.prefix import SessionPrefix
 from panpan.services.sessions.records import message_of, prefix_record, record_of
+from panpan.system.lock_holder import lock_holder
 from panpan.types.content import ImageBlock, TextBlock, ThinkingBlock, ToolResultBlock
 from panpan.types.display import DiffDisplay, FileDiff
 from panpan.types.llm import ToolDefinition
@@ -223,12 +224,17 @@ def test_a_second_process_is_told_that_the_session_is_in_use(tmp_path: Path) -> 
     )
 
     try:
+        with path.open("rb") as file:
+            told = lock_holder(file.fileno())
         second = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False)
     finally:
         log.close()
 
     assert second.returncode == 1
     assert "s1 is open in another panpan" in second.stderr
+    if told is not None:  # a system that tells of locks
+        assert told.pid == os.getpid()
+        assert f"(process {os.getpid()}, running since 2" in second.stderr
     open_log(path).close()
 
 

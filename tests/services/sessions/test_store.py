@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from panpan.errors import SessionError
-from panpan.services.sessions.store import find_session, logs_of_all_projects, newest_first, newest_session
+from panpan.services.sessions.store import archived_logs, logs_of_all_projects, newest_first, newest_session
 
 
 def log(folder: Path, name: str, text: str, *, written_at: int) -> Path:
@@ -45,29 +45,13 @@ def test_logs_come_newest_first_without_what_is_no_log(tmp_path: Path) -> None:
     assert newest_first(tmp_path.glob("*.jsonl")) == [new, old]
 
 
-def test_a_session_is_found_by_the_beginning_of_its_id_in_this_project_first(tmp_path: Path) -> None:
+def test_the_logs_of_all_projects_are_found_without_those_that_were_put_away(tmp_path: Path) -> None:
     here, there = (tmp_path / "projects" / name / "sessions" for name in ("here", "there"))
-    here.mkdir(parents=True)
+    (here / "archive").mkdir(parents=True)
     there.mkdir(parents=True)
     own = log(here, "01a", "{}", written_at=1)
     other = log(there, "01b", "{}", written_at=2)
+    away = log(here / "archive", "01c", "{}", written_at=3)
 
-    assert find_session(tmp_path, here, "01") == own
-    assert find_session(tmp_path, here, "01b") == other
     assert set(logs_of_all_projects(tmp_path)) == {own, other}
-
-
-@pytest.mark.parametrize("wanted", ["", "-p", "../x", ".", "02"])
-def test_what_names_no_session_says_where_they_are_listed(tmp_path: Path, wanted: str) -> None:
-    log(tmp_path, "01a", "{}", written_at=1)
-
-    with pytest.raises(SessionError, match="panpan sessions"):
-        find_session(tmp_path, tmp_path, wanted)
-
-
-def test_a_beginning_of_several_ids_is_an_error_that_names_them(tmp_path: Path) -> None:
-    log(tmp_path, "01a", "{}", written_at=1)
-    log(tmp_path, "01b", "{}", written_at=1)
-
-    with pytest.raises(SessionError, match="01a, 01b"):
-        find_session(tmp_path, tmp_path, "01")
+    assert set(archived_logs(tmp_path)) == {away}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from panpan.services.sessions import summary
 from panpan.services.sessions.log import SessionLog
-from panpan.services.sessions.records import encoded, record_of
+from panpan.services.sessions.records import encoded, record_of, title_record
 from panpan.services.sessions.summary import summary_of
 from panpan.types.content import TextBlock
 from panpan.types.messages import AssistantMessage, UserMessage
@@ -38,6 +38,18 @@ def test_it_tells_the_first_line_of_the_first_prompt_and_counts_the_replies(tmp_
     assert (found.id, found.cwd, found.prompt, found.rounds) == ("01", "/begun/here", "one", 2)
     assert found.is_counted
     assert found.written_at == path.stat().st_mtime
+
+
+def test_a_reply_within_another_record_is_no_round(tmp_path: Path) -> None:
+    path = written(tmp_path / "01.jsonl", UserMessage.of("one"), reply("a"))
+    log = SessionLog(path, session_id="01", cwd=Path("/w"))
+    log.append(title_record("a title", reply=reply("a title")))
+    log.close()
+
+    found = summary_of(path)
+
+    assert found is not None
+    assert (found.title, found.rounds) == ("a title", 1)
 
 
 def test_damaged_lines_are_passed_over(tmp_path: Path) -> None:

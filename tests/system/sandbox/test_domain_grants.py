@@ -72,7 +72,6 @@ def test_a_granted_host_is_dialled_at_its_addresses(asked: str, domain: str, hos
 def test_any_other_is_refused_with_what_would_grant_it(asked: str, domain: str, grant: str) -> None:
     told = refusal(asked, [domain])
 
-    assert told.grant == grant
     assert f'"{grant}" in sandbox.domains would grant it' in str(told)
     assert routed(asked, [domain, grant], PUBLIC).host == plain_authority(asked).host
 
@@ -97,7 +96,7 @@ def test_what_is_not_granted_is_not_asked_of_a_name_server() -> None:
 def test_a_name_that_leads_into_the_machine_or_its_network_is_refused(address: str, others: tuple[str, ...]) -> None:
     told = refusal("rebinding.org", ["rebinding.org"], *others, address)
 
-    assert told.grant is None
+    assert "would grant it" not in str(told)
     assert "no public address" in str(told)
 
 

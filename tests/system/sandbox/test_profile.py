@@ -35,6 +35,9 @@ def found_in(root: Path) -> set[str]:
         (".venv/pip.conf", ".venv/pip.conf"),
         ("a/.hidden/b/.envrc", "a/.hidden/b/.envrc"),
         ("lib/sitecustomize.py", "lib/sitecustomize.py"),
+        (".travis.yml", ".travis.yml"),
+        ("sub/.woodpecker/x.yml", "sub/.woodpecker"),
+        (".ssh/x.pem", ".ssh"),
     ],
 )
 def test_what_is_protected_is_found_as_far_as_it_must_stay(tmp_path: Path, name: str, place: str) -> None:
@@ -42,8 +45,12 @@ def test_what_is_protected_is_found_as_far_as_it_must_stay(tmp_path: Path, name:
 
 
 @pytest.mark.parametrize(
-    "name", [".env.example", ".github/ISSUE_TEMPLATE/bug.md", "src/git.py", ".gitignore", "etc/shadow"]
-)
+    "name",
+    [
+        ".env.example", ".github/ISSUE_TEMPLATE/bug.md", "src/git.py", ".gitignore", "etc/shadow", "certs/server.pem",
+        "site-packages/x.pth", ".yarn/releases/yarn.cjs",
+    ],
+)  # fmt: skip
 def test_what_is_not_protected_is_left_alone(tmp_path: Path, name: str) -> None:
     assert found_in(made(tmp_path, name)) == set(ALWAYS)
 

@@ -11,7 +11,7 @@ from panpan.errors import ToolError
 from panpan.tools.planning.enter_plan_mode import EnterPlanModeTool
 from panpan.tools.planning.exit_plan_mode import MAX_PLAN_CHARS, MIN_PLAN_CHARS, ExitPlanModeTool
 from panpan.tools.tool import Tool
-from panpan.types.display import PlanDisplay, SummaryDisplay
+from panpan.types.display import PlanDisplay
 from panpan.types.plan import PlanApproved, PlanEdited, PlanProposal, PlanRejected
 from panpan.types.tool import Output
 from tests.fakes.context import context_in
@@ -86,7 +86,7 @@ async def test_a_rejection_keeps_the_mode_and_its_comments_reach_the_model(tmp_p
 
     assert planning.is_on
     assert "He says: keep the old API" in output.text
-    assert output.display == SummaryDisplay(text="not approved: keep the old API")
+    assert output.display == PlanDisplay(text=PLAN, summary="not approved: keep the old API")
 
 
 async def test_a_rejection_tells_what_was_edited_before(tmp_path: Path) -> None:

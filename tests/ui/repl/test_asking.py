@@ -15,7 +15,7 @@ from panpan.ui.repl.asking import Asking, AskingScreen
 from panpan.ui.repl.dialog_queue import DialogQueue
 from panpan.ui.repl.input.editor import EditorFailed
 from panpan.ui.repl.theme import Theme
-from tests.ui.repl.dialogs.drawn import rows_of
+from tests.ui.repl.dialogs.drawn import Clock, rows_of
 
 BASH = PermissionQuestion("1", "Bash", {"command": "make"}, "make", "it runs a command")
 WHICH = UserQuestion("Which", "Which one?", (Choice("this"), Choice("that")))
@@ -29,8 +29,16 @@ class Screen:
         self.waited = 0
         self.edits: list[str | EditorFailed] = []
         """What the user saves in his editor, one time after the other."""
+        self.kept: list[str] = []
+        """Plans that were shown for good."""
         self.for_asking = AskingScreen(
-            self.dialogs, lambda: room, lambda: (width, Theme("dark")), self._note, self._edited
+            self.dialogs,
+            lambda: room,
+            lambda: (width, Theme("dark")),
+            self._note,
+            self._edited,
+            shown=lambda path: f"~/{path.name}",
+            keep_plan=self.kept.append,
         )
 
     def _note(self) -> None:
@@ -202,3 +210,47 @@ async def test_a_plan_that_the_editor_did_not_bring_back_is_asked_about_again(ed
 
 async def test_without_a_screen_no_plan_is_approved() -> None:
     assert await Asking("settings.toml").plan(PLAN) == PlanRejected()
+
+
+async def shown(screen: Screen) -> None:
+    while screen.dialogs.current is None:  # laid out in a thread, so that it comes when it comes
+        await anyio.lowlevel.checkpoint()
+
+
+async def test_a_plan_that_is_withdrawn_is_kept_on_the_screen_and_one_that_is_answered_is_not() -> None:
+    asking, screen = Asking("settings.toml"), Screen()
+
+    with asking.shown_by(screen.for_asking):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(asking.plan, PLAN)
+            await shown(screen)
+            assert any("~/a.md" in row for row in screen.rows()), "and not where that really lies"
+            tasks.cancel_scope.cancel()
+    assert screen.kept == [PLAN.text]
+
+    answered_later = Screen()
+    await judged(answered_later, "t", "enter")
+    assert answered_later.kept == []
+
+
+async def test_the_time_in_which_something_is_asked_is_counted() -> None:
+    clock = Clock()
+    asking, screen = Asking("settings.toml", clock), Screen()
+
+    def look() -> None:
+        clock.now_s += 7
+
+    with asking.shown_by(screen.for_asking):
+        await answered(asking, screen, BASH, look)
+        clock.now_s += 100
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(asking.user, [WHICH])
+            await shown(screen)
+            clock.now_s += 2
+            tasks.cancel_scope.cancel()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(asking.plan, PLAN)
+            await shown(screen)
+            clock.now_s += 1
+            tasks.cancel_scope.cancel()
+    assert asking.waiting.seconds == 10

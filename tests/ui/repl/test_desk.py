@@ -17,7 +17,7 @@ def desk_with(*, not_sent=(), waiting=(), typed="", recalled=()):
         history.append_string(text)
     desk = Desk(
         {}, None, screen, None, SimpleNamespace(unfolded=typed), history, SimpleNamespace(sent=list(waiting)),
-        Theme("dark", has_sequences=False),
+        Theme("dark", has_sequences=False), "dark",
     )  # fmt: skip
     desk.not_sent = list(not_sent)
     return desk, shown, history

@@ -57,7 +57,7 @@ def draft():
 
 @pytest.fixture
 def queue(clock, draft):
-    return DialogQueue(lambda: None, clock, lambda: bool(draft))
+    return DialogQueue(lambda: None, clock, lambda: bool(draft), draft.append)
 
 
 async def settle():
@@ -219,7 +219,7 @@ async def test_a_question_that_has_room_again_has_to_be_seen_first(queue, clock)
     async with asked(queue, dialog):
         rows(queue, room=1)
         look(queue, clock)
-        assert rows(queue) == ["? Which", "this"]
+        assert rows(queue) == ["? Which  a moment …", "this"]
         assert not queue.takes_keys
         look(queue, clock)
         assert queue.takes_keys
@@ -303,3 +303,134 @@ async def test_no_key_allows_what_is_not_on_the_screen(queue, clock):
 def rows(queue, width=80, room=24):
     """Draw what is asked."""
     return [plain(row) for row in queue.lines(width, room, Theme("dark"))]
+
+
+def bash():
+    return permission("make", None, lambda: 20)
+
+
+def head(queue):
+    return plain(queue.lines(80, 20, Theme("dark"))[0])
+
+
+async def test_until_it_takes_keys_it_says_so_and_moves(queue, clock):
+    assert not queue.is_moving()
+    async with asked(queue, bash()):
+        assert head(queue) == "? Bash  a moment …"
+        queue.was_drawn(True)
+        assert queue.is_moving()
+        clock.now_s += QUIET_S
+        assert queue.is_moving(), "the words have to go"
+        assert head(queue) == "? Bash"
+        assert not queue.is_moving()
+        assert not queue.is_moving()
+
+
+async def test_a_letter_that_comes_too_early_answers_only_when_it_is_pressed_again(queue, clock, draft):
+    async with asked(queue, dialog := bash()):
+        queue.was_drawn(True)
+        assert queue.is_early("y")
+        assert queue.early.hold("y") == ""
+        queue.typed_elsewhere()
+        assert head(queue) == "? Bash  y came too early: press it again"
+        assert not queue.is_behind_draft
+
+        clock.now_s += QUIET_S
+        assert queue.takes_keys, "nothing stands in the input"
+        assert dialog.answer is None
+        assert head(queue) == "? Bash  y came too early: press it again"
+        assert queue.early.let_go("y") == ""
+        queue.press("y")
+        await settle()
+    assert dialog.answer == PermissionAnswer(is_allowed=True)
+    assert draft == []
+
+
+async def test_another_letter_shows_that_both_begin_a_text(queue, clock, draft):
+    async with asked(queue, dialog := bash()):
+        queue.was_drawn(True)
+        queue.early.hold("t")
+        assert queue.is_early("h"), "which means nothing to the dialog, but follows a letter that is held"
+        assert queue.early.hold("h") == "th"
+        assert not queue.early.letter
+        queue.early.hold("n")
+        clock.now_s += QUIET_S
+        assert queue.early.let_go("y") == "ny", "also where it comes later, and would be an answer"
+    assert dialog.answer is None
+
+
+@pytest.mark.parametrize("key", ["tab", "enter", "escape", "down"])
+async def test_any_other_key_lets_it_go(queue, clock, draft, key):
+    async with asked(queue, bash()):
+        queue.was_drawn(True)
+        queue.early.hold("y")
+        clock.now_s += QUIET_S
+        assert queue.early.let_go(key) == ""
+        assert not queue.early.letter
+        assert head(queue) == "? Bash"
+    assert draft == []
+
+
+async def test_a_letter_that_is_held_for_a_dialog_that_is_withdrawn_is_given_back(queue, draft):
+    async with asked(queue, bash()):
+        queue.was_drawn(True)
+        queue.early.hold("y")
+    assert draft == ["y"]
+    assert not queue.early.letter
+
+
+async def test_nothing_is_held_where_a_text_is_half_typed_or_that_means_nothing_or_is_in_time(queue, clock, draft):
+    assert not queue.is_early("y"), "nothing is asked"
+    async with asked(queue, bash()):
+        assert not queue.is_early("x")
+        assert not queue.is_early("enter")
+        draft.append("half")
+        assert not queue.is_early("y")
+        draft.clear()
+        assert queue.is_early("y"), "it is not on the screen yet"
+        queue.was_drawn(True)
+        clock.now_s += QUIET_S
+        assert not queue.is_early("y")
+
+
+@given(st.lists(st.sampled_from("ynatxé ") | st.sampled_from([0.1, QUIET_S, "tab", "backspace"]), max_size=12))
+def test_whatever_is_typed_no_letter_of_a_text_is_lost_and_none_answers_that_came_too_early(pressed):
+    """Of what is typed, letters answer, are typed elsewhere in their order, or are held; none of it twice."""
+    clock, typed = Clock(), []
+    queue = DialogQueue(lambda: None, clock, lambda: bool(typed), typed.append)
+
+    async def run():
+        dialog = bash()
+        async with asked(queue, dialog):
+            queue.was_drawn(True)
+            seen_s, letters = clock.now_s, ""
+            for key in pressed:
+                if isinstance(key, float):
+                    clock.now_s += key
+                    continue
+                in_time = queue.takes_keys
+                if not in_time:
+                    assert clock.now_s - seen_s < QUIET_S or typed
+                    queue.typed_elsewhere()
+                seen_s = clock.now_s
+                if len(key) > 1:
+                    queue.early.let_go(key)
+                    letters = "".join(typed)
+                    continue
+                letters += key
+                if not in_time and queue.is_early(key):
+                    typed.extend(queue.early.hold(key))
+                elif not in_time:
+                    typed.append(key)
+                elif text := queue.early.let_go(key):
+                    typed.extend(text)
+                elif queue.takes(key):
+                    break  # it answers, or chooses
+                else:
+                    typed.append(key)
+                held = letters[len("".join(typed)) :]
+                assert letters.startswith("".join(typed))
+                assert not held or set(held) == {held[0]}
+            assert dialog.answer is None
+
+    anyio.run(run)

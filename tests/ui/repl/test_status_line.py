@@ -39,6 +39,14 @@ def test_the_least_important_goes_first() -> None:
     assert plain(status_line(FULL, 20, DARK)).startswith("plan mode")
 
 
+def test_a_folder_that_is_not_the_workspace_is_told_before_cost_and_branch() -> None:
+    state = replace(FULL, folder="./src")
+
+    assert "43% context · in ./src · $1.50 · main" in plain(status_line(state, 200, DARK))
+    assert plain(status_line(state, 51, DARK)) == "plan mode · claude-opus-5 · 43% context · in ./src"
+    assert "· in " not in plain(status_line(replace(FULL, hint=""), 200, DARK))
+
+
 def test_the_keys_of_vi_and_thinking_have_a_sign() -> None:
     state = StatusState(vi_mode="NORMAL", model="m", thinks=True)
 

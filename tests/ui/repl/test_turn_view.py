@@ -6,11 +6,13 @@ import pytest
 
 from panpan.core.conversation import Conversation
 from panpan.types.content import TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
-from panpan.types.events import PermissionDecided, RetryScheduled
-from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
+from panpan.types.events import PermissionDecided, RetryScheduled, ToolFinished, ToolStarted, TurnEnded
+from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, Usage, UserMessage
 from panpan.ui.repl.rendering.cells import cell_width
 from panpan.ui.repl.theme import Theme
 from panpan.ui.repl.turn_view import TurnView
+from panpan.ui.waiting_time import WaitingTime
+from tests.ui.repl.dialogs.drawn import Clock
 
 
 class Canvas:
@@ -38,6 +40,8 @@ class View:
     def __init__(self) -> None:
         self.canvas = Canvas()
         self.is_asking = False
+        self.clock = Clock()
+        self.waiting = WaitingTime(self.clock)
         self.turns = TurnView(
             self.canvas,
             Conversation(),
@@ -45,6 +49,7 @@ class View:
             is_over=lambda duration_s: None,
             is_asking=lambda: self.is_asking,
             rule_place="~/rules.toml",
+            waiting=self.waiting,
         )
 
     async def past(self, *messages: Message) -> Sequence[str]:
@@ -134,3 +139,55 @@ def test_what_always_saved_is_told_in_one_line() -> None:
     view.turns.show(PermissionDecided("2", "Bash", True, "asked; yes", saved_rule="Bash(npm run *)"))
 
     assert view.canvas.rows == ["✓ always: Bash(npm run *), saved in ~/rules.toml"]
+
+
+def test_nothing_moves_while_only_the_user_is_waited_for() -> None:
+    view = View()
+    assert not view.turns.is_moving, "no turn runs"
+    view.turns.begin(UserMessage.of("go"))
+    assert view.turns.is_moving
+
+    view.is_asking = True
+    assert not view.turns.is_moving
+
+    view.turns.show(ToolStarted("1", "AskUserQuestion", "Which?"))
+    assert not view.turns.is_moving, "which is the question itself"
+    assert live(view) == "… waiting for your answer"
+
+    view.turns.show(ToolStarted("2", "Bash", "make"))
+    assert view.turns.is_moving
+    view.turns.show(ToolFinished("2", False, 1.0))
+    assert not view.turns.is_moving
+
+
+def ended(view: View, duration_s: float) -> str:
+    view.turns.show(TurnEnded(rounds=2, usage=Usage(), cost_usd=None, duration_s=duration_s, api_duration_s=0.0))
+    return view.canvas.rows[-1]
+
+
+def test_the_time_of_a_turn_is_told_without_what_it_waited_for_the_user() -> None:
+    view = View()
+    with view.waiting.counted():
+        view.clock.now_s += 100  # before the turn, as for a list that he opened
+    view.turns.begin(UserMessage.of("go"))
+    with view.waiting.counted():
+        view.clock.now_s += 40
+    assert view.turns.duration_s < 0, "the test's clock and that of the turn are two"
+
+    assert ended(view, 52.5) == "12.5 s (and 40 s for your answers) · 2 rounds"
+
+
+def test_a_turn_that_waited_for_nobody_tells_its_time_alone() -> None:
+    view = View()
+    view.turns.begin(UserMessage.of("go"))
+
+    assert ended(view, 52.5) == "52.5 s · 2 rounds"
+
+
+def test_a_plan_that_was_neither_approved_nor_sent_back_is_kept() -> None:
+    view = View()
+
+    view.turns.keep_plan("# Plan\n\n1. Change it.")
+
+    assert view.canvas.rows[0] == "The plan was not approved:"
+    assert "1. Change it." in "\n".join(view.canvas.rows)

@@ -10,6 +10,7 @@ from panpan.types.events import ModelEvent
 from panpan.types.llm import ModelRequest
 from panpan.types.messages import Message, UserMessage
 from panpan.ui.repl.turn_view import TurnView
+from panpan.ui.waiting_time import WaitingTime
 from tests.fakes.scripted_llm import Reply, ScriptedLLM, say
 from tests.fakes.session import session_in
 from tests.ui.repl.commands.command_fixtures import FakeTerminal
@@ -66,6 +67,7 @@ def view_on(screen: FakeScreen) -> TurnView:
         is_over=lambda duration_s: None,
         is_asking=lambda: False,
         rule_place="",
+        waiting=WaitingTime(lambda: 0.0),
     )
 
 

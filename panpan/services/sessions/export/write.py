@@ -13,11 +13,24 @@ from panpan.system.atomic_write import FileChangedError, write_atomic
 from panpan.system.redact import Redactor
 
 DEFAULT_SUFFIX = ".md"
+SUFFIX_BY_FORMAT = {"markdown": ".md", "html": ".html", "json": ".json", "claude": ".jsonl"}
+"""What a file of each format ends in."""
 MAX_TRIES = 100
 """Names that are tried where the user gave none."""
 
 
-async def export_session(transcript: Transcript, redactor: Redactor, *, folder: Path, wanted: str = "") -> Path:
+def exported_text(transcript: Transcript, redactor: Redactor, suffix: str) -> str:
+    """Return a session in the format that files with `suffix` have, without secrets.
+
+    Raises:
+        ConfigError: The suffix names no format.
+    """
+    return _format_of(suffix)(without_secrets(transcript, redactor))
+
+
+async def export_session(
+    transcript: Transcript, redactor: Redactor, *, folder: Path, wanted: str = "", suffix: str = ""
+) -> Path:
     """Write a session to a file and return where it is.
 
     Args:
@@ -25,17 +38,18 @@ async def export_session(transcript: Transcript, redactor: Redactor, *, folder: 
         redactor: Knows the secrets.
         folder: What a relative path is relative to.
         wanted: The file, whose suffix says the format; Markdown without one. Empty: a free name in `folder`.
+        suffix: Says the format instead.
 
     Raises:
         ConfigError: The suffix names no format, or the file exists already.
         OutputError: It could not be written.
     """
-    return await to_thread.run_sync(partial(_export, transcript, redactor, folder, wanted))
+    return await to_thread.run_sync(partial(_export, transcript, redactor, folder, wanted, suffix))
 
 
-def _export(transcript: Transcript, redactor: Redactor, folder: Path, wanted: str) -> Path:
-    path = _path(folder, wanted) if wanted else None
-    written = _format_of(path.suffix if path else DEFAULT_SUFFIX)(without_secrets(transcript, redactor))
+def _export(transcript: Transcript, redactor: Redactor, folder: Path, wanted: str, suffix: str) -> Path:
+    path = _path(folder, wanted, suffix or DEFAULT_SUFFIX) if wanted else None
+    written = exported_text(transcript, redactor, suffix or (path.suffix if path else DEFAULT_SUFFIX))
     data = written.encode(errors="replace")
     if path is not None:
         if not _is_written(path, data):
@@ -48,14 +62,14 @@ def _export(transcript: Transcript, redactor: Redactor, folder: Path, wanted: st
     raise ConfigError(f"{folder} holds {MAX_TRIES} exports of this second; name a file")
 
 
-def _path(folder: Path, wanted: str) -> Path:
+def _path(folder: Path, wanted: str, default_suffix: str) -> Path:
     try:
         path = folder / Path(wanted).expanduser()
     except RuntimeError as exc:
         raise ConfigError(f"{wanted} names a home folder that does not exist; write the whole path") from exc
     if wanted.endswith("/") or path.is_dir():
         raise ConfigError(f"{path} is a folder; name a file in it, such as {path / 'session.md'}")
-    return path if path.suffix else path.with_name(path.name + DEFAULT_SUFFIX)
+    return path if path.suffix else path.with_name(path.name + default_suffix)
 
 
 def _names(beginning: Path) -> Iterator[Path]:
@@ -89,5 +103,9 @@ def _format_of(suffix: str) -> Callable[[Transcript], str]:
             from panpan.services.sessions.export.as_json import json_text
 
             return json_text
+        case ".jsonl":
+            from panpan.services.sessions.export.as_claude import claude_text
+
+            return claude_text
         case _:
-            raise ConfigError(f"no format is called {suffix}; name a file that ends in .md, .html or .json")
+            raise ConfigError(f"no format is called {suffix}; name a file that ends in .md, .html, .json or .jsonl")

@@ -3,6 +3,7 @@
 The rule: this is the one way in; whoever decides about a command line decides on these facts.
 """
 
+import os
 from dataclasses import replace
 from functools import lru_cache
 
@@ -20,12 +21,15 @@ def analyse(line: str) -> LineFacts:
     Nothing is raised, and what is not known is None in it. The same line is asked about several times on its way
     through gate and tool, so the last ones are remembered.
     """
-    return analysed_for(find_shell(), line)
+    return analysed_for(find_shell(), os.environ.get("HOME", ""), line)
 
 
 @lru_cache(_MOST_REMEMBERED)
-def analysed_for(shell: str, line: str) -> LineFacts:
-    """Return what running `line` would do in the shell at this path; what is not bash may read it in its own way."""
+def analysed_for(shell: str, home: str, line: str) -> LineFacts:
+    """Return what running `line` would do in the shell at this path, as long as HOME is what is given.
+
+    What is not bash may read the line in its own way.
+    """
     parsed = ShellParser().parse(line)
     if not is_bash(shell):
         parsed = replace(parsed, oddities=(*parsed.oddities, "text for a shell that is not bash"))

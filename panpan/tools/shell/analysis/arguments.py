@@ -7,6 +7,7 @@ still reads flags and BSD reads further operands; there a word has to be harmles
 import posixpath
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from panpan.tools.shell.analysis.facts import Word
 from panpan.tools.shell.analysis.languages import (
@@ -16,7 +17,8 @@ from panpan.tools.shell.analysis.languages import (
     paths_of_test,
     split_find,
 )
-from panpan.tools.shell.analysis.table import Row
+from panpan.tools.shell.analysis.searched_names import ANY, SearchedNames, searched_names
+from panpan.tools.shell.analysis.table import ANYTHING, Row
 from panpan.types.dataclass import dataclass
 
 
@@ -29,6 +31,8 @@ class Reading:
     paths: tuple[Word, ...] = ()
     """Operands that are paths, and other words that name files."""
     searches: bool = False
+    names: SearchedNames = ANY
+    """Which files such a search shows."""
     folder: str | None = None
     """Where it works, if a flag says that it is another folder."""
     name: str = ""
@@ -98,7 +102,7 @@ def _require_no_flag_matches(operands: Sequence[Word], row: Row) -> None:
                 raise NotHarmlessError(
                     f"with {operand.source}, which, without ./ before it, may match a file named like a flag"
                 )
-        else:
+        elif not operand.at_home:
             fixed(operand)
 
 
@@ -113,7 +117,8 @@ class _Reader:
         """Positions of operands that cannot be flags, since `--` stands before them."""
         self._doubtful: set[int] = set()
         """Positions of operands that are flags or their values to GNU's programs."""
-        self._flags: set[str] = set()
+        self._given: list[tuple[str, str]] = []
+        """Flags in their order, each with its value, if it has one."""
         self._folder: str | None = None
 
     def read(self, words: Sequence[Word]) -> Reading:
@@ -121,13 +126,16 @@ class _Reader:
         while waiting:
             word = waiting.pop()
             text = word.text if word.text is not None else word.pattern
+            if word.at_home:
+                self._operands.append(word)
+                continue
             if word.text is None and not word.is_glob:
                 fixed(word)
             if text == "--":
                 self._certain.update(range(len(self._operands), len(self._operands) + len(waiting)))
                 self._operands += waiting[::-1]
                 break
-            if word.is_glob or text == "-" or not text.startswith("-"):
+            if (word.is_glob and not self._is_flag_of_names(text)) or text == "-" or not text.startswith("-"):
                 if self._row.sub and not self._operands and text in self._row.sub and not word.is_glob:
                     return self._read_subcommand(text, waiting[::-1])
                 self._operands.append(word)
@@ -144,7 +152,12 @@ class _Reader:
 
     def _read_subcommand(self, name: str, words: Sequence[Word]) -> Reading:
         reading = read_arguments(f"{self._name} {name}", self._row.sub[name], words)
-        return Reading(reading.row, reading.paths, reading.searches, self._folder, reading.name)
+        return replace(reading, folder=self._folder)
+
+    def _is_flag_of_names(self, pattern: str) -> bool:
+        """Return whether what a pattern such as `--include=*.py` stands for is that flag, whatever files there are."""
+        flag, equals, _ = pattern.partition("=")
+        return bool(equals) and self._row.values.get(flag, self._row.values.get(f"{flag}?")) == ANYTHING
 
     def _take_flag(self, text: str, waiting: list[Word]) -> None:
         row = self._row
@@ -157,7 +170,6 @@ class _Reader:
 
     def _take_long(self, text: str, waiting: list[Word]) -> None:
         flag, equals, value = text.partition("=")
-        self._flags.add(flag)
         if flag in self._row.values:
             value = value if equals else _value(text, waiting)
             if not fits(value, self._row.values[flag]):
@@ -167,38 +179,43 @@ class _Reader:
                 raise NotHarmlessError(f"with {text}")
         elif equals or flag not in self._row.long:
             raise NotHarmlessError(f"with {text}")
+        self._given.append((flag, value))
 
     def _take_short(self, text: str, waiting: list[Word]) -> None:
         """Read a cluster of letters, the last of which may take the rest or the next word as its value."""
         for index, letter in enumerate(text[1:], start=2):
-            self._flags.add(letter)
             if regex := self._row.values.get(letter):
                 value = text[index:] or _value(text, waiting)
                 if not fits(value, regex):
                     raise NotHarmlessError(f"with -{letter} {value}")
+                self._given.append((letter, value))
                 return
             if regex := self._row.values.get(f"{letter}?"):
                 if text[index:] and not fits(text[index:], regex):
                     raise NotHarmlessError(f"with {text}")
+                self._given.append((letter, text[index:]))
                 return
             if letter not in self._row.short:
                 raise NotHarmlessError(f"with {text}" if len(text) == 2 else f"with -{letter} in {text}")
+            self._given.append((letter, ""))
 
     def _judged(self) -> Reading:
         row, operands = self._row, self._operands
-        is_searching = row.searches is True or (row.searches and self._may_have(row.searches))
-        if row.operands_with and operands and self._flags.isdisjoint(row.operands_with):
+        flags = {flag for flag, _ in self._given}
+        is_searching = bool(row.searches is True or (row.searches and self._may_have(row.searches)))
+        is_searching = is_searching and flags.isdisjoint(row.lists_with)
+        if row.operands_with and operands and flags.isdisjoint(row.operands_with):
             raise NotHarmlessError(f"with {operands[0].source}")
         self._require_count()
         if row.operands in ("none", "text"):
             self._require_text(operands)
-            return Reading(row, (), bool(is_searching), self._folder, self._name)
+            return Reading(row, (), is_searching, folder=self._folder, name=self._name)
         self._require_no_flags()
-        if row.operands == "pattern, paths" and self._flags.isdisjoint(row.pattern_flags):
+        if row.operands == "pattern, paths" and flags.isdisjoint(row.pattern_flags):
             self._require_text(operands[:1])
             operands = operands[1:]
         elif row.operands != "pattern, paths":
-            self._require_fitting(operands)
+            self._require_fitting([operand for operand in operands if not operand.at_home])
         if any(operand.text == "" for operand in operands):
             raise NotHarmlessError("with a path of no characters")
         # What looks like a flag may be one, and then there is no path.
@@ -210,12 +227,13 @@ class _Reader:
         ]
         if not sure and (row.here or (is_searching and row.operands != "revisions")):
             operands = [*operands, _HERE]
-        return Reading(row, tuple(operands), bool(is_searching), self._folder, self._name)
+        names = searched_names(row.names, self._given)
+        return Reading(row, tuple(operands), is_searching, names, self._folder, self._name)
 
     def _may_have(self, flags: Sequence[str]) -> bool:
         """Return whether one of the flags is there; what looks like one among the operands may be any."""
         looks_like = any((operand.text or "").startswith("-") for operand in self._operands)
-        return looks_like or not self._flags.isdisjoint(flags)
+        return looks_like or any(flag in flags for flag, _ in self._given)
 
     def _require_count(self) -> None:
         fewest, most = self._row.count if self._row.operands != "none" else (0, 0)

@@ -45,12 +45,16 @@ def with_directories(pipelines: Iterable[Pipeline]) -> tuple[SimpleCommand, ...]
             case _:
                 here, succeeded_before, failed_before = succeeded | failed, frozenset[str | None](), frozenset()
         directories = _known(here)
-        placed += [replace(command, directories=directories) for command in pipeline.commands]
+        placed += [_placed(command, directories) for command in pipeline.commands]
         good, bad = _after(pipeline.commands, here)
         if pipeline.is_negated:
             good, bad = bad, good
         succeeded, failed = succeeded_before | good, failed_before | bad
     return tuple(placed)
+
+
+def _placed(command: SimpleCommand, directories: tuple[str, ...] | None) -> SimpleCommand:
+    return command if command.directories == directories else replace(command, directories=directories)
 
 
 def _known(places: Places) -> tuple[str, ...] | None:

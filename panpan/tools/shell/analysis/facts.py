@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 
+from panpan.system.home import user_home
 from panpan.types.dataclass import dataclass
 
 ODD_NAME = re.compile(r"""^-|[\s'"\\]""")
@@ -29,6 +30,13 @@ class Word:
     for file names that fit `pattern`."""
     pattern: str = ""
     """For a glob: what the names fit, quoted parts escaped with a backslash."""
+    at_home: str = ""
+    """Where the only thing that is not fixed is a tilde at its beginning, for the home: the word, such as `~/src`."""
+
+    @property
+    def home_path(self) -> str:
+        """`at_home` as an absolute path; empty for other words."""
+        return f"{user_home()}{self.at_home[1:]}" if self.at_home else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +69,9 @@ class SimpleCommand:
     @property
     def written_by_shell(self) -> tuple[str, ...]:
         """The fixed targets of its redirects that are written, as the shell takes them."""
-        texts = (redirect.target.text for redirect in self.redirects if redirect.is_write)
-        return tuple(f"./{text}" if text.startswith("~") else text for text in texts if text)
+        written = [redirect.target for redirect in self.redirects if redirect.is_write]
+        texts = (f"./{word.text}" if (word.text or "").startswith("~") else word.text for word in written)
+        return tuple(path for path in (*texts, *(word.home_path for word in written)) if path)
 
     def placed_patterns(self, patterns: Iterable[str]) -> tuple[str, ...]:
         """Return patterns of words, relative to the directory in which the line starts, as far as that is known."""
@@ -117,8 +126,13 @@ class Effect:
     """Those of its reads that, where they are folders, have what is in their files shown."""
     follows_links: bool = False
     """Whether such a search goes through links in the folder, out of it."""
-    only_names: str = ""
-    """A pattern with which all files in `searches` that are shown have names; empty where they may have any."""
+    only_names: tuple[str, ...] = ()
+    """Patterns, one of which the name of each file fits that is shown in `searches`; empty where they may have any."""
+    leaves_out_hidden: bool = False
+    """Whether nothing below `searches` is shown that begins with a dot, or lies in a folder that does, but for what an
+    ignore file takes in again with a `!`."""
+    opens_nothing: bool = False
+    """Whether it asks the file system about what it names, and opens none of the files."""
     splits_names: bool = False
     """Whether it takes the names of these files apart at blanks and quotes, and for flags where they begin with `-`."""
     asks_git_in: str | None = None
@@ -132,10 +146,16 @@ class Effect:
     @property
     def is_read_only(self) -> bool:
         """Whether it is known to change nothing, run nothing else, and stay off the network."""
-        if self.writes != () or self.reads is None or self.runs_code is not False or self.uses_network is not False:
+        if not self.only_looks_somewhere:
             return False
         asked = () if self.asks_git_in is None else (self.asks_git_in,)
-        return self.command.directories is not None or all(path.startswith("/") for path in (*self.reads, *asked))
+        paths = (*(self.reads or ()), *asked)
+        return self.command.directories is not None or all(path.startswith("/") for path in paths)
+
+    @property
+    def only_looks_somewhere(self) -> bool:
+        """Whether it is known to change nothing, run nothing else, and stay off the network, wherever it runs."""
+        return self.writes == () and self.reads is not None and self.runs_code is False and self.uses_network is False
 
     @property
     def only_looks_or_makes(self) -> bool:
@@ -149,6 +169,17 @@ class Effect:
     def placed_reads(self) -> tuple[str, ...] | None:
         """`reads`, relative to the directory in which the line starts; None: unknown."""
         return _placed(self.reads, self.command.directories)
+
+    @property
+    def assumed_reads(self) -> Sequence[str]:
+        """Paths that it is known to read, as in `LineFacts.reads`."""
+        return _placed(self.reads, self.command.directories or _HERE) or ()
+
+    @property
+    def assumed_writes(self) -> Sequence[str]:
+        """Paths that it is known to write, as in `LineFacts.writes`."""
+        writes = self.command.written_by_shell if self.writes is None else self.writes
+        return _placed(writes, self.command.directories or _HERE) or ()
 
     @property
     def placed_searches(self) -> tuple[str, ...]:
@@ -173,11 +204,12 @@ class LineFacts:
     line: ParsedLine
     effects: tuple[Effect, ...]
     """One for each simple command, in their order."""
+    is_read_only: bool = field(init=False, compare=False)
+    """Whether every part of it is known and only looks; found out once, since every rule asks."""
 
-    @property
-    def is_read_only(self) -> bool:
-        """Whether every part of it is known and only looks."""
-        return self.line.is_plain and bool(self.effects) and all(effect.is_read_only for effect in self.effects)
+    def __post_init__(self) -> None:
+        only_looks = self.line.is_plain and bool(self.effects) and all(effect.is_read_only for effect in self.effects)
+        object.__setattr__(self, "is_read_only", only_looks)
 
     @property
     def only_makes(self) -> bool:
@@ -194,7 +226,7 @@ class LineFacts:
         Where it is not known in which directory a command runs, that one is taken for it: what is listed more is only
         looked at with more care.
         """
-        return self._assumed((effect, effect.reads or ()) for effect in self.effects)
+        return _unique(path for effect in self.effects for path in effect.assumed_reads)
 
     @property
     def writes(self) -> Sequence[str]:
@@ -202,14 +234,7 @@ class LineFacts:
 
         As with `reads`.
         """
-        return self._assumed(
-            (effect, effect.command.written_by_shell if effect.writes is None else effect.writes)
-            for effect in self.effects
-        )
-
-    def _assumed(self, found: Iterable[tuple[Effect, Sequence[str]]]) -> Sequence[str]:
-        placed = (_placed(tuple(paths), effect.command.directories or (".",)) for effect, paths in found)
-        return tuple(dict.fromkeys(path for paths in placed for path in paths or ()))
+        return _unique(path for effect in self.effects for path in effect.assumed_writes)
 
     @property
     def git_folders(self) -> Sequence[str]:

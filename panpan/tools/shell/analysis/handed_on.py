@@ -89,11 +89,13 @@ def _of_xargs(command: SimpleCommand, judge: Callable[[SimpleCommand], Effect]) 
     is_split = not (is_find and is_exact and "-print0" in [word.text for word in first.words] and not passing)
     if is_split and any(ODD_NAME.search(path) for path in search.reads or ()):
         return None
-    found = _joined(command, search, effects, _only_names(first.words) if is_find else "")
+    found = _joined(command, search, effects, _only_names(first.words) if is_find else search.only_names)
     return found and replace(found, splits_names=is_split)
 
 
-def _joined(command: SimpleCommand, search: Effect, effects: Sequence[Effect], only_names: str) -> Effect | None:
+def _joined(
+    command: SimpleCommand, search: Effect, effects: Sequence[Effect], only_names: tuple[str, ...]
+) -> Effect | None:
     """Return the effect of a search and of what is done with its names; None where one of them does more than look."""
     for effect in effects:
         if (
@@ -119,6 +121,8 @@ def _joined(command: SimpleCommand, search: Effect, effects: Sequence[Effect], o
         searches=folders,
         follows_links=True,
         only_names=only_names,
+        leaves_out_hidden=search.leaves_out_hidden,
+        opens_nothing=all(effect.opens_nothing for effect in effects),
         needed_environment=needed,
     )
 
@@ -181,12 +185,12 @@ def _passes_lines(command: SimpleCommand, judge: Callable[[SimpleCommand], Effec
     return effect.is_read_only and effect.reads == ()
 
 
-def _only_names(words: Sequence[Word]) -> str:
-    """Return a pattern that every name fits which find hands on; empty where that is not known."""
+def _only_names(words: Sequence[Word]) -> tuple[str, ...]:
+    """Return a pattern that every name fits which find hands on; none where that is not known."""
     texts = [word.text or "" for word in words]
     tested = texts[: min((texts.index(word) for word in ("-print", "-print0") if word in texts), default=None)]
     if not _JOINS_ANY.isdisjoint(texts) or "-name" not in tested[:-1]:
-        return ""
+        return ()
     at = tested.index("-name")
     is_plain = tested[at - 1] not in ("!", "-not") and _PLAIN_PATTERN.fullmatch(tested[at + 1])
-    return tested[at + 1] if is_plain else ""
+    return (tested[at + 1],) if is_plain else ()

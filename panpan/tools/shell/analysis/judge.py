@@ -6,9 +6,10 @@ to explain: where it is not certain, it is None.
 
 import posixpath
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from panpan.system.home import user_home
 from panpan.tools.shell.analysis.arguments import Reading, read_arguments
 from panpan.tools.shell.analysis.facts import Effect, SimpleCommand, Word
 from panpan.tools.shell.analysis.handed_on import handed_on
@@ -33,7 +34,8 @@ def judge(command: SimpleCommand) -> Effect:
 
 def _judge(command: SimpleCommand, most_wrappers: int) -> Effect:
     effect = _of_program(command, most_wrappers) if command.words else _only_redirects(command)
-    return _with_redirects(replace(effect, mentions=tuple(_mentioned(command))))
+    effect = replace(effect, mentions=tuple(_mentioned(command)))
+    return _with_redirects(effect) if command.redirects else effect
 
 
 def _only_redirects(command: SimpleCommand) -> Effect:
@@ -109,8 +111,11 @@ def _harmless(command: SimpleCommand, name: str, reading: Reading) -> Effect:
         globs=tuple(globs),
         searches=searches,
         follows_links=row.follows_links,
+        opens_nothing=row.opens_nothing or is_git,
+        only_names=reading.names.only,
+        leaves_out_hidden=reading.names.leaves_out_hidden and not globs,
         asks_git_in=(reading.folder or ".") if is_git else None,
-        needed_environment={**load_table().programs[name].environment, **row.environment},
+        needed_environment={**load_table().programs[name].environment, **row.environment, **_home_for(files)},
     )
 
 
@@ -139,7 +144,7 @@ def _other(command: SimpleCommand, name: str, refusal: str, most_wrappers: int) 
         return _of_find(command, refusal)
     kind = kind_of(name, [word.text or "" for word in arguments])
     never = load_table().never.get(name, "")
-    about = f"{name}: {never or kind.why}" if never or kind.why else f"{name} is not in the table of what only looks"
+    about = f"{name}: {never or kind.why}" if never or kind.why else f"panpan does not know what {name} does here"
     return Effect(command, name, None, None, True if never else kind.runs_code, kind.uses_network, refusal or about)
 
 
@@ -160,7 +165,7 @@ def _of_wrapped(command: SimpleCommand, name: str, wrapped: Wrapped, most_wrappe
 
 def _of_git(command: SimpleCommand, refusal: str) -> Effect:
     more = git_does_more([word.text or "" for word in command.words[1:]])
-    why = refusal or "git is only known to be harmless where it asks"
+    why = refusal or "this git command is not one that only looks"
     return Effect(
         command, "git", (more.folder,), (more.folder,) if more.is_known else None, True, more.uses_network, why
     )
@@ -179,17 +184,16 @@ def _unknown(command: SimpleCommand, program: str | None, why: str, *, runs_code
 def _with_redirects(effect: Effect) -> Effect:
     reads, writes = effect.reads, effect.writes
     for redirect in effect.command.redirects:
-        target = _paths([redirect.target]) if redirect.target.text else None
+        target = _paths([redirect.target]) if redirect.target.text or redirect.target.at_home else None
         if redirect.is_write:
             writes = None if target is None or writes is None else (*writes, *target)
         else:
             reads = None if target is None or reads is None else (*reads, *target)
-    if not effect.command.redirects:
-        return effect
     why = effect.why
     if effect.is_read_only and writes != ():
         why = f"{effect.command.source.partition(' ')[0]} is redirected into a file"
-    return replace(effect, reads=reads, writes=writes, why=why)
+    needed = {**effect.needed_environment, **_home_for([redirect.target for redirect in effect.command.redirects])}
+    return replace(effect, reads=reads, writes=writes, why=why, needed_environment=needed)
 
 
 _BEFORE_NAMES = re.compile("[=@:,;]")
@@ -214,7 +218,12 @@ def _mentioned(command: SimpleCommand) -> Iterable[str]:
 
 def _paths(words: Sequence[Word]) -> list[str]:
     """Return words as paths in the resolver's writing; a glob is its folder."""
-    return [_folder_of(word.pattern) if word.is_glob else _as_path(word.text or "") for word in words]
+    return [_folder_of(word.pattern) if word.is_glob else word.home_path or _as_path(word.text or "") for word in words]
+
+
+def _home_for(words: Iterable[Word]) -> Mapping[str, str]:
+    """Return the variable with which a tilde in these words stands for what was judged."""
+    return {"HOME": str(user_home())} if any(word.at_home for word in words) else {}
 
 
 def _as_path(text: str) -> str:

@@ -75,7 +75,7 @@ def paths_of_test(words: Sequence[Word]) -> list[Word]:
     Raises:
         NotHarmlessError: A word may be `-v` or `-R`, whose operand the shell evaluates.
     """
-    texts = [fixed(word) for word in words]
+    texts = [word.at_home or fixed(word) for word in words]
     if evaluating := _EVALUATING.intersection(texts):
         raise NotHarmlessError(f"with {min(evaluating)}, behind which the shell evaluates a subscript")
     if len(texts) == 3 and texts[1] in _OPERATORS - {"-a", "-o"}:

@@ -20,7 +20,8 @@ RESERVED_WORDS = frozenset({
 
 _BLANK = re.compile(r"(?:[ \t]|(?<![^ \t\n])\\\n)+")
 """A line that goes on counts as a blank only behind one; elsewhere it may join what stands on both sides."""
-_COMMENT = re.compile(r"#[^\n]*")
+_GAP = re.compile(rf"(?:{_BLANK.pattern}|#[^\n]*)+")
+"""Blanks, and a comment."""
 _JOINT = re.compile(r"&&|\|\||\|&|\||;(?!;)|\n")
 _REDIRECT = re.compile(r"([0-9]*)(>>|>\||>&|<>|>|<(?![<&]))|(&>>?)")
 _STREAMS = ("", "0", "1", "2")
@@ -71,7 +72,7 @@ class _LineReader:
 
     def read(self) -> PlainLine:
         while self._at < len(self._text):
-            if self._take(_BLANK) or self._take(_COMMENT):
+            if self._take(_GAP):
                 continue
             start = self._at
             if joint := self._take(_JOINT):

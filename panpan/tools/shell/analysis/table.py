@@ -17,6 +17,10 @@ from panpan.types.dataclass import dataclass
 Operands: TypeAlias = Literal["none", "text", "paths", "pattern, paths", "revisions"]
 
 
+ANYTHING = ".*"
+"""What the value of a flag has to match where it may be anything, in kind `any`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """What one program, or one of its subcommands, may be given; the fields are explained in `programs.toml`."""
@@ -39,7 +43,10 @@ class Row:
     exactly: tuple[str, ...] = ()
     here: bool = False
     searches: bool | tuple[str, ...] = False
+    lists_with: tuple[str, ...] = ()
+    names: Literal["", "grep", "rg"] = ""
     follows_links: bool = False
+    opens_nothing: bool = False
     glob_flags: bool = False
     language: Literal["", "echo", "find", "printf", "test"] = ""
     expression: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -7,6 +7,7 @@ named where they decide.
 
 import re
 
+from panpan.tools.shell.analysis.ansi_c import ANSI_C, decoded
 from panpan.tools.shell.analysis.facts import Word
 
 _END = frozenset(" \t\n|&;<>")
@@ -16,9 +17,6 @@ _BARE = re.compile(r"""[^ \t\n|&;<>()'"\\$`*?\[{~]+""")
 _DOUBLE_QUOTED_PLAIN = re.compile(r"""[^"\\$`]+""")
 _PARAMETER = re.compile(r"(?:[A-Za-z_][A-Za-z_0-9]*|[0-9@*#?$!-]|\{(?:[A-Za-z_][A-Za-z_0-9]*|[0-9]+|[@*#?$!-])\})")
 """Behind a `$`: parameters that are only looked up; other forms in braces may assign or run something."""
-_ANSI_C = re.compile(r"'((?:[^'\\]|\\[abefnrtv\\'\"?])*)'")
-_ANSI_C_ESCAPE = re.compile(r"\\(.)")
-_ANSI_C_MEANING = {"a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _SPECIAL_IN_PATTERN = re.compile(r"[\\*?\[\]!^-]")
 
 
@@ -40,6 +38,9 @@ def word_at(text: str, start: int) -> Word:
     Raises:
         NotPlainError: There is none, or something in it may run, assign or is not known here.
     """
+    bare = _BARE.match(text, start)
+    if bare and (bare.end() == len(text) or text[bare.end()] in _END):
+        return Word(bare[0], bare[0])  # as most are
     return _WordReader(text, start).read()
 
 
@@ -60,7 +61,7 @@ class _WordReader:
         self._start = self._at = start
         self._fixed = ""
         self._pattern = ""
-        self._is_expanded = self._has_glob = self._has_brace = False
+        self._is_expanded = self._has_glob = self._has_brace = self._is_at_home = False
         self._bracket: int | None = None
         """Where the first live `[` stands."""
 
@@ -73,7 +74,10 @@ class _WordReader:
             raise NotPlainError(self._start)
         if self._is_expanded or (self._has_brace and _may_be_braces(source)):
             return Word(source, None)
-        if self._has_glob or self._has_closed_bracket():
+        has_glob = self._has_glob or self._has_closed_bracket()
+        if self._is_at_home:
+            return Word(source, None, at_home="" if has_glob else self._fixed)
+        if has_glob:
             return Word(source, None, is_glob=True, pattern=self._pattern)
         return Word(source, self._fixed)
 
@@ -127,6 +131,8 @@ class _WordReader:
             self._has_glob = True
         elif character == "{":
             self._has_brace = True
+        elif self._at == self._start and self._text[self._at + 1 : self._at + 2] in ("", "/", *_END):
+            self._is_at_home = True
         elif not self._fixed or self._fixed.endswith(("=", ":")):
             self._is_expanded = True  # a tilde, also where bash takes the word for an assignment
         self._fixed += character
@@ -166,8 +172,10 @@ class _WordReader:
         if found := _PARAMETER.match(self._text, behind):
             self._is_expanded = True
             self._at = found.end()
-        elif not is_quoted and (found := _ANSI_C.match(self._text, behind)):
-            plain = _ANSI_C_ESCAPE.sub(lambda escape: _ANSI_C_MEANING.get(escape[1], escape[1]), found[1])
+        elif not is_quoted and (found := ANSI_C.match(self._text, self._at)):
+            plain, is_certain = decoded(found[1])
+            if not is_certain:
+                raise NotPlainError(self._at)
             self._add_quoted(plain, upto=found.end())
         elif self._text.startswith(("(", "{", "[", "\\\n") if is_quoted else ("(", "{", "[", "\\\n", "'", '"'), behind):
             raise NotPlainError(self._at)

@@ -51,6 +51,11 @@ class Terminal(Protocol):
         ...
 
     @property
+    def theme_setting(self) -> ThemeSetting:
+        """What the user chose of it, which may be to follow the terminal."""
+        ...
+
+    @property
     def width(self) -> int:
         """Cells of a row."""
         ...
@@ -65,6 +70,10 @@ class Terminal(Protocol):
 
     def submit(self, prompt: str) -> None:
         """Begin a turn, or queue it behind the one that runs."""
+        ...
+
+    def hand_back(self, text: str) -> None:
+        """Give the user a text to change and send again."""
         ...
 
     def use_theme(self, setting: ThemeSetting) -> None:
@@ -97,6 +106,8 @@ class Command:
     aliases: Sequence[str] = ()
     is_immediate: bool = False
     """Whether it may run while a turn does."""
+    offers: Callable[[Session], Sequence[str]] = lambda session: ()
+    """Returns what may stand behind its name, for the completion."""
     offers_choice: bool = False
     """Whether it lets the user choose from a list, where nothing stands behind its name."""
     is_missing: bool = False

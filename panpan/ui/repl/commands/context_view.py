@@ -61,6 +61,8 @@ def used_line(usage: ContextUsage) -> str:
 def context_note(usage: ContextUsage) -> str:
     """Return what the reader must know of the numbers."""
     shares = "The shares are estimates by length"
+    if usage.is_exact:
+        return f"{shares}; the sum is what the provider counts for the next request."
     if usage.is_counted:
         return (
             f"{shares}; the sum is what the provider counted for the newest reply, and an estimate of what came since."

@@ -42,7 +42,7 @@ def _unquoted(path: str) -> str:
 EXPORT_COMMANDS: Sequence[Command] = (
     Command(
         "export",
-        "Write this session to a file: .md, .html or .json",
+        "Write this session to a file: .md, .html, .json or .jsonl",
         _export,
         arguments="[file]",
         is_immediate=True,

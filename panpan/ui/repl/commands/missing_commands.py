@@ -14,17 +14,6 @@ def _missing(name: str, help_: str, why: str) -> Command:
 
 
 MISSING_COMMANDS: Sequence[Command] = (
-    _missing(
-        "compact",
-        "Summarise what was said",
-        "panpan cannot summarise a conversation; /context shows what fills the window, and /clear begins anew",
-    ),
-    _missing(
-        "rewind",
-        "Go back to an earlier message",
-        "panpan keeps no snapshots of your files; use git for them, and /clear to begin anew",
-    ),
-    _missing("fork", "Go on in a copy of this session", "a session cannot be copied; /export writes it to a file"),
     _missing("agents", "Show the subagents", "panpan has no subagents"),
     _missing("mcp", "Show the MCP servers", "panpan cannot talk to MCP servers"),
     _missing("hooks", "Show the hooks", "panpan runs no hooks of yours"),

@@ -47,10 +47,11 @@ def _of_session(session: Session, env: Mapping[str, str]) -> Sequence[tuple[str,
         **_texts(session.settings),
         "model": session.info.choice,
         "permission.mode": session.permission_mode,
+        "permission.allow": ", ".join(dict.fromkeys(rule.text for rule in session.parts.gate.rules.allow)) or "none",
         "effort": session.effort or "not set",
         "thinking": str(session.thinks).lower(),
     }
-    always = ("model", "permission.mode", "effort", "thinking")
+    always = ("model", "permission.mode", "permission.allow", "effort", "thinking")
     others = [key for key in now if key not in always and new and now[key] != new.get(key)]
     return [(key, now[key]) for key in (*always, *others)]
 

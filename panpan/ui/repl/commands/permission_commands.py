@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import get_args
 
+from panpan.services.sessions.session import Session
 from panpan.system.terminal_text import clean_line
 from panpan.types.permission import PermissionMode
 from panpan.ui.repl.canvas import say
@@ -48,6 +49,10 @@ async def _remove(terminal: Terminal, rule: str) -> None:
         say(terminal, f"  {removable}")
 
 
+def _offered(session: Session) -> Sequence[str]:
+    return [*MODES, *(f"remove {rule}" for rule in session.removable_permissions())]
+
+
 async def _plan(terminal: Terminal, rest: str) -> None:
     _set_mode(terminal, "default" if terminal.session.permission_mode == "plan" else "plan")
 
@@ -80,6 +85,7 @@ PERMISSION_COMMANDS: Sequence[Command] = (
         "Show the rules and the mode, set it, or remove a rule",
         _permissions,
         arguments="[mode | remove rule]",
+        offers=_offered,
         is_immediate=True,
     ),
     Command("plan", "Switch plan mode on or off", _plan, is_immediate=True),

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 from panpan.system.terminal_text import clean_line
+from panpan.ui.repl.commands.branch_commands import BRANCH_COMMANDS
 from panpan.ui.repl.commands.command import Command
+from panpan.ui.repl.commands.compact_command import COMPACT_COMMANDS
 from panpan.ui.repl.commands.export_command import EXPORT_COMMANDS
 from panpan.ui.repl.commands.help_command import KEYS, help_command
 from panpan.ui.repl.commands.missing_commands import MISSING_COMMANDS
@@ -14,6 +16,7 @@ from panpan.ui.repl.commands.prompt_commands import PROMPT_COMMANDS
 from panpan.ui.repl.commands.screen_commands import SCREEN_COMMANDS
 from panpan.ui.repl.commands.session_commands import SESSION_COMMANDS
 from panpan.ui.repl.commands.show_commands import SHOW_COMMANDS
+from panpan.ui.repl.commands.undo_commands import UNDO_COMMANDS
 
 _LIKE_ENOUGH = 60
 """Of 100, as rapidfuzz has it; what is less alike would be no help."""
@@ -26,6 +29,8 @@ def all_commands() -> list[Command]:
     """Return every command, in the order of its name."""
     commands = [
         *SESSION_COMMANDS,
+        *BRANCH_COMMANDS,
+        *COMPACT_COMMANDS,
         *EXPORT_COMMANDS,
         *SHOW_COMMANDS,
         *PANPAN_COMMANDS,
@@ -33,6 +38,7 @@ def all_commands() -> list[Command]:
         *PERMISSION_COMMANDS,
         *PROMPT_COMMANDS,
         *SCREEN_COMMANDS,
+        *UNDO_COMMANDS,
         *MISSING_COMMANDS,
     ]
     commands.append(help_command(commands, KEYS))

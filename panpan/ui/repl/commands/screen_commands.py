@@ -22,7 +22,7 @@ async def _theme(terminal: Terminal, wanted: str) -> None:
         say(terminal, f"no theme is called {clean_line(wanted)}; there are {', '.join(THEMES)}", "bad")
         return
     if name is None:
-        options = [Option(theme, is_current=theme == terminal.theme.name) for theme in THEMES]
+        options = [_option(theme, terminal) for theme in THEMES]
         picked = await terminal.choose("Which theme?", options)
         if picked is None:
             return
@@ -30,6 +30,12 @@ async def _theme(terminal: Terminal, wanted: str) -> None:
     terminal.use_theme(name)
     found = f", which is {terminal.theme.name} here" if name == "auto" else ""
     say(terminal, f"theme: {name}{found}; {await _kept(terminal, 'theme', name)}")
+
+
+def _option(theme: ThemeSetting, terminal: Terminal) -> Option:
+    is_current = theme == terminal.theme_setting
+    detail = f"{terminal.theme.name} here" if is_current and theme == "auto" else ""
+    return Option(theme, detail, is_current=is_current)
 
 
 async def _vim(terminal: Terminal, rest: str) -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 from anyio import to_thread
 
 from panpan.config.locations import Locations
-from panpan.services.sessions.store import find_session, newest_first
+from panpan.errors import SessionError
+from panpan.services.sessions.finding import NoSuchSessionError, find_session, only_session
+from panpan.services.sessions.store import newest_first
 from panpan.services.sessions.summary import SessionSummary, summary_of
 from panpan.system.terminal_text import clean_line
 from panpan.ui.repl.canvas import say
@@ -15,6 +17,9 @@ from panpan.ui.repl.commands.command import Command, Leave, OpenSession, Option,
 
 MOST_SESSIONS = 50
 """That are offered; older ones are reached by their id."""
+
+MOST_FOUND = 20
+"""Sessions of a search by what was said."""
 
 _UNITS = (("day", 86_400), ("hour", 3_600), ("minute", 60))
 
@@ -36,10 +41,28 @@ async def _resume(terminal: Terminal, wanted: str) -> None:
 
 
 async def _named(terminal: Terminal, wanted: str) -> str:
-    """Return the id that `wanted` is, or is the beginning of."""
+    """Return the id of the session that `wanted` means."""
     places = Locations.find(terminal.session.info.cwd, terminal.env)
-    path = await to_thread.run_sync(find_session, places.home, places.sessions_folder, wanted)
+    try:
+        path = await to_thread.run_sync(find_session, places.home, places.sessions_folder, wanted)
+    except NoSuchSessionError:
+        path = await to_thread.run_sync(_by_what_was_said, places, wanted, terminal.session.info.id)
     return path.stem
+
+
+def _by_what_was_said(places: Locations, wanted: str, this_id: str) -> Path:
+    """Return the log of the only other session of this project in which something was said.
+
+    Raises:
+        SessionError: There is none, or there are several.
+    """
+    from panpan.services.sessions.search.search import search_sessions
+
+    logs = [path for path in newest_first(places.sessions_folder.glob("*.jsonl")) if path.stem != this_id]
+    found = search_sessions(places.search_index, logs, wanted, most=MOST_FOUND)
+    if not found:
+        raise SessionError(f"no session has this id, title or text: {wanted}; `panpan sessions --all` lists them")
+    return only_session([one.path for one in found], wanted)
 
 
 async def _chosen(terminal: Terminal) -> str | None:
@@ -89,7 +112,7 @@ async def _exit(terminal: Terminal, rest: str) -> None:
 
 SESSION_COMMANDS: Sequence[Command] = (
     Command("clear", "Begin a new session; this one can be resumed", _clear),
-    Command("resume", "Go on with an earlier session", _resume, arguments="[id]", offers_choice=True),
+    Command("resume", "Go on with an earlier session", _resume, arguments="[id, title or text]", offers_choice=True),
     Command("rename", "Give this session a title", _rename, arguments="[title]", is_immediate=True),
     Command("exit", "Leave panpan", _exit, aliases=("quit", "q"), is_immediate=True),
 )

@@ -22,13 +22,14 @@ from panpan.ui.repl.commands.layout import say_pairs
 
 async def _context(terminal: Terminal, rest: str) -> None:
     session = terminal.session
-    usage = context_usage(session.conversation, session.context_window)
+    usage = await session.context_usage()
     terminal.show(*context_rows(usage, terminal.width, terminal.theme))
     say(terminal, context_note(usage), "dim")
 
 
 async def _cost(terminal: Terminal, rest: str) -> None:
-    costs = session_costs(terminal.session.conversation.messages)
+    conversation = terminal.session.conversation
+    costs = session_costs(conversation.messages, conversation.replies_beside)
     if not costs.by_model:
         say(terminal, "no model has answered in this session yet, so it cost nothing")
         return
@@ -38,7 +39,7 @@ async def _cost(terminal: Terminal, rest: str) -> None:
 async def _status(terminal: Terminal, rest: str) -> None:
     session = terminal.session
     info = session.info
-    costs = session_costs(session.conversation.messages)
+    costs = session_costs(session.conversation.messages, session.conversation.replies_beside)
     usage = context_usage(session.conversation, session.context_window)
     places = Locations.find(info.cwd, terminal.env)
     branch = await to_thread.run_sync(git_branch, places.project_root)

@@ -76,7 +76,7 @@ class PermissionDialog:
         """Row and cell of the caret in what was drawn last; None where nothing is typed."""
         self._question = question
         self._preview = [part for line in preview for part in coloured_lines(line)]
-        self._choices = choices_for(question.rule, question.prefix_rule, rule_place)
+        self._choices = choices_for(question.tool_name, question.rule, question.prefix_rule, rule_place)
         self._offered = self._choices
         """Those that were drawn last; no key means another one."""
         self._room = room
@@ -94,7 +94,7 @@ class PermissionDialog:
 
     def lay_out(self, width: int, theme: Theme) -> None:
         """Make the rows of what would run, which may take a second where that is long; `lines` does what is left."""
-        if self._drawn != (width, theme):  # it is drawn ten times a second
+        if self._drawn != (width, theme):  # it may be drawn ten times a second
             self._drawn = width, theme
             self._why, self._what = self._reason_rows(width - 2, theme), self._change_rows(width - 2, theme)
 
@@ -215,7 +215,8 @@ class PermissionDialog:
         return body
 
     def _reason_rows(self, width: int, theme: Theme) -> Sequence[str]:
-        rows = [theme.paint("dim", row) for row in wrapped(prose(spelled_out(self._question.reason)), width)]
+        said = filter(None, (self._question.reason, self._question.bounds))
+        rows = [theme.paint("dim", row) for text in said for row in wrapped(prose(spelled_out(text)), width)]
         if self._question.is_protected:
             rows += [theme.paint("warn", row) for row in wrapped(ONLY_YOU, width)]
         return rows

@@ -38,17 +38,31 @@ class Choice:
         return key.lower() == self.key or key == str(self.number)
 
 
-def choices_for(rule: str | None, prefix_rule: str | None, place: str) -> Sequence[Choice]:
+_HOLDS_FOR = {
+    "Edit": ", which holds for all tools that change files,",
+    "Read": ", which holds for all tools that look at files,",
+}
+"""What a rule of this name speaks of, where it is not the name of the tool that asks."""
+
+
+def holds_for(rule: str, tool: str) -> str:
+    """Return what to say behind a rule that bears another name than the tool for which it is saved; else nothing."""
+    name = rule.partition("(")[0]
+    return "" if name == tool else _HOLDS_FOR.get(name, "")
+
+
+def choices_for(tool: str, rule: str | None, prefix_rule: str | None, place: str) -> Sequence[Choice]:
     """Return the answers.
 
     Args:
+        tool: The one that asks.
         rule: What "always" would save; None: it is not offered.
         prefix_rule: What may be saved in its place; None: it is not offered.
         place: Where it would be saved, as people know it.
     """
     said: list[tuple[Meaning, str, str, str]] = [("once", "y", "Yes, once (y)", "Yes (y)")]
     if rule is not None and cell_width(exact_line(rule)) <= MAX_RULE_CELLS:
-        always = f"Yes, always (a): saves {exact_line(rule)} in {exact_line(place)}"
+        always = f"Yes, always (a): saves {exact_line(rule)}{holds_for(rule, tool)} in {exact_line(place)}"
         said.append(("always", "a", always, "Always (a)"))
     if prefix_rule is not None:
         like = f"Yes, always the like (l): saves {exact_line(prefix_rule)} in {exact_line(place)}"

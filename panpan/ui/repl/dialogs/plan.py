@@ -93,7 +93,7 @@ class PlanDialog:
 
     def lay_out(self, width: int, theme: Theme) -> None:
         """Make the rows of the plan, which may take a moment where it is long; `lines` does what is left."""
-        if self._drawn != (width, theme):  # it is drawn ten times a second
+        if self._drawn != (width, theme):  # it may be drawn ten times a second
             self._drawn, self._rows = (width, theme), markdown_rows(self._text, width - 2, theme)
 
     def lines(self, width: int, theme: Theme) -> Sequence[str]:

@@ -32,6 +32,10 @@ class Quiet:
         """It is not on the screen, or not any more."""
         self._since = None
 
+    def is_short_of(self, seconds: float) -> bool:
+        """Return whether it is on the screen, and not that long yet without a key."""
+        return self._since is not None and not self.has_lasted(seconds)
+
     def has_lasted(self, seconds: float) -> bool:
         """Return whether it has been on the screen that long without a key."""
         return self._since is not None and self._clock() - self._since >= seconds

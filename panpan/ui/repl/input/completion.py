@@ -1,11 +1,11 @@
-"""Completion of what is typed: `/command` at the beginning, `@path` and `@agent` behind a blank.
+"""Completion of what is typed: `/command` at the beginning, what may stand behind it, `@path` and `@agent`.
 
 The rule: typing never waits. What is offered comes from lists that are there, and prompt_toolkit drops what comes too
 late (`Buffer` compares the text before it shows anything).
 """
 
 import re
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
@@ -23,6 +23,7 @@ _MAX_TYPED_CHARS = 200
 """Of a path; whoever pastes more behind an @ wants no completion."""
 
 _COMMAND = re.compile(r"/(\S*)")
+_ARGUMENTS = re.compile(r"/(?P<name>\S+) +(?P<typed>\S.*)")
 _MENTION = re.compile(r'(?<![^\s(\[{])@(?:"(?P<quoted>[^"\n]*)(?P<closed>")?|(?P<word>[^\s"]*))$')
 
 
@@ -33,6 +34,7 @@ class InputCompleter(Completer):
         commands: All there are.
         index: The files.
         paths: Says which of them may be shown.
+        arguments: Returns what may stand behind a command.
         agents: Agents by name, each with what it is for, on one line.
     """
 
@@ -41,17 +43,23 @@ class InputCompleter(Completer):
         commands: Sequence[Command],
         index: FileIndex,
         paths: PathResolver,
+        arguments: Callable[[Command], Sequence[str]] = lambda command: (),
         agents: Mapping[str, str] | None = None,
     ) -> None:
         self._commands = commands
         self._index = index
         self._paths = paths
+        self._arguments = arguments
         self._agents = agents or {}
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """Return the commands; files are only offered asynchronously."""
-        typed = _COMMAND.fullmatch(document.text_before_cursor)
-        return self._command_completions(typed[1]) if typed else []
+        """Return the commands, or what may stand behind one; files are only offered asynchronously."""
+        text = document.text_before_cursor
+        if typed := _COMMAND.fullmatch(text):
+            return self._command_completions(typed[1])
+        if typed := _ARGUMENTS.fullmatch(text):
+            return self._argument_completions(typed["name"], typed["typed"])
+        return []
 
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
@@ -93,6 +101,15 @@ class InputCompleter(Completer):
             )
             for command in fitting
         ]
+
+    def _argument_completions(self, name: str, typed: str) -> Sequence[Completion]:
+        """Return what may stand behind a command and has all the words that are typed."""
+        command = next((each for each in self._commands if name in (each.name, *each.aliases)), None)
+        words = typed.lower().split()
+        offered = self._arguments(command) if command is not None else ()
+        fitting = [text for text in offered if all(word in text.lower() for word in words)]
+        fitting.sort(key=lambda text: not text.lower().startswith(typed.lower()))
+        return [Completion(text, start_position=-len(typed)) for text in fitting[:MAX_OFFERED]]
 
     def _agent_completions(self, typed: str) -> list[Completion]:
         ranked = sorted((_rank(name, typed), name) for name in self._agents)

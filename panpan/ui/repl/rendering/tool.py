@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 
-from panpan.system.terminal_text import clean_for_terminal, clean_line
+from panpan.system.terminal_text import clean_line
 from panpan.types.content import DocumentBlock, ImageBlock, ToolUseBlock
 from panpan.types.display import DiffDisplay, PlanDisplay, SummaryDisplay
 from panpan.types.messages import ToolResultMessage
@@ -12,19 +12,18 @@ from panpan.ui.repl.rendering.cells import broken, cell_width, cut, wrapped, wra
 from panpan.ui.repl.rendering.diff import diff_lines
 from panpan.ui.repl.rendering.duration import spoken_s
 from panpan.ui.repl.rendering.markdown_rows import markdown_rows
+from panpan.ui.repl.rendering.printed import INDENT_CELLS, hanging, printed_rows
 from panpan.ui.repl.rendering.spinner import spinner
 from panpan.ui.repl.rendering.todos import todo_lines
-from panpan.ui.repl.theme import Role, Theme
+from panpan.ui.repl.theme import Theme
 
 MAX_DIFF_ROWS = 60
 """Of one file, unless all is wanted."""
 
-_BEGIN, _NEXT = "  └ ", "    "
 _HEAD, _TAIL = 2, 3
 _ERROR_HEAD, _ERROR_TAIL = 3, 6
 """Rows of an error: what was tried stands at its beginning, what went wrong at its end."""
 _SHOWS_TIME_FROM_S = 1.0
-_TAB = 8
 
 
 def running_line(
@@ -77,28 +76,28 @@ def result_lines(
         title: What stands in its row; a path in it is not told again.
         is_expanded: Whether all of it is shown, and not only its beginning and end.
     """
-    room = width - len(_NEXT)
+    room = width - INDENT_CELLS
     if message.is_error:
         texts = _text_rows(message, room, fill=wrapped_under_indent)  # errors are sentences mostly
         rows = texts if is_expanded else _folded(texts, _ERROR_HEAD, _ERROR_TAIL)
-        return _hanging(rows or ["error"], room, theme, "bad")
+        return hanging(rows or ["error"], room, theme, "bad")
     if todos := _todos(use):
-        return _hanging(todo_lines(todos, room, theme), room, theme)
+        return hanging(todo_lines(todos, room, theme), room, theme)
     match message.display:
         case DiffDisplay(files=files):
             most = None if is_expanded else MAX_DIFF_ROWS
             names_files = [file.path for file in files] != [title]
             diffs = (diff_lines(file, room, theme, most, names_file=names_files) for file in files)
-            return _hanging([row for diff in diffs for row in diff], room, theme)
+            return hanging([row for diff in diffs for row in diff], room, theme)
         case SummaryDisplay(text=text):
             summary = wrapped(clean_line(text), room)
-            return _hanging([*summary, *(_text_rows(message, room) if is_expanded else ())], room, theme, "dim")
+            return hanging([*summary, *(_text_rows(message, room) if is_expanded else ())], room, theme, "dim")
         case PlanDisplay(text=text, summary=summary):
-            return _hanging([*wrapped(clean_line(summary), room), "", *markdown_rows(text, room, theme)], room, theme)
+            return hanging([*wrapped(clean_line(summary), room), "", *markdown_rows(text, room, theme)], room, theme)
         case None:
             texts = _text_rows(message, room)
             rows = texts if is_expanded else _folded(texts, _HEAD, _TAIL)
-            return _hanging(rows or ["(no output)"], room, theme, "dim")
+            return hanging(rows or ["(no output)"], room, theme, "dim")
 
 
 def _shown_time(seconds: float) -> str:
@@ -128,9 +127,7 @@ def _text_rows(message: ToolResultMessage, room: int, *, fill: Callable[[str, in
     marks = [
         attachment_mark(block) for block in message.result.content if isinstance(block, ImageBlock | DocumentBlock)
     ]
-    text = clean_for_terminal(message.text).strip("\n")
-    lines = [line.expandtabs(_TAB).rstrip(" ") for line in text.split("\n")] if text.strip() else []
-    return [row for line in (*lines, *marks) for row in fill(line, room)]
+    return [*printed_rows(message.text, room, fill=fill), *(row for mark in marks for row in fill(mark, room))]
 
 
 def _folded(rows: Sequence[str], head: int, tail: int) -> list[str]:
@@ -138,11 +135,3 @@ def _folded(rows: Sequence[str], head: int, tail: int) -> list[str]:
     if hidden <= 1:  # the note would take the place of one row
         return list(rows)
     return [*rows[:head], f"… +{hidden} lines (ctrl+o expands)", *rows[-tail:]]
-
-
-def _hanging(rows: Sequence[str], room: int, theme: Theme, role: Role | None = None) -> list[str]:
-    paint: Callable[[str], str] = (lambda row: theme.paint(role, row)) if role else (lambda row: row)
-    begin = theme.paint("dim", _BEGIN)
-    return [
-        f"{_NEXT if index else begin}{paint(cut(row, room).rstrip(' '))}".rstrip(" ") for index, row in enumerate(rows)
-    ]

@@ -9,6 +9,7 @@ from panpan.types.content import TextBlock
 from panpan.types.messages import UserMessage
 from panpan.ui.repl.rendering.attachments import attachment_mark
 from panpan.ui.repl.rendering.cells import cut, wrapped
+from panpan.ui.repl.rendering.printed import output_of_users_command
 from panpan.ui.repl.theme import Theme
 from panpan.ui.repl.typed_text import typed_text
 
@@ -46,11 +47,11 @@ def prompt_lines(text: str, width: int, theme: Theme, marks: Sequence[str] = ())
 
 def _command_lines(ran: ToldCommand, width: int, theme: Theme) -> list[str]:
     """Return a command of the user's own, and the last of what it printed."""
-    printed = _rows(ran.output, width - len(_INDENT))
-    if len(printed) > MAX_ROWS:
-        printed = [f"… {len(printed) - MAX_ROWS} lines before", *printed[-MAX_ROWS:]]
     heads = wrapped(clean_for_terminal(f"! {ran.command}"), width)
-    return [*(theme.paint("user", head) for head in heads), *(f"{_INDENT}{row}".rstrip(" ") for row in printed)]
+    return [
+        *(theme.paint("user", head) for head in heads),
+        *output_of_users_command(ran.output, width, theme, MAX_ROWS),
+    ]
 
 
 def _rows(text: str, width: int) -> list[str]:

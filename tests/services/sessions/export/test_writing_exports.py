@@ -30,6 +30,7 @@ def names_in(folder: Path) -> list[str]:
         ("a.html", "<!DOCTYPE html>"),
         ("a.HTM", "<!DOCTYPE html>"),
         ("a.json", "{"),
+        ("a.jsonl", '{"parentUuid":null'),
     ],
 )
 async def test_the_suffix_says_the_format_and_secrets_are_gone_in_each(
@@ -90,7 +91,9 @@ async def test_missing_folders_are_made_and_absolute_paths_are_kept(tmp_path: Pa
     assert json.loads(path.read_text())["sessionId"] == "0199-s1"
 
 
-@pytest.mark.parametrize(("wanted", "complaint"), [("a.docx", r"\.md, \.html or \.json"), (".", "is a folder")])
+@pytest.mark.parametrize(
+    ("wanted", "complaint"), [("a.docx", r"\.md, \.html, \.json or \.jsonl"), (".", "is a folder")]
+)
 async def test_what_cannot_be_written_is_told_and_leaves_nothing(tmp_path: Path, wanted: str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         await export(tmp_path, wanted)

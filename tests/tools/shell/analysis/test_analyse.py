@@ -370,8 +370,8 @@ def test_the_environment_that_a_line_needs_is_that_of_all_its_parts() -> None:
 
 @pytest.mark.parametrize("line", ALLOWED)
 def test_where_no_bash_runs_the_line_nothing_is_read_only(line: str) -> None:
-    assert analysed_for("/usr/local/bin/bash", line).is_read_only
-    assert not analysed_for("/bin/sh", line).is_read_only
+    assert analysed_for("/usr/local/bin/bash", "", line).is_read_only
+    assert not analysed_for("/bin/sh", "", line).is_read_only
 
 
 @given(st.text(max_size=40))

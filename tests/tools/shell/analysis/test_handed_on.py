@@ -154,7 +154,24 @@ def test_names_are_whole_only_where_nothing_may_part_them(line: str, splits: boo
 )
 def test_names_are_narrowed_only_by_a_test_that_all_of_them_passed(line: str, only: str) -> None:
     assert analyse(line).is_read_only
+    assert last(line).only_names == ((only,) if only else ())
+
+
+@pytest.mark.parametrize(
+    ("line", "only", "leaves_out_hidden"),
+    [
+        ("rg -l foo | xargs cat", (), True),
+        ("rg --files | xargs cat", (), True),
+        ("rg --files -. | xargs cat", (), False),
+        ("rg -l -g '*.py' foo | xargs cat", ("*.py",), False),
+        ("grep -rl --include='*.py' foo . | xargs cat", ("*.py",), False),
+        ("grep -rl foo . | xargs cat", (), False),
+    ],
+)
+def test_names_of_a_search_are_those_that_it_shows(line: str, only: tuple[str, ...], leaves_out_hidden: bool) -> None:
+    assert analyse(line).is_read_only
     assert last(line).only_names == only
+    assert last(line).leaves_out_hidden is leaves_out_hidden
 
 
 def test_what_is_done_behind_cd_is_a_search_there() -> None:

@@ -44,6 +44,12 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> LookingBox:
     return LookingBox(tmp_path_factory.mktemp("looking"))
 
 
+def need_in(box: LookingBox, program: str) -> None:
+    """Skip the test where the shell of the box does not find `program`."""
+    if not box.has(program):
+        pytest.skip(f"{program} is not installed")
+
+
 def run(box: LookingBox, lines: Sequence[str]) -> list[int]:
     before = box.state()
     codes = box.run([(line, analyse(line)) for line in lines])
@@ -53,6 +59,7 @@ def run(box: LookingBox, lines: Sequence[str]) -> list[int]:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_harmless_example_leaves_everything_as_it_was(box: LookingBox, family: str) -> None:
+    need_in(box, family)
     for name, row in ROWS.items():
         if name.split()[0] == family:
             run(box, harmless_lines(name, row))
@@ -60,7 +67,10 @@ def test_every_harmless_example_leaves_everything_as_it_was(box: LookingBox, fam
 
 def test_gits_questions_are_answered_in_spite_of_what_the_repository_names(box: LookingBox) -> None:
     lines = [line for name, row in ROWS.items() if name.startswith("git") for line in harmless_lines(name, row)]
-    may_say_no = ("grep", "check-ignore", "branch --list", "show-ref", "describe", "config", "whatchanged", "rev-parse")
+    may_say_no = (
+        "grep", "check-ignore", "branch --list", "show-ref", "describe", "config", "whatchanged", "rev-parse", "notes",
+        "var",
+    )  # fmt: skip
 
     codes = run(box, lines)
 
@@ -78,6 +88,15 @@ def test_the_box_shows_what_a_helper_would_do(tmp_path: Path) -> None:
     box.run([("git status", analyse("pwd"))])
 
     assert (tmp_path / "work/PWNED").exists()
+
+
+def test_the_box_says_what_it_has_and_that_a_program_is_missing(box: LookingBox) -> None:
+    assert box.has("cd")
+    assert box.has("git")
+    assert not box.has("no-such-program")
+
+    with pytest.raises(AssertionError, match="no-such-program -l names a program that is not installed"):
+        box.run([("no-such-program -l", analyse("pwd"))])
 
 
 def flags_of(row: Row) -> list[str]:
@@ -100,6 +119,7 @@ def _lines(name: str, row: Row) -> st.SearchStrategy[str]:
 
 @pytest.mark.parametrize("family", sorted(set(FAMILIES) - set(WITHOUT_CHOICE)))
 def test_whatever_a_row_lets_through_leaves_everything_as_it_was(box: LookingBox, family: str) -> None:
+    need_in(box, family)
     lines = st.one_of([_lines(name, row) for name, row in ROWS.items() if name.split()[0] == family])
 
     @settings(max_examples=2, **AS_FOUND)  # type: ignore[arg-type]

@@ -43,6 +43,7 @@ PATHS = [
     "..", "out", "out/secret", "out/*", "outlink", "in", "in/..", "in/a.py", "d", "d/far.txt", "src/deep", "nowhere",
     "{a,b}.txt", "src/{a,b}.py", "s{r,x}c", "../outside/secret", "~", "~/secret.txt", "\"$HOME\"", "src/../a.txt",
     "out/../a.txt", "/dev/null", "./~", "new", "src/new", "'*'", "[ab].txt", "--", "-", ".hidden", ".h*",
+    "$'src/\\x61.py'", "$'\\056\\056/outside/secret'", "$'\\u006fut/secret'", "~/'secret.txt'", "--include=*.py", "in~",
 ]  # fmt: skip
 LOOKS = [
     "cat", "wc -l", "head -n 2", "grep -n foo", "ls -la", "stat", "sort", "tail -n1", "file", "md5sum", "sed -n 1p",

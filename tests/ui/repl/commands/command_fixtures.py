@@ -13,6 +13,8 @@ from panpan.config.settings import Settings
 from panpan.config.ui_look import ThemeSetting
 from panpan.core.conversation import Conversation
 from panpan.errors import ConfigError
+from panpan.services.context_usage import ContextUsage, context_usage
+from panpan.services.permissions.gate import PermissionGate
 from panpan.services.permissions.removal import Removal
 from panpan.services.sessions.session import SessionInfo
 from panpan.types.messages import Message
@@ -38,7 +40,7 @@ class FakeSession:
         self.removable: list[str] = []
         self.removals: dict[str, Removal] = {}
         self.folders: list[Path] = []
-        self.parts = SimpleNamespace(log=SimpleNamespace(path=cwd / "s1.jsonl"))
+        self.parts = SimpleNamespace(log=SimpleNamespace(path=cwd / "s1.jsonl"), gate=PermissionGate())
         self.thinks = False
         self._cwd = cwd
 
@@ -69,6 +71,9 @@ class FakeSession:
         self.folders.append(path)
         return path
 
+    async def context_usage(self) -> ContextUsage:
+        return context_usage(self.conversation, self.context_window)
+
     async def use_model(self, name: str) -> str:
         self.model = name
         return f"{name}, since the user said so"
@@ -86,10 +91,12 @@ class FakeTerminal:
     picks: int | None = None
     width: int = 80
     theme: Theme = field(default_factory=lambda: Theme("dark"))
+    theme_setting: ThemeSetting = "auto"
     rows: list[str] = field(default_factory=list)
     title: str = ""
     options: Sequence[Option] = ()
     submitted: list[str] = field(default_factory=list)
+    handed_back: list[str] = field(default_factory=list)
     has_vim: bool = False
     then: Next | None = None
 
@@ -103,7 +110,11 @@ class FakeTerminal:
     def submit(self, prompt: str) -> None:
         self.submitted.append(prompt)
 
+    def hand_back(self, text: str) -> None:
+        self.handed_back.append(text)
+
     def use_theme(self, setting: ThemeSetting) -> None:
+        self.theme_setting = setting
         self.theme = Theme("light" if setting == "auto" else setting)
 
     def toggle_vim(self) -> bool:

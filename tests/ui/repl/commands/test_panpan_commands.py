@@ -6,6 +6,7 @@ import pytest
 
 from panpan.config.settings import Settings
 from panpan.errors import PanpanError
+from panpan.services.permissions.rules import parse_rule
 from tests.ui.repl.commands.command_fixtures import terminal_in, type_in
 
 
@@ -53,10 +54,24 @@ async def test_config_says_what_is_otherwise_in_this_session(tmp_path: Path) -> 
     assert rows == {
         "model": "other, since a test",
         "permission.mode": "acceptEdits",
+        "permission.allow": "none",
         "effort": "high",
         "thinking": "false",
         "max_rounds": "7",
     }
+
+
+async def test_config_shows_the_rules_that_were_answered_in_this_session(tmp_path: Path) -> None:
+    settings = Settings.model_validate({"permission": {"allow": ["Edit(/a.txt)"]}})
+    terminal = terminal_in(tmp_path / "p", width=200, settings=settings)
+    gate = terminal.session.parts.gate
+    gate.rules.allow = [parse_rule("Bash(make *)", "your answer"), parse_rule("Edit(/b.txt)", "your answer")]
+
+    await type_in(terminal, "/config")
+
+    this = terminal.text.split("This session has:")[1]
+    (row,) = [row for row in this.split("\n") if "permission.allow" in row]
+    assert row.split(maxsplit=1)[1] == "Bash(make *), Edit(/b.txt)", "what counts now, and not what was read at first"
 
 
 async def test_doctor_tells_of_the_model_and_the_terminal_of_this_session(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ import pytest
 
 from panpan.errors import ConfigError
 from panpan.services.permissions.removal import Removal
+from panpan.ui.repl.commands.permission_commands import MODES
+from panpan.ui.repl.commands.registry import all_commands, find
 from tests.ui.repl.commands.command_fixtures import terminal_in, type_in
 
 
@@ -93,3 +95,11 @@ async def test_add_dir_without_a_path_says_how(tmp_path: Path) -> None:
 
     assert "/add-dir PATH" in terminal.text
     assert terminal.session.folders == []
+
+
+async def test_the_modes_and_the_rules_that_can_be_removed_may_stand_behind_it(tmp_path: Path) -> None:
+    terminal = terminal_in(tmp_path / "p")
+    terminal.session.removable = ["Bash(make *)"]
+    command, _ = find(all_commands(), "/permissions")
+
+    assert command.offers(terminal.session) == [*MODES, "remove Bash(make *)"]

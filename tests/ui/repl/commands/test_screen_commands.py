@@ -12,8 +12,18 @@ async def test_a_theme_can_be_named(tmp_path: Path) -> None:
 async def test_a_theme_can_be_picked_and_the_one_in_use_is_marked(tmp_path: Path) -> None:
     terminal = await type_in(terminal_in(tmp_path / "p", picks=3), "/theme")
 
-    assert [option.label for option in terminal.options if option.is_current] == ["dark"]
+    (current,) = [option for option in terminal.options if option.is_current]
+    assert (current.label, current.detail) == ("auto", "dark here"), "what was chosen, and what that is"
     assert terminal.theme.name == terminal.options[3].label
+
+
+async def test_a_theme_that_was_chosen_is_marked_and_not_the_terminals(tmp_path: Path) -> None:
+    terminal = terminal_in(tmp_path / "p", picks=None)
+    await type_in(terminal, "/theme dark")
+    await type_in(terminal, "/theme")
+
+    assert [option.label for option in terminal.options if option.is_current] == ["dark"]
+    assert [option.detail for option in terminal.options if option.detail] == []
 
 
 async def test_the_theme_of_the_terminal_can_be_had_again_and_it_is_said_which_that_is(tmp_path: Path) -> None:

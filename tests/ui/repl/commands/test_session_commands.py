@@ -123,3 +123,24 @@ async def test_exit_leaves(tmp_path: Path, line: str) -> None:
 )
 def test_an_age_is_told_in_the_largest_unit_that_fits(seconds: float, words: str) -> None:
     assert age(seconds) == words
+
+
+async def test_resume_takes_a_title_and_what_was_said_first_and_later(tmp_path: Path) -> None:
+    terminal = terminal_in(tmp_path / "p")
+    keep_session(terminal, "0199-aaaa", "fix the parser\nit has a race condition", written_at=1_000)
+    keep_session(terminal, "0199-bbbb", "write the docs", written_at=2_000, title="Documents")
+
+    for wanted in ("THE PARSER", "0199-a", "race cond"):
+        assert (await type_in(terminal, f"/resume {wanted}")).then == OpenSession("0199-aaaa")
+    assert (await type_in(terminal, "/resume documents")).then == OpenSession("0199-bbbb")
+
+
+async def test_resume_of_what_several_sessions_say_names_them(tmp_path: Path) -> None:
+    terminal = terminal_in(tmp_path / "p")
+    keep_session(terminal, "0199-aaaa", "one\na needle", written_at=1_000)
+    keep_session(terminal, "0199-bbbb", "two\nthe needle", written_at=2_000)
+
+    with pytest.raises(SessionError, match=r"several sessions fit 'needle': .*0199-aaaa.*name one by its id"):
+        await type_in(terminal, "/resume needle")
+
+    assert terminal.then is None

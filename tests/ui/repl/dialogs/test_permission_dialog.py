@@ -42,11 +42,13 @@ def dialog_for(
     room: int = 20,
     reason: str = REASON,
     is_protected: bool = False,
+    tool: str = "Bash",
+    bounds: str = "",
     clock: Clock | None = None,
 ) -> PermissionDialog:
     arguments = {"command": "npm run build"} if arguments is None else arguments
     question = PermissionQuestion(
-        "1", "Bash", arguments, "the title", reason, rule, is_protected, prefix_rule=prefix_rule
+        "1", tool, arguments, "the title", reason, rule, is_protected, prefix_rule=prefix_rule, bounds=bounds
     )
     return PermissionDialog(question, preview, PLACE, room=lambda: room, clock=clock or Clock())
 
@@ -512,3 +514,23 @@ def test_nothing_but_its_keys_allows(pressed: list[str]) -> None:
     press_all(dialog, *pressed)
 
     assert dialog.answer is None or not dialog.answer.is_allowed
+
+
+def test_what_a_yes_does_not_open_stands_below_the_reason() -> None:
+    bounds = "in the sandbox .git stays as it is"
+    rows = rows_of(dialog_for(bounds=bounds))
+
+    assert rows.index(f"  {bounds}") == rows.index(f"  {REASON}") + 1
+
+
+@pytest.mark.parametrize(
+    ("tool", "rule", "said"),
+    [
+        ("Write", "Edit(/a.txt)", "saves Edit(/a.txt), which holds for all tools that change files, in"),
+        ("Grep", "Read(/a/**)", "saves Read(/a/**), which holds for all tools that look at files, in"),
+        ("Edit", "Edit(/a.txt)", "saves Edit(/a.txt) in"),
+        ("Bash", "Bash(make x)", "saves Bash(make x) in"),
+    ],
+)
+def test_a_rule_that_bears_another_name_than_the_tool_says_what_it_holds_for(tool: str, rule: str, said: str) -> None:
+    assert said in "".join(rows_of(dialog_for(tool=tool, rule=rule), 200))

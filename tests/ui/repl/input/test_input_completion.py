@@ -31,7 +31,7 @@ async def completer_in(folder: Path) -> AsyncGenerator[InputCompleter, None]:
     index = FileIndex(paths)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(index.run)
-        yield InputCompleter(COMMANDS, index, paths, {"reviewer": "reads changes"})
+        yield InputCompleter(COMMANDS, index, paths, agents={"reviewer": "reads changes"})
         tasks.cancel_scope.cancel()
 
 
@@ -137,3 +137,27 @@ async def test_what_is_not_there_yet_stands_behind_all_others_unless_it_is_all_t
     assert [one.text.strip() for one in every] == ["/clear", "/compact", "/model", "/agents"]
     assert every[-1].display_meta_text == "not there yet"
     assert await texts(completer, "/ag") == ["/agents"]
+
+
+async def test_what_may_stand_behind_a_command_is_offered_once_a_part_of_it_is_typed(tmp_path: Path) -> None:
+    command = Command("permissions", "Show the rules", nothing, arguments="[mode | remove rule]")
+    offers = {"permissions": ["plan", "remove Bash(make *)", "remove Edit(/a.txt)"]}
+    paths = PathResolver(tmp_path)
+    completer = InputCompleter(
+        [command, *COMMANDS], FileIndex(paths), paths, lambda command: offers.get(command.name, ())
+    )
+
+    assert await texts(completer, "/permissions ") == [], "Enter shows the rules, and takes none of a list"
+    assert await texts(completer, "/permissions r") == [
+        "/permissions remove Bash(make *)",
+        "/permissions remove Edit(/a.txt)",
+    ]
+    assert await texts(completer, "/permissions remove MAKE") == ["/permissions remove Bash(make *)"]
+    assert await texts(completer, "/permissions a") == [
+        "/permissions plan",
+        "/permissions remove Bash(make *)",
+        "/permissions remove Edit(/a.txt)",
+    ]
+    assert await texts(completer, "/permissions zzz") == []
+    assert await texts(completer, "/model r") == []
+    assert await texts(completer, "/nothing r") == []

@@ -1,0 +1,71 @@
+"""What the commands of `panpan sessions` have in common: their options, and which session is meant."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from panpan.cli.chosen_folder import chosen_folder
+from panpan.config.locations import Locations
+
+CWD = click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder whose sessions are meant.")
+ALL = click.option("--all", "is_all", is_flag=True, help="Those of all projects, with the folder of each.")
+ARCHIVED = click.option("--archived", "is_archived", is_flag=True, help="Those that were put away, instead.")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+_LEAST_CHARS = 20
+"""Of each text, however narrow the terminal."""
+
+
+def cut(text: str, width: int) -> str:
+    """Return as much of a text as there is room for."""
+    width = max(width, _LEAST_CHARS)
+    return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def limit(help_: str = "Most that are shown.") -> Callable[[Any], Any]:
+    """Return the option that says how many are shown."""
+    return click.option(
+        "-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help=help_
+    )
+
+
+def locations_of(ctx: click.Context, cwd: Path | None) -> Locations:
+    """Return the places of the folder that a command means.
+
+    Raises:
+        ConfigError: There is no such folder, or no panpan home.
+    """
+    return Locations.find(chosen_folder(ctx, cwd), os.environ)
+
+
+def log_of(locations: Locations, wanted: str) -> Path:
+    """Return the log of the session that `wanted` means; also of one that was put away, by its id.
+
+    Raises:
+        SessionError: There is none, or there are several.
+    """
+    from panpan.errors import SessionError
+    from panpan.services.sessions.finding import find_session
+    from panpan.services.sessions.store import archived_logs
+
+    try:
+        return find_session(locations.home, locations.sessions_folder, wanted)
+    except SessionError:
+        away = [path for path in archived_logs(locations.home) if wanted and path.stem.startswith(wanted)]
+        if len(away) == 1:
+            return away[0]
+        raise
+
+
+def logs_of(locations: Locations, *, is_all: bool, is_archived: bool = False) -> list[Path]:
+    """Return the logs that a list is about, that which was written last first."""
+    from panpan.services.sessions.store import ARCHIVE, archived_logs, logs_of_all_projects, newest_first
+
+    if is_all:
+        return newest_first((archived_logs if is_archived else logs_of_all_projects)(locations.home))
+    folder = locations.sessions_folder / ARCHIVE if is_archived else locations.sessions_folder
+    return newest_first(folder.glob("*.jsonl"))

@@ -1,0 +1,46 @@
+"""`panpan sessions show`: what was said in a session, as it was shown."""
+
+import os
+import sys
+from pathlib import Path
+
+import anyio
+import click
+
+from panpan import __version__
+from panpan.cli.sessions.common import CWD, JSON, locations_of, log_of
+from panpan.config.known_secrets import secrets_of_run
+from panpan.services.sessions.export.of_log import transcript_of
+from panpan.services.sessions.export.told import facts_of, title_of
+from panpan.services.sessions.export.transcript import Transcript, without_secrets
+from panpan.services.sessions.export.write import SUFFIX_BY_FORMAT, exported_text
+from panpan.system.redact import Redactor
+from panpan.ui.line_face import LineFace
+from panpan.ui.stdout import StdoutWriter
+
+
+@click.command("show")
+@click.argument("session")
+@JSON
+@CWD
+@click.pass_context
+def command(ctx: click.Context, session: str, as_json: bool, cwd: Path | None) -> int:
+    """Print what was said in SESSION: its id, title or first words. Keys, and what looks like one, are taken out."""
+    locations = locations_of(ctx, cwd)
+    transcript = transcript_of(log_of(locations, session), panpan_version=__version__)
+    redactor = Redactor(secrets_of_run(locations, os.environ))
+    if as_json:
+        click.echo(exported_text(transcript, redactor, SUFFIX_BY_FORMAT["json"]), nl=False)
+        return 0
+    anyio.run(_show, without_secrets(transcript, redactor))
+    return 0
+
+
+async def _show(transcript: Transcript) -> None:
+    out = StdoutWriter(sys.stdout)
+    await out.write(f"{title_of(transcript)}\n")
+    for name, text in facts_of(transcript):
+        if name != "Exported":
+            await out.write(f"{name}: {text}\n")
+    await out.write("\n")
+    await LineFace(out, has_colour=out.is_terminal and "NO_COLOR" not in os.environ).show_all(transcript.messages)

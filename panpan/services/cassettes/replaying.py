@@ -1,0 +1,220 @@
+"""A replay from its beginning to its report: opens a session on the cassette, says what the user said, and compares."""
+
+import tempfile
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from dataclasses import field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from panpan.config.environment import VARIABLES
+from panpan.config.locations import Locations
+from panpan.config.sources import load_settings
+from panpan.errors import CassetteError, PanpanError
+from panpan.services.cassettes.canonical import canonical_message, transcript_hash
+from panpan.services.cassettes.difference import Divergence, first_difference
+from panpan.services.cassettes.recorded_session import RecordedSession, RecordedTurn
+from panpan.services.cassettes.replay import Replay
+from panpan.services.cassettes.session_copy import write_session
+from panpan.services.sessions.session import Session
+from panpan.types.dataclass import dataclass
+from panpan.types.events import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """What the user wants of the system prompt."""
+
+    system_prompt: str | None = None
+    append_system_prompt: str | None = None
+
+
+Opener: TypeAlias = Callable[..., AbstractAsyncContextManager[Session]]
+"""`panpan.open_session`, or what stands in for it."""
+
+
+Show: TypeAlias = Callable[[Event], Awaitable[None]]
+"""Shows an event."""
+
+
+async def nothing(event: Event) -> None:
+    """Show nothing."""
+
+
+@dataclass(slots=True)
+class ReplayReport:
+    """What came of a replay."""
+
+    mode: str
+    turns: int = 0
+    requests: int = 0
+    tool_calls: int = 0
+    transcript: str = ""
+    """Hash of the conversation; the same for the same messages."""
+    divergence: Divergence | None = None
+    error: str = ""
+    """Why the replay ended, where nothing differs and it still is not whole."""
+    other_texts: list[Divergence] = field(default_factory=list)
+    """With real tools: results that say something else than they did."""
+
+    @property
+    def is_same(self) -> bool:
+        """Whether all was as it was recorded."""
+        return self.divergence is None and not self.error
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it for programs."""
+        return {
+            "mode": self.mode,
+            "same": self.is_same,
+            "turns": self.turns,
+            "requests": self.requests,
+            "tool_calls": self.tool_calls,
+            "transcript_sha256": self.transcript,
+            "divergence": None if self.divergence is None else self.divergence.as_json(),
+            "error": self.error or None,
+            "other_texts": [other.as_json() for other in self.other_texts],
+        }
+
+
+@asynccontextmanager
+async def replay_session(
+    replay: Replay,
+    opener: Opener,
+    cwd: Path | None,
+    *,
+    env: Mapping[str, str],
+    overrides: Mapping[str, object] | None = None,
+    prompts: Prompts | None = None,
+    warn: Callable[[str], None] = lambda _: None,
+) -> AsyncGenerator[Session, None]:
+    """Open a session that the cassette answers; nothing of the user's settings counts in it, and its log is not kept.
+
+    Args:
+        replay: What is played.
+        opener: Opens sessions.
+        cwd: Where to work; None: in an empty folder, for what runs nothing.
+        env: The environment.
+        overrides: Settings beside those of the recording.
+        prompts: What is wanted of the system prompt; None: what was wanted in the recording.
+        warn: Told what the user should know.
+
+    Raises:
+        ConfigError: The session cannot be opened.
+    """
+    recorded = replay.recorded
+    header = recorded.header
+    prompts = prompts or Prompts(header.system_prompt, header.append_system_prompt)
+    with tempfile.TemporaryDirectory(prefix="panpan-replay-", ignore_cleanup_errors=True) as scratch:
+        workspace = cwd or Path(scratch) / "workspace"
+        workspace.mkdir(exist_ok=True)
+        home = Path(scratch) / "home"
+        own = {name: value for name, value in env.items() if name not in VARIABLES} | {"PANPAN_HOME": str(home)}
+        resume = None
+        if recorded.history:
+            folder = Locations.find(workspace, own).sessions_folder
+            resume = write_session(folder, recorded.history, workspace, compactions=recorded.compactions)
+        async with opener(
+            workspace,
+            overrides=_joined(_settings(replay), overrides or {}),
+            resume=resume,
+            system_prompt=prompts.system_prompt,
+            append_system_prompt=prompts.append_system_prompt,
+            is_attended=header.is_attended,
+            env=own,
+            tap=replay,
+            warn=warn,
+        ) as session:
+            replay.interrupt = session.interrupt
+            yield session
+
+
+def _joined(recorded: Mapping[str, object], own: Mapping[str, object]) -> dict[str, object]:
+    """Return settings of both; tools that either takes away are away."""
+    denied = [rule for settings in (recorded, own) for rule in _rules(settings.get("permission.deny", ()))]
+    return {**recorded, **own, "permission.deny": tuple(denied)}
+
+
+def _rules(value: object) -> list[str]:
+    return [str(rule) for rule in value] if isinstance(value, list | tuple) else []
+
+
+def _settings(replay: Replay) -> dict[str, object]:
+    settings = dict(replay.recorded.header.settings)
+    if replay.mode == "live-tools":  # what may run is what ran: the cassette answers, and grants nothing besides
+        settings.pop("permission.doom_loop", None)
+        if settings.get("permission.mode") in ("bypassPermissions", "acceptEdits"):
+            del settings["permission.mode"]
+    return {**settings, "model": f"cassette:{replay.recorded.path.absolute()}", "snapshots.enabled": False}
+
+
+async def play(
+    replay: Replay,
+    opening: AbstractAsyncContextManager[Session],
+    show: Show = nothing,
+) -> ReplayReport:
+    """Say all that the user said in the recording, and report what came of it.
+
+    Args:
+        replay: What is played.
+        opening: The session, as `replay_session` opens it.
+        show: Told each prompt and each event.
+    """
+    report = ReplayReport(replay.mode)
+    async with opening as session:
+        for turn in replay.recorded.turns:
+            report.error = await _play_turn(replay, session, turn, show)
+            if replay.divergence is not None or report.error:
+                break
+            report.turns += 1
+        messages = session.conversation.messages
+    if replay.divergence is not None:
+        report.error = ""
+    report.divergence, report.other_texts = replay.divergence, replay.other_texts
+    report.requests = replay.played
+    report.tool_calls = sum(message.type == "tool_result" for message in messages) - sum(
+        message.type == "tool_result" for message in replay.recorded.history
+    )
+    report.transcript = transcript_hash(messages)
+    if replay.mode == "strict" and report.is_same:
+        report.divergence = _other_transcript(replay.recorded, session)
+    return report
+
+
+async def _play_turn(replay: Replay, session: Session, turn: RecordedTurn, show: Show) -> str:
+    """Play one turn, and return why the replay cannot go on; empty where it can."""
+    if turn.obstacle:
+        return f"turn with the prompt {turn.prompt.text[:60]!r}: {turn.obstacle}"
+    if turn.kept is not None and turn.kept < len(session.conversation.messages):
+        await session.rewind(session.conversation.messages[turn.kept].uuid)
+    for message in turn.before:
+        session.add_message(replay.here(message))
+    prompt = replay.begin(turn)
+    await show(prompt)
+    try:
+        async with aclosing(session.submit(prompt)) as events:
+            async for event in events:
+                await show(event)
+    except CassetteError as error:
+        return str(error)
+    except PanpanError as error:
+        if not replay.is_turn_over:
+            return str(error)  # else it failed in the recording, too, if the transcript is the same
+    return "" if replay.is_turn_over else _too_few(replay, turn)
+
+
+def _too_few(replay: Replay, turn: RecordedTurn) -> str:
+    return f"the turn ended after fewer requests than the {len(turn.requests)} that are recorded"
+
+
+def _other_transcript(recorded: RecordedSession, session: Session) -> Divergence | None:
+    before = [canonical_message(message) for message in recorded.messages]
+    now = [canonical_message(message) for message in session.conversation.messages]
+    difference = first_difference({"messages": before}, {"messages": now})
+    return None if difference is None else Divergence(0, difference, "the conversation in the end")
+
+
+def rules_of_user(folder: Path, env: Mapping[str, str]) -> dict[str, object]:
+    """Return the rules with which the user's own settings withhold something, for a replay with real tools."""
+    permission = load_settings(folder, env, {}, Locations.find(folder, env)).settings.permission
+    return {"permission.deny": permission.deny, "permission.ask": permission.ask}

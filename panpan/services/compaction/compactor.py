@@ -1,0 +1,83 @@
+"""Makes what a model is sent of a conversation shorter, in three steps, each only where those before do not suffice.
+
+Old output of tools leaves first. Then a computed record and the user's own words stand for the older part of the
+conversation; and with them a summary by the model, which may fail without harm. What is pinned stays as it is.
+"""
+
+from typing import TYPE_CHECKING
+
+from panpan.core.conversation import Conversation
+from panpan.services.compaction.limits import Limits
+from panpan.services.plan_mode import PlanMode
+from panpan.types.compaction import Compaction, CompactionTrigger
+from panpan.types.llm import ModelClient
+
+if TYPE_CHECKING:
+    from panpan.services.compaction.situation import Situation
+
+LEAST_LEAVING_TOKENS = 300
+"""Of a part of the conversation that is worth being summarised."""
+_WORTH = 0.95
+"""What a request may have, of what it had before, for the compaction to be one."""
+_MATERIAL_SHARE = 0.6
+"""Of the room, for what the model is given to summarise."""
+
+
+class Compactor:
+    """Makes conversations shorter; one for each session.
+
+    Args:
+        plan_mode: Has the session's plan; None: there is none.
+    """
+
+    def __init__(self, plan_mode: PlanMode | None = None) -> None:
+        self._plan_mode = plan_mode
+
+    async def compaction(
+        self,
+        conversation: Conversation,
+        llm: ModelClient,
+        limits: Limits,
+        trigger: CompactionTrigger,
+        hint: str = "",
+    ) -> Compaction | None:
+        """Return what makes the next request shorter; None where nothing does. The conversation stays as it is.
+
+        Args:
+            conversation: What was said; no call may be open.
+            llm: Asked for the summary.
+            limits: What the request may have.
+            trigger: Why; a user who wants it gets all three steps.
+            hint: What the user wants the summary to heed.
+
+        Raises:
+            ProviderError: The provider cannot be reached or does not accept the key; nothing has changed.
+        """
+        from panpan.services.compaction.situation import Situation  # most sessions need none of this
+
+        if not conversation.messages:
+            return None
+        situation = Situation(conversation, limits, trigger)
+        compaction = await self._steps(situation, llm, hint)
+        if compaction is None or situation.is_present(compaction):
+            return None
+        return compaction if compaction.tokens_after < _WORTH * compaction.tokens_before else None
+
+    async def _steps(self, situation: "Situation", llm: ModelClient, hint: str) -> Compaction | None:
+        from panpan.services.compaction.pinned import plan_reminder
+        from panpan.services.compaction.steps import fitted, with_record, without_old_output
+        from panpan.services.compaction.summary import ask_for_summary
+
+        is_manual = situation.trigger == "manual"
+        if not is_manual and (first := without_old_output(situation)) is not None:
+            return first
+        if situation.size.of(situation.leaving) < LEAST_LEAVING_TOKENS:
+            return None if is_manual else fitted(situation, situation.present)
+        summary = await ask_for_summary(
+            llm,
+            situation.leaving,
+            earlier=situation.earlier_summary,
+            hint=hint,
+            most_chars=situation.chars(_MATERIAL_SHARE),
+        )
+        return with_record(situation, summary, await plan_reminder(self._plan_mode))

@@ -1,0 +1,115 @@
+"""Which session a user means: by its id, its title, or what he said first in it.
+
+The rule: what fits several sessions is never guessed; the user is told which they are. The project's own sessions come
+before those of others, and the more exact before the less.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from panpan.errors import SessionError
+from panpan.services.sessions.store import archived_logs, logs_of_all_projects, newest_first
+from panpan.services.sessions.summary import SessionSummary, summary_of
+from panpan.system.terminal_text import clean_line
+
+MOST_NAMED = 5
+"""Of the sessions that fit, in the error that names them."""
+
+LEAST_CHARS_OF_PART = 3
+"""Of a text that may stand anywhere in a title or prompt."""
+
+_MOST_TITLE_CHARS = 50
+
+
+class NoSuchSessionError(SessionError):
+    """No session fits what the user wants."""
+
+
+_Fits: TypeAlias = Callable[[SessionSummary, str], bool]
+
+
+def find_session(home: Path, folder: Path, wanted: str) -> Path:
+    """Return the log of the session that `wanted` means.
+
+    Args:
+        home: The panpan home.
+        folder: This project's session folder.
+        wanted: An id or its beginning, a title, or a part of a title or of the first line that the user said.
+
+    Raises:
+        SessionError: There is none, or there are several.
+    """
+    if not wanted.strip():
+        raise SessionError(f"{wanted!r} names no session; `panpan sessions` lists them")
+    own, every = list(folder.glob("*.jsonl")), list(logs_of_all_projects(home))
+    for paths in (own, every):
+        if found := _beginning_with(paths, wanted):
+            return only_session(found, wanted)
+    for paths in (own, every):
+        if named := _named(paths, wanted):
+            return _only(named, wanted)
+    if archived := _beginning_with(archived_logs(home), wanted):
+        raise SessionError(
+            f"the session {archived[0].stem} is archived; `panpan sessions archive --restore {archived[0].stem}` "
+            "brings it back"
+        )
+    raise NoSuchSessionError(
+        f"there is no session {wanted!r}; `panpan sessions --all` lists them, "
+        "`panpan sessions search` looks in what was said"
+    )
+
+
+def only_session(logs: Sequence[Path], wanted: str) -> Path:
+    """Return the only one of `logs`, which are those that fit `wanted`.
+
+    Raises:
+        SessionError: There are several; names them.
+    """
+    if len(logs) == 1:
+        return logs[0]
+    return _only([summary for path in logs if (summary := summary_of(path)) is not None], wanted)
+
+
+def _beginning_with(paths: Iterable[Path], wanted: str) -> list[Path]:
+    """Return the logs of the sessions with this id, or else of those whose id begins with it."""
+    found = sorted(path for path in paths if path.stem.startswith(wanted))
+    exact = [path for path in found if path.stem == wanted]
+    return exact or found
+
+
+def _named(paths: Iterable[Path], wanted: str) -> Sequence[SessionSummary]:
+    """Return the sessions that `wanted` names most exactly, newest first."""
+    text = _compared(wanted)
+    summaries = [summary for path in newest_first(paths) if (summary := summary_of(path)) is not None]
+    ways: Iterator[_Fits] = iter((_is_title, _is_in_title, _is_in_prompt))
+    return next((found for fits in ways if (found := [one for one in summaries if fits(one, text)])), [])
+
+
+def _is_title(session: SessionSummary, text: str) -> bool:
+    return _compared(session.title) == text
+
+
+def _is_in_title(session: SessionSummary, text: str) -> bool:
+    return len(text) >= LEAST_CHARS_OF_PART and text in _compared(session.title)
+
+
+def _is_in_prompt(session: SessionSummary, text: str) -> bool:
+    return len(text) >= LEAST_CHARS_OF_PART and text in _compared(session.prompt)
+
+
+def _only(sessions: Sequence[SessionSummary], wanted: str) -> Path:
+    if len(sessions) == 1:
+        return sessions[0].path
+    named = ", ".join(map(_told, sessions[:MOST_NAMED]))
+    more = f" and {len(sessions) - MOST_NAMED} more" if len(sessions) > MOST_NAMED else ""
+    raise SessionError(f"several sessions fit {wanted!r}: {named}{more}; name one by its id")
+
+
+def _told(session: SessionSummary) -> str:
+    name = clean_line(session.title or session.prompt)[:_MOST_TITLE_CHARS]
+    return f"{session.id} (“{name}”)" if name else session.id
+
+
+def _compared(text: str) -> str:
+    return " ".join(text.casefold().split())

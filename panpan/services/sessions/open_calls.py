@@ -1,0 +1,81 @@
+"""What the log tells of calls that have no result, since panpan ended meanwhile."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
+from pathlib import Path
+from typing import Any
+
+from panpan.types.content import ToolUseBlock
+from panpan.types.dataclass import dataclass
+from panpan.types.messages import AssistantMessage, Message, ToolResultMessage
+from panpan.types.tool import IntendedChange
+
+_MARK = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedCall:
+    """A call of the newest reply without a result, as the log tells it."""
+
+    tool_use: ToolUseBlock
+    is_begun: bool
+    """False: it has changed nothing."""
+    notes_changes: bool = False
+    """Whether it changed no file but those of `changes`."""
+    changes: Sequence[IntendedChange] = field(default_factory=tuple)
+    process_mark: str = ""
+    """By which the processes are found that it started; empty where it started none, or is another session's."""
+
+
+def open_calls(messages: Sequence[Message]) -> list[ToolUseBlock]:
+    """Return the calls of the newest reply that have no result, where nothing was said since."""
+    answered: set[str] = set()
+    for message in reversed(messages):
+        match message:
+            case ToolResultMessage():
+                answered.add(message.tool_use_id)
+            case AssistantMessage():
+                return [use for use in message.tool_uses if use.id not in answered]
+            case _:
+                break
+    return []
+
+
+def unfinished_calls(records: Iterable[Mapping[str, Any]], open_uses: Sequence[ToolUseBlock]) -> list[UnfinishedCall]:
+    """Return what the log tells of the calls that it leaves open.
+
+    Args:
+        records: The path of records that the session consists of.
+        open_uses: The calls of its newest reply that have no result.
+    """
+    found: dict[str, UnfinishedCall] = {}
+    notes_starts = False
+    for record in records:
+        match record:
+            case {"type": "assistant"}:
+                notes_starts = record.get("notesStarts") is True
+            case {"type": "system", "subtype": "call_started", "toolUseId": str(id_)}:
+                use = next((use for use in open_uses if use.id == id_), None)
+                if use is not None:
+                    mark = "" if record.get("forkedFrom") else _mark(record.get("processMark"))
+                    found[id_] = UnfinishedCall(use, True, record.get("notesChanges") is True, process_mark=mark)
+            case {"subtype": "file_changes", "toolUseId": str(id_), "files": [*files]} if id_ in found:
+                call = found[id_]
+                changes = [change for file in files if (change := _change(file)) is not None]
+                is_whole = call.notes_changes and len(changes) == len(files)
+                found[id_] = UnfinishedCall(call.tool_use, True, is_whole, (*call.changes, *changes))
+    return [found.get(use.id) or UnfinishedCall(use, is_begun=not notes_starts) for use in open_uses]
+
+
+def _mark(mark: object) -> str:
+    """Return a mark that is one; what else a log may hold there finds no process."""
+    return mark if isinstance(mark, str) and _MARK.fullmatch(mark) else ""
+
+
+def _change(file: object) -> IntendedChange | None:
+    match file:
+        case {"path": str(path), "before": str() | None as before, "after": str() | None as after}:
+            return IntendedChange(Path(path), before, after)
+        case _:
+            return None

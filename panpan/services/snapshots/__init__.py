@@ -1,0 +1,1 @@
+"""Snapshots: what was in the workspace before and after the model changed it, and the way back."""

@@ -1,0 +1,174 @@
+"""What was changed in a session, in order, and what can be undone and redone of it: a fold over its log.
+
+The rule: the files have one past, whatever branches the conversation has, so every record counts in the order in which
+it was written. Nothing that the log says is done without being shown; it may have been tampered with.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
+from typing import Any, Literal, TypeAlias, get_args
+
+from panpan.types.dataclass import dataclass
+
+Cause: TypeAlias = Literal["turn", "undo", "redo", "rewind"]
+"""Why files changed: what the model did in a turn, or one of the ways back."""
+
+Trees: TypeAlias = Mapping[str, str]
+"""The id of a snapshot for each folder."""
+
+_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The files before and after something."""
+
+    before: Trees
+    after: Trees
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What can be undone at once."""
+
+    cause: Cause
+    turn: str
+    """`uuid` of the message that began the turn; empty for what was no turn."""
+    steps: list[Step] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Change:
+    """Something that changed files, in its place between the messages."""
+
+    cause: Cause
+    turn: str
+    before: Trees
+    after: Trees | None = None
+    """None: it has not ended, or a crash came between."""
+
+
+class UndoHistory:
+    """The operations of a session.
+
+    Args:
+        records: Its log, in the order of the file.
+    """
+
+    def __init__(self, records: Iterable[Mapping[str, Any]] = ()) -> None:
+        self._events: list[str | _Change] = []
+        """User messages by their `uuid`, and changes, as they came."""
+        self._open: _Change | None = None
+        self._undoable: list[Operation] = []
+        self._undone: list[Operation] = []
+        for record in records:
+            self.add(record)
+
+    @property
+    def undoable(self) -> Operation | None:
+        """What would be undone next."""
+        return self._undoable[-1] if self._undoable else None
+
+    @property
+    def undone(self) -> Operation | None:
+        """What was undone last, and would be done again."""
+        return self._undone[-1] if self._undone else None
+
+    @property
+    def opened(self) -> Trees | None:
+        """The files before a change that has not ended, or that a crash cut off; None: there is none."""
+        return self._open.before if self._open else None
+
+    @property
+    def came_back(self) -> bool:
+        """Whether files were brought back between the last two messages of the user, or since the last."""
+        messages = [index for index, event in enumerate(self._events) if isinstance(event, str)]
+        newest = self._events[messages[-2] if len(messages) > 1 else 0 :]
+        return any(isinstance(event, _Change) and event.cause != "turn" for event in newest)
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Take note of a record of the log."""
+        match record:
+            case {"type": "user", "uuid": str(uuid), "message": {"content": [{"type": kind}, *_]}}:
+                if kind != "tool_result":
+                    self._events.append(uuid)
+            case {"type": "system", "subtype": "snapshot", "cause": cause, "before": before} if cause in get_args(
+                Cause
+            ):
+                if (trees := _trees(before)) is not None:
+                    turn = record.get("turnUuid")
+                    self._add(_Change(cause, turn if isinstance(turn, str) else "", trees), _trees(record.get("after")))
+            case _:
+                pass
+
+    def close(self, after: Trees) -> None:
+        """Take what is there now for what came of a change that has not ended."""
+        if (change := self._open) is None:
+            return
+        self._open = None
+        if after == change.before:
+            self._events = [event for event in self._events if event is not change]
+            if change.cause in ("undo", "redo"):  # of what was so already, so that the one before it has its turn
+                del (self._undoable if change.cause == "undo" else self._undone)[-1:]
+        else:
+            change.after = after
+            self._place(change.cause, change.turn, Step(change.before, after))
+
+    def steps_since(self, uuid: str) -> Sequence[Step]:
+        """Return every step since a message of the user, the oldest first.
+
+        Raises:
+            KeyError: There is no such message.
+        """
+        if uuid not in self._events:
+            raise KeyError(uuid)
+        events = self._events[self._events.index(uuid) :]
+        return [Step(one.before, one.after) for one in events if isinstance(one, _Change) and one.after is not None]
+
+    def _add(self, change: _Change, after: Trees | None) -> None:
+        if self._open is not None:
+            is_its_end = after is not None and (change.cause, change.before) == ("turn", self._open.before)
+            self.close(after if is_its_end and after is not None else change.before)
+            if is_its_end:
+                return
+        if after is None and change.cause != "turn":
+            return
+        self._open = change
+        self._events.append(change)
+        if after is not None:
+            self.close(after)
+
+    def _place(self, cause: Cause, turn: str, step: Step) -> None:
+        """Put a step where it can be undone, or done again."""
+        newest = self.undoable
+        if cause == "turn" and turn and newest is not None and newest.turn == turn:
+            newest.steps.append(step)
+            self._undone.clear()
+            return
+        operation = Operation(cause, turn, [step])
+        taken, given = (self._undoable, self._undone) if cause == "undo" else (self._undone, self._undoable)
+        if cause in ("undo", "redo"):
+            del taken[-1:]
+        else:
+            taken.clear()
+        given.append(operation)
+
+
+def joined(steps: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+    """Return steps of one folder, those that follow each other without a change in between as one."""
+    whole: list[tuple[str, str]] = []
+    for before, after in steps:
+        if whole and whole[-1][1] == before:
+            whole[-1] = (whole[-1][0], after)
+        else:
+            whole.append((before, after))
+    return whole
+
+
+def _trees(value: Any) -> Trees | None:
+    """Return the ids of a record by folder; None where it has none, or what could be no id."""
+    if not isinstance(value, dict) or not value:
+        return None
+    is_sound = all(isinstance(id_, str) and _ID.fullmatch(id_) for id_ in value.values())
+    return {str(root): id_ for root, id_ in value.items()} if is_sound else None

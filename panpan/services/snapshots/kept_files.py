@@ -1,0 +1,131 @@
+"""Which of the files that were found are kept, and what the disk says of them.
+
+The rule: nothing is opened and no link is followed here; what is no file and no link, is too large or cannot be read is
+left out, with the reason.
+"""
+
+import os
+import stat
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import field
+from pathlib import Path
+
+from panpan.types.dataclass import dataclass
+
+MAX_IGNORED_FILES = 2_000
+MAX_IGNORED_BYTES = 200_000_000
+"""Of one folder that git ignores, such as `node_modules`; a larger one is left out as a whole."""
+
+_RECENT_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class KeepLimits:
+    """How much is kept."""
+
+    max_file_bytes: int = 20_000_000
+    max_files: int = 100_000
+
+    @property
+    def max_listing_bytes(self) -> int:
+        """Bytes of the names of all files."""
+        return 200 * self.max_files
+
+    @property
+    def max_new_bytes(self) -> int:
+        """Bytes that one snapshot may add."""
+        return 100 * self.max_file_bytes
+
+
+@dataclass(slots=True)
+class Looked:
+    """What the disk says of some paths."""
+
+    bits: dict[str, int | None] = field(default_factory=dict)
+    """Permission bits of the files that are kept; None: a link."""
+    sizes: dict[str, int] = field(default_factory=dict)
+    """Bytes of the files that are kept."""
+    gone: list[str] = field(default_factory=list)
+    """Where neither a file nor a link is any more."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Why a file is not kept."""
+    recent: list[str] = field(default_factory=list)
+    """Files that changed so recently that git, which compares seconds, would miss another change of their bits."""
+
+
+def look_at(root: Path, paths: Iterable[str], limits: KeepLimits) -> Looked:
+    """Return what is at each of `paths`, which are relative to `root`."""
+    found = Looked()
+    behind_links = _BehindLinks(root)
+    recent_since = time.time() - _RECENT_S
+    for path in paths:
+        place = f"{root}/{path}"
+        try:
+            status = os.lstat(place)
+        except OSError:
+            found.gone.append(path)
+            continue
+        if stat.S_ISDIR(status.st_mode) or path.rpartition("/")[0] in behind_links:
+            found.gone.append(path)
+        elif stat.S_ISLNK(status.st_mode):
+            found.bits[path] = None
+        elif not stat.S_ISREG(status.st_mode):
+            found.left_out[path] = "it is no regular file"
+        elif status.st_size > limits.max_file_bytes:
+            found.left_out[path] = f"it is larger than {limits.max_file_bytes // 1_000_000:,} MB"
+        elif not os.access(place, os.R_OK):
+            found.left_out[path] = "it cannot be read"
+        else:
+            if status.st_ctime >= recent_since:
+                found.recent.append(path)
+            found.bits[path], found.sizes[path] = stat.S_IMODE(status.st_mode), status.st_size
+    return found
+
+
+class _BehindLinks:
+    """The folders below a root that are reached through a link."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._known: dict[str, bool] = {"": False}
+
+    def __contains__(self, folder: str) -> bool:
+        if folder not in self._known:
+            above = folder.rpartition("/")[0]
+            self._known[folder] = above in self or os.path.islink(f"{self._root}/{folder}")  # noqa: PTH114
+        return self._known[folder]
+
+
+def heavy_folders(folders: Sequence[str], sizes: Iterable[tuple[str, int]]) -> list[str]:
+    """Return those of `folders` that are too large to be kept.
+
+    Args:
+        folders: Each with a slash at its end.
+        sizes: New files and their bytes.
+    """
+    wanted = set(folders)
+    counts = dict.fromkeys(folders, 0)
+    bytes_ = dict.fromkeys(folders, 0)
+    for path, size in sizes:
+        end = path.find("/")
+        while end >= 0:
+            folder = path[: end + 1]
+            if folder in wanted:
+                counts[folder] += 1
+                bytes_[folder] += size
+                break
+            end = path.find("/", end + 1)
+    return [folder for folder in folders if counts[folder] > MAX_IGNORED_FILES or bytes_[folder] > MAX_IGNORED_BYTES]
+
+
+def bare_repositories(root: Path, paths: Iterable[str]) -> list[str]:
+    """Return the folders among those of `paths` that are repositories without a work tree, each with a slash."""
+    heads = [path.removesuffix("HEAD") for path in paths if path.endswith("/HEAD")]
+    return [folder for folder in heads if all((root / folder / part).is_dir() for part in ("objects", "refs"))]
+
+
+def without_folders(paths: Iterable[str], folders: Iterable[str]) -> list[str]:
+    """Return the paths that do not lie in one of `folders`, each of which ends with a slash."""
+    prefixes = tuple(folders)
+    return [path for path in paths if not path.startswith(prefixes)] if prefixes else list(paths)

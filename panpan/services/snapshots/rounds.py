@@ -1,0 +1,153 @@
+"""Snapshots around each round that may change files.
+
+The rule: before the first such call of a round runs, what is there is kept, or the user was told that it is not.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import anyio
+
+from panpan.core.conversation import Conversation
+from panpan.core.hooks import Addition, Hook, Round, ToolCall
+from panpan.errors import PanpanError, SessionError
+from panpan.services.snapshots.history import UndoHistory
+from panpan.services.snapshots.journal import SnapshotJournal
+from panpan.services.snapshots.snapshot import Snapshot
+from panpan.services.snapshots.workspace import WorkspaceSnapshots, trees_of
+from panpan.types.file_change import FileChange
+from panpan.types.messages import AssistantMessage, SystemReminder, UserMessage
+
+_HEAD_START_S = 0.2
+"""The first request goes out before the first snapshot is begun."""
+
+_IDLE_S = 2.0
+"""After a turn, before it is tidied up: a run that is over leaves at once."""
+
+_REMINDER = (
+    "The user has brought files back to an earlier state, with undo, redo or rewind, since your last reply. "
+    "Files may not be as you left them: read a file again before you rely on what is in it, and do not make the "
+    "changes again that were taken back unless you are asked to."
+)
+
+
+class RoundSnapshots(Hook):
+    """Keeps what the rounds of a session change.
+
+    Args:
+        workspace: Takes the snapshots.
+        journal: Records them.
+    """
+
+    def __init__(self, workspace: WorkspaceSnapshots, journal: SnapshotJournal) -> None:
+        self.turn_files: Sequence[FileChange] = ()
+        """What the newest turn changed, as far as it is kept."""
+        self._workspace = workspace
+        self._journal = journal
+        self.first_wait_s = 60.0
+        """Seconds that a call waits for the first snapshot."""
+        self._wanted = anyio.Event()
+        self._idle = anyio.Event()
+        """Set where a turn has ended since it was last tidied up."""
+        self._tidying: anyio.CancelScope | None = None
+        self._is_first = True
+        """Whether nothing that may change something has run in this session."""
+        self._is_first_turn = True
+        self._turn = ""
+        self._rounds: list[tuple[Mapping[Path, Snapshot], Mapping[Path, Snapshot], Sequence[FileChange]]] = []
+        """What was before and after each round of the turn that changed files, and which."""
+        self._before: Mapping[Path, Snapshot] | None = None
+        """What was there before the round; None: nothing that may change something has run in it."""
+
+    async def serve(self) -> None:
+        """Take the first snapshot while the model thinks, and tidy up between turns; to be run beside the session."""
+        await self._wanted.wait()
+        await anyio.sleep(_HEAD_START_S)
+        async with self._workspace.lock:
+            await self._workspace.take()
+        while True:
+            await self._idle.wait()
+            self._idle = anyio.Event()
+            with anyio.CancelScope() as self._tidying:
+                await anyio.sleep(_IDLE_S)
+                await self._workspace.tidy()
+
+    async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
+        prompts = [message.uuid for message in conversation.messages if isinstance(message, UserMessage)]
+        if self._tidying is not None:
+            self._tidying.cancel("a turn begins")
+        self._turn = prompts[-1] if prompts else ""
+        self._rounds, self.turn_files = [], ()
+        if self._is_first_turn:
+            self._is_first_turn = False
+            self._journal.came_back |= (await self._history()).came_back
+        self._wanted.set()
+        if not self._journal.came_back:
+            return ()
+        self._journal.came_back = False
+        return (SystemReminder(text=_REMINDER, cause="undo"),)
+
+    async def before_effect(self, call: ToolCall) -> None:
+        if self._before is not None:
+            return
+        with anyio.move_on_after(self.first_wait_s if self._is_first else None):
+            async with self._workspace.lock:
+                before = await self._workspace.take()
+                if self._is_first:
+                    await self._begin(before)
+                if before:
+                    self._before = before
+                    self._journal.add("turn", trees_of(before), None, turn=self._turn)
+            return
+        self._workspace.tell("the files of the workspace are still being kept; what changes meanwhile cannot be undone")
+
+    async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
+        await self._end_round()
+        return ()
+
+    async def turn_ended(self, conversation: Conversation) -> None:
+        await self._end_round()
+        try:
+            self.turn_files = await self._files_of_turn()
+        except PanpanError as error:
+            self._workspace.tell(f"what this turn changed cannot be listed: {error}")
+        self._idle.set()
+
+    async def _begin(self, now: Mapping[Path, Snapshot]) -> None:
+        """Before the first change: say what is not covered, and close what a crash has left open."""
+        self._is_first = False
+        self._workspace.tell_what_is_left_out(now)
+        if now and (opened := (await self._history()).opened) is not None:
+            self._journal.add("turn", opened, trees_of(now))
+
+    async def _history(self) -> UndoHistory:
+        try:
+            return await self._journal.history()
+        except SessionError as error:
+            self._workspace.tell(f"what an earlier run changed cannot be undone: {error}")
+            return UndoHistory()
+
+    async def _end_round(self) -> None:
+        if (before := self._before) is None:
+            return
+        self._before = None
+        async with self._workspace.lock:
+            after = await self._workspace.take(before)
+            if after.keys() != before.keys():
+                return  # what is open in the log ends with the next snapshot
+            self._workspace.tell_what_is_left_out(after)
+            try:
+                files = await self._workspace.changes(before, after)
+                ended = trees_of(after if files else before)  # what is no file's change cannot be undone
+                self._journal.add("turn", trees_of(before), ended, turn=self._turn, files=files)
+                self._rounds += [(before, after, files)] if files else []
+            except PanpanError as error:
+                self._workspace.tell(f"what this turn changed cannot be listed: {error}")
+
+    async def _files_of_turn(self) -> Sequence[FileChange]:
+        """Return what the rounds of this turn have changed together; what only the user changed meanwhile is not it."""
+        if len(self._rounds) <= 1:
+            return next((files for _, _, files in self._rounds), ())
+        touched = {file.path for _, _, files in self._rounds for file in files}
+        changes = await self._workspace.changes(self._rounds[0][0], self._rounds[-1][1])
+        return tuple(change for change in changes if change.path in touched)

@@ -1,0 +1,159 @@
+"""The folders of a session's workspace, each with its snapshots.
+
+The rule: nothing fails for a snapshot. One that cannot be taken is missing, and the user is told once.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import anyio
+
+from panpan.config.locations import snapshots_folder
+from panpan.config.trust import wide_root
+from panpan.errors import PanpanError, SnapshotError
+from panpan.services.snapshots.differences import differences
+from panpan.services.snapshots.history import Trees
+from panpan.services.snapshots.kept_files import KeepLimits
+from panpan.services.snapshots.snapshot import Snapshot
+from panpan.services.snapshots.store import SnapshotStore, TooLargeError
+from panpan.system.own_repository import OwnRepository
+from panpan.types.dataclass import dataclass
+from panpan.types.file_change import FileChange
+
+_GC_S = 600.0
+_MOST_NAMED = 3
+"""Of what is left out, in one sentence."""
+
+
+@dataclass(slots=True)
+class SnapshotPlaces:
+    """Of what snapshots are taken, and where they are kept."""
+
+    home: Path
+    """The panpan home, canonical."""
+    hidden: Sequence[Path] = ()
+    """Folders that are no part of the workspace, such as that for temporary files."""
+    roots: Callable[[], Sequence[Path]] = tuple
+    """Returns the folders of the workspace, canonical, the main one first."""
+    session_id: str = ""
+    """Whose snapshots they are."""
+
+    @property
+    def folders(self) -> Sequence[Path]:
+        """The folders of the workspace that do not lie in another one of it, the main one first."""
+        roots = dict.fromkeys(root for root in self.roots() if root not in self.hidden)
+        return [root for root in roots if not any(root != other and root.is_relative_to(other) for other in roots)]
+
+
+class WorkspaceSnapshots:
+    """Takes snapshots of a workspace.
+
+    Args:
+        places: Where.
+        limits: How much is kept.
+        warn: Told what the user should know, one sentence each.
+    """
+
+    def __init__(self, places: SnapshotPlaces, limits: KeepLimits, warn: Callable[[str], None]) -> None:
+        self.lock = anyio.Lock()
+        """Held by whoever takes snapshots, so that what follows from them is done before the next."""
+        self._places = places
+        self._limits = limits
+        self._warn = warn
+        self._stores: dict[Path, SnapshotStore] = {}
+        self._too_large: set[Path] = set()
+        self._told: set[str] = set()
+        self._left_out: set[str] = set()
+        """What the user knows to be left out."""
+
+    @property
+    def folders(self) -> Sequence[Path]:
+        """The folders of the workspace, the main one first."""
+        return self._places.folders
+
+    async def take(self, folders: Iterable[Path] | None = None) -> dict[Path, Snapshot]:
+        """Return the folders as they are now; one that cannot be kept is missing.
+
+        Args:
+            folders: All of the workspace if not given.
+        """
+        taken: dict[Path, Snapshot] = {}
+        for root in self.folders if folders is None else folders:
+            if root in self._too_large:
+                continue
+            try:
+                if wide := wide_root(root):
+                    raise TooLargeError(f"{root} is {wide}")
+                taken[root] = await self.store(root).take()
+            except TooLargeError as error:
+                self._too_large.add(root)
+                self.tell(f"undo is off: {error}")
+            except SnapshotError as error:
+                self.tell(f"what changes now cannot be undone, since the files could not be kept: {error}")
+        return taken
+
+    async def load(self, trees: Trees) -> dict[Path, Snapshot]:
+        """Return earlier snapshots of folders of the workspace.
+
+        Raises:
+            SnapshotError: One cannot be read.
+        """
+        here = {str(root): root for root in self.folders}
+        return {here[root]: await self.store(here[root]).load(id_) for root, id_ in trees.items() if root in here}
+
+    async def changes(self, before: Mapping[Path, Snapshot], after: Mapping[Path, Snapshot]) -> Sequence[FileChange]:
+        """Return what became of each file.
+
+        Raises:
+            SnapshotError: A snapshot cannot be read.
+        """
+        changes: list[FileChange] = []
+        for root in before.keys() & after.keys():
+            found = await differences(self.store(root).repository, before[root], after[root])
+            changes += [one.as_change(self.prefix(root)) for one in found]
+        return tuple(sorted(changes, key=lambda change: change.path))
+
+    def prefix(self, root: Path) -> str:
+        """Return what stands before the paths of a folder: nothing for the main one."""
+        return "" if root == self.folders[0] else f"{root}/"
+
+    def store(self, root: Path) -> SnapshotStore:
+        """Return what keeps the snapshots of one folder."""
+        if root not in self._stores:
+            repository = OwnRepository(snapshots_folder(self._places.home, root), root)
+            hidden = (self._places.home, *self._places.hidden)
+            self._stores[root] = SnapshotStore(repository, self._places.session_id, self._limits, hidden)
+        return self._stores[root]
+
+    async def tidy(self, *, loose: int = 2_000) -> None:
+        """Let git pack what is kept; nothing is ever dropped.
+
+        Args:
+            loose: So many objects in files of their own are enough for that, by git's estimate.
+        """
+        for store in list(self._stores.values()):
+            with suppress(PanpanError):  # it is as well kept untidy
+                await store.repository.run("gc", "--auto", "--quiet", settings=[f"gc.auto={loose}"], timeout_s=_GC_S)
+
+    def tell(self, text: str) -> None:
+        """Tell the user something, once."""
+        if text not in self._told:
+            self._told.add(text)
+            self._warn(text)
+
+    def tell_what_is_left_out(self, taken: Mapping[Path, Snapshot]) -> None:
+        """Tell the user what of the workspace no undo brings back, of each file or folder once."""
+        found = [(self.prefix(root) + path, why) for root, one in taken.items() for path, why in one.left_out.items()]
+        left_out = [(path, why) for path, why in found if path not in self._left_out]
+        self._left_out.update(path for path, _ in left_out)
+        named = [f"{path} ({why})" for path, why in left_out[:_MOST_NAMED]]
+        if len(left_out) > _MOST_NAMED:
+            named.append(f"{len(left_out) - _MOST_NAMED:,} more")
+        if named:
+            self._warn(f"undo does not cover {', '.join(named)}")
+
+
+def trees_of(snapshots: Mapping[Path, Snapshot]) -> Trees:
+    """Return the ids of snapshots by folder, as a log has them."""
+    return {str(root): snapshot.id for root, snapshot in snapshots.items()}

@@ -1,0 +1,248 @@
+"""Bringing kept content back onto the disk.
+
+The rule: a file is only replaced or removed while it is what the plan took it for, to the byte; what is new goes in
+place whole, by a rename; no link is followed, and nothing outside the folder is touched. If one file fails, those
+before it are put back.
+"""
+
+import os
+import secrets
+import stat
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from hashlib import blake2b, sha1
+from pathlib import Path
+
+from anyio import to_thread
+
+from panpan.errors import SnapshotError, ToolError
+from panpan.services.snapshots.differences import Difference
+from panpan.services.snapshots.snapshot import Entry
+from panpan.system.atomic_write import DiskOperations, FileOperations, write_atomic
+from panpan.system.own_repository import OwnRepository
+
+_CHUNK_BYTES = 32_000_000
+"""Of content that is in memory at once."""
+_SYNCED_EACH = 200
+"""Up to so many files, each is seen onto the disk; from there on all of them at the end."""
+
+
+async def write_changes(
+    repository: OwnRepository, changes: Sequence[Difference], operations: FileOperations | None = None
+) -> None:
+    """Make each changed file what it is in `after`, all of them or none.
+
+    Args:
+        repository: Has the content; its work tree is the folder.
+        changes: From what is there now to what shall be.
+        operations: How the disk is reached; a seam for tests.
+
+    Raises:
+        SnapshotError: A file could not be written, or is not what it was taken for; those before it were put back.
+    """
+    disk = operations or (DiskOperations() if len(changes) <= _SYNCED_EACH else _SyncedAtTheEnd())
+    ordered = _in_order(changes)
+    done: list[Difference] = []
+    try:
+        await _write(repository, ordered, disk, done)
+        if len(changes) > _SYNCED_EACH:
+            await to_thread.run_sync(os.sync)
+    except (ToolError, OSError) as error:
+        try:
+            await _write(repository, _in_order([_turned(one) for one in done]), disk, [])
+        except (ToolError, OSError) as second:
+            raise SnapshotError(
+                f"{_why(error)}; some files are back and others are not ({_why(second)}); "
+                "nothing is lost: do it again when there is space and no other program writes there"
+            ) from error
+        raise SnapshotError(f"{_why(error)}; all files are as they were") from error
+
+
+async def _write(
+    repository: OwnRepository, changes: Sequence[Difference], disk: FileOperations, done: list[Difference]
+) -> None:
+    sizes = await _sizes(repository, [one.after.oid for one in changes if one.after is not None])
+    start = 0
+    while start < len(changes):
+        end, waiting = start, 0
+        while end < len(changes) and (end == start or waiting <= _CHUNK_BYTES):
+            waiting += sizes.get(_oid(changes[end].after), 0)
+            end += 1
+        contents = await _contents(repository, [one.after.oid for one in changes[start:end] if one.after is not None])
+        await to_thread.run_sync(_put_all, repository.work_tree, changes[start:end], contents, disk, done)
+        start = end
+
+
+def _put_all(
+    root: Path,
+    changes: Sequence[Difference],
+    contents: Mapping[str, bytes],
+    disk: FileOperations,
+    done: list[Difference],
+) -> None:
+    for change in changes:
+        _put(root, change, contents.get(_oid(change.after), b""), disk)
+        done.append(change)
+
+
+def _put(root: Path, change: Difference, data: bytes, disk: FileOperations) -> None:
+    """Make one file what it shall be."""
+    place = root / change.path
+    _require_way(root, change.path)
+    digest = _require_as_expected(place, change.before)
+    match change.before, change.after:
+        case _, None:
+            place.unlink()
+            _remove_empty(root, place.parent)
+        case Entry(oid=now, mode=int()), Entry(oid=then, mode=int(mode)) if now == then:
+            place.chmod(mode)
+        case Entry(mode=int(old_mode)), Entry(mode=int(mode)):
+            _replace_file(place, data, mode, old_mode, digest, disk)
+        case None, Entry(mode=int(mode)):
+            write_atomic(place, data, mode=mode, must_not_exist=True, operations=disk)
+        case _, Entry(mode=mode):
+            _exchange(place, data, mode, disk)
+
+
+def _replace_file(
+    place: Path, data: bytes, mode: int, old_mode: int, digest: bytes | None, disk: FileOperations
+) -> None:
+    """Write over a file, also where only its mode is in the way."""
+    is_locked = not old_mode & stat.S_IWUSR
+    if is_locked:
+        place.chmod(old_mode | stat.S_IWUSR)
+    try:
+        write_atomic(place, data, mode=mode, expected_digest=digest, operations=disk)
+    except ToolError:
+        if is_locked:
+            with suppress(OSError):
+                place.chmod(old_mode)
+        raise
+
+
+def _exchange(place: Path, data: bytes, mode: int | None, disk: FileOperations) -> None:
+    """Put a link, or a file where a link was, in place by a rename."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    new = place.parent / f".panpan-{secrets.token_hex(12)}.tmp"
+    try:
+        if mode is None:
+            new.symlink_to(os.fsdecode(data))
+        else:
+            write_atomic(new, data, mode=mode, must_not_exist=True, operations=disk)
+        disk.replace(str(new), str(place))
+    finally:
+        with suppress(OSError):
+            new.unlink()
+
+
+def _require_way(root: Path, path: str) -> None:
+    """Refuse a path whose folders are links, or no folders, by now."""
+    here = root
+    for name in path.split("/")[:-1]:
+        here = here / name
+        try:
+            status = here.lstat()
+        except FileNotFoundError:
+            return
+        if not stat.S_ISDIR(status.st_mode):
+            raise ToolError(f"{here} is no folder any more")
+
+
+def _require_as_expected(place: Path, expected: Entry | None) -> bytes | None:
+    """Refuse a file that is not what it was taken for; return the digest of its content, as the writer wants it.
+
+    Raises:
+        ToolError: It is something else.
+    """
+    try:
+        status = place.lstat()
+    except FileNotFoundError:
+        status = None
+    data: bytes | None = None
+    if status is not None and stat.S_ISLNK(status.st_mode):
+        data = os.fsencode(place.readlink())
+    elif status is not None and stat.S_ISREG(status.st_mode):
+        data = place.read_bytes()
+    elif status is not None and stat.S_ISDIR(status.st_mode) and expected is None:
+        _remove_empty_below(place)
+    elif status is not None:
+        raise ToolError(f"{place} is no file any more")
+    found = None if data is None or status is None else (_git_id(data), stat.S_ISLNK(status.st_mode))
+    if found != (None if expected is None else (expected.oid, expected.mode is None)):
+        raise ToolError(f"{place} was changed a moment ago")
+    return None if data is None else blake2b(data, digest_size=16).digest()
+
+
+def _remove_empty_below(folder: Path) -> None:
+    """Remove a folder that holds nothing but empty folders.
+
+    Raises:
+        ToolError: It holds something.
+    """
+    for here, _, files in os.walk(folder, topdown=False):
+        if files:
+            raise ToolError(f"{folder} is a folder with files by now")
+        try:
+            Path(here).rmdir()
+        except OSError as error:
+            raise ToolError(f"{here} is in the way: {error.strerror}") from error
+
+
+def _remove_empty(root: Path, folder: Path) -> None:
+    """Remove folders that hold nothing any more, as git does, which keeps none."""
+    while folder != root:
+        try:
+            folder.rmdir()
+        except OSError:
+            return
+        folder = folder.parent
+
+
+class _SyncedAtTheEnd(DiskOperations):
+    """The disk, for so many files that each cannot be waited for; whoever uses it syncs all at the end."""
+
+    def fsync(self, fd: int) -> None:
+        pass
+
+
+def _in_order(changes: Sequence[Difference]) -> Sequence[Difference]:
+    """Return what goes first, the deepest first, so that a file finds its place free of the folder that was there."""
+    gone = [one for one in changes if one.after is None]
+    return [*reversed(gone), *(one for one in changes if one.after is not None)]
+
+
+def _turned(change: Difference) -> Difference:
+    return Difference(change.path, change.after, change.before)
+
+
+async def _sizes(repository: OwnRepository, oids: Sequence[str]) -> Mapping[str, int]:
+    printed = await repository.run("cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=_lines(oids))
+    return {oid: int(size) for oid, _, size in (line.partition(" ") for line in printed.decode().splitlines())}
+
+
+async def _contents(repository: OwnRepository, oids: Sequence[str]) -> Mapping[str, bytes]:
+    printed = await repository.run("cat-file", "--batch", stdin=_lines(oids), max_bytes=2**40)
+    contents: dict[str, bytes] = {}
+    place = 0
+    while place < len(printed):
+        end = printed.index(b"\n", place)
+        oid, _, size = printed[place:end].decode("ascii").split(" ")
+        contents[oid] = printed[end + 1 : end + 1 + int(size)]
+        place = end + 1 + int(size) + 1
+    return contents
+
+
+def _lines(oids: Sequence[str]) -> bytes:
+    return "".join(f"{oid}\n" for oid in dict.fromkeys(oids)).encode("ascii")
+
+
+def _oid(entry: Entry | None) -> str:
+    return "" if entry is None else entry.oid
+
+
+def _git_id(data: bytes) -> str:
+    return sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def _why(error: ToolError | OSError) -> str:
+    return f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)

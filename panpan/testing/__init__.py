@@ -1,0 +1,1 @@
+"""For those who test their prompts, rules and agents with pytest: cassettes in the place of a model."""

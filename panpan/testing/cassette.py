@@ -1,0 +1,185 @@
+"""A cassette as a test uses it: run prompts, get what came out, and fail where a request is not as it was recorded."""
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from functools import partial
+from pathlib import Path
+
+import anyio
+
+from panpan.app import open_session
+from panpan.config.environment import VARIABLES
+from panpan.errors import CassetteError, ConfigError
+from panpan.services.cassettes.canonical import transcript_hash
+from panpan.services.cassettes.recorded_session import read_session
+from panpan.services.cassettes.recording import Recording
+from panpan.services.cassettes.replay import Mode, Replay
+from panpan.services.cassettes.replaying import Prompts, replay_session
+from panpan.services.sessions.session import Session
+from panpan.system.terminal_text import clean_for_terminal
+from panpan.types.content import ToolUseBlock
+from panpan.types.dataclass import dataclass
+from panpan.types.messages import AssistantMessage, Message
+
+
+class CassetteMismatchError(AssertionError):
+    """A request is not as it was recorded; the text says which, and the field that differs first."""
+
+
+@dataclass(frozen=True, slots=True)
+class CassetteRun:
+    """What came of the prompts."""
+
+    messages: Sequence[Message]
+    """The whole conversation."""
+
+    @property
+    def text(self) -> str:
+        """What the model said last."""
+        return next((one.text for one in reversed(self.messages) if isinstance(one, AssistantMessage)), "")
+
+    @property
+    def tool_calls(self) -> Sequence[ToolUseBlock]:
+        """All calls of tools, in order."""
+        return [use for one in self.messages if isinstance(one, AssistantMessage) for use in one.tool_uses]
+
+    @property
+    def transcript(self) -> str:
+        """Hash of the conversation; the same for the same messages."""
+        return transcript_hash(self.messages)
+
+
+class Cassette:
+    """One recorded conversation, or one that is going to be.
+
+    Args:
+        path: The file.
+        workspace: Where the session works; fill it before `run`.
+        mode: What must be as it was recorded, as for `panpan replay`.
+        has_rules_of_now: Whether the rules files of the workspace count as they are now, so that a changed one is
+            found.
+        records_missing: Whether to record where there is no file.
+        model: Who is asked then.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        workspace: Path,
+        *,
+        mode: Mode = "strict",
+        has_rules_of_now: bool = True,
+        records_missing: bool = False,
+        model: str | None = None,
+    ) -> None:
+        self.path = path
+        self.workspace = workspace
+        self._mode = mode
+        self._has_rules_of_now = has_rules_of_now
+        self._records_missing = records_missing
+        self._model = model
+
+    def run(
+        self,
+        *prompts: str,
+        settings: Mapping[str, object] | None = None,
+        system_prompt: str | None = None,
+        append_system_prompt: str | None = None,
+    ) -> CassetteRun:
+        """Say the prompts one after the other in a new session, and return what came of it.
+
+        Args:
+            prompts: One or more.
+            settings: By dotted key, such as `{"permission.mode": "acceptEdits"}`. Nothing of the user's own counts.
+            system_prompt: Used in the place of panpan's own.
+            append_system_prompt: Added behind it.
+
+        Raises:
+            CassetteMismatchError: Something is not as it was recorded.
+            ConfigError: There is no cassette, or none can be recorded.
+        """
+        say_all = partial(
+            self.arun,
+            *prompts,
+            settings=settings,
+            system_prompt=system_prompt,
+            append_system_prompt=append_system_prompt,
+        )
+        return anyio.run(say_all)
+
+    async def arun(
+        self,
+        *prompts: str,
+        settings: Mapping[str, object] | None = None,
+        system_prompt: str | None = None,
+        append_system_prompt: str | None = None,
+    ) -> CassetteRun:
+        """Do what `run` does, in a test that is a coroutine."""
+        wishes = Prompts(system_prompt, append_system_prompt)
+        if self.path.exists():
+            return await self._played(prompts, settings or {}, wishes)
+        if not self._records_missing:
+            raise ConfigError(f"there is no cassette {self.path}; {_HOW_TO_RECORD}")
+        return await self._recorded(prompts, settings or {}, wishes)
+
+    async def _played(self, prompts: Sequence[str], settings: Mapping[str, object], wishes: Prompts) -> CassetteRun:
+        recorded = read_session(self.path)
+        if len(prompts) > len(recorded.turns):
+            raise CassetteMismatchError(
+                f"{self.path} has {len(recorded.turns)} turns, and there are {len(prompts)} prompts; {_AGAIN}"
+            )
+        replay = Replay(recorded, self._mode, has_rules_of_now=self._has_rules_of_now)
+        opening = replay_session(
+            replay, open_session, self.workspace, env=os.environ, overrides=settings, prompts=wishes
+        )
+        async with opening as session:
+            for prompt, turn in zip(prompts, recorded.turns, strict=False):
+                replay.begin(turn)
+                try:
+                    await _say(session, prompt)
+                except CassetteError as error:
+                    text = clean_for_terminal(f"{self.path}: {error}\n({_AGAIN})")
+                    raise CassetteMismatchError(text) from error
+                if not replay.is_turn_over:
+                    raise CassetteMismatchError(f"{self.path}: the turn ended before all its requests; {_AGAIN}")
+            return CassetteRun(tuple(session.conversation.messages))
+
+    async def _recorded(self, prompts: Sequence[str], settings: Mapping[str, object], wishes: Prompts) -> CassetteRun:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = self.path.with_name(f"{self.path.name}.unfinished")
+        unfinished.unlink(missing_ok=True)
+        problems: list[str] = []
+        with tempfile.TemporaryDirectory(prefix="panpan-record-", ignore_cleanup_errors=True) as home:
+            async with open_session(
+                self.workspace,
+                overrides={**settings, **({"model": self._model} if self._model else {}), "snapshots.enabled": False},
+                system_prompt=wishes.system_prompt,
+                append_system_prompt=wishes.append_system_prompt,
+                env={**_environment(), "PANPAN_HOME": home},
+                tap=Recording(unfinished, warn=problems.append),
+            ) as session:
+                for prompt in prompts:
+                    await _say(session, prompt)
+                run = CassetteRun(tuple(session.conversation.messages))
+        if problems:
+            raise ConfigError("; ".join(problems))
+        unfinished.rename(self.path)  # only what is whole counts as a cassette
+        return run
+
+
+_WHERE = ("PANPAN_PROVIDER", "PANPAN_BASE_URL", "PANPAN_API_KEY")
+_AGAIN = "remove the file to record it again with --panpan-record"
+_HOW_TO_RECORD = "pytest --panpan-record --panpan-model NAME records it"
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment without panpan's settings, but for those that say where the model is."""
+    return {name: value for name, value in os.environ.items() if name not in VARIABLES or name in _WHERE}
+
+
+async def _say(session: Session, prompt: str) -> None:
+    async with aclosing(session.submit(prompt)) as events:
+        async for _ in events:
+            pass

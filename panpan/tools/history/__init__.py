@@ -1,0 +1,1 @@
+"""Tools for the session's own past."""

@@ -1,0 +1,56 @@
+"""Commands that leave the straight way of a session: back to an earlier message, or on in a copy."""
+
+from collections.abc import Sequence
+
+from anyio import to_thread
+
+from panpan.config.locations import Locations
+from panpan.services.sessions.forking import fork
+from panpan.system.terminal_text import clean_line
+from panpan.types.messages import UserMessage
+from panpan.ui.repl.canvas import say
+from panpan.ui.repl.commands.command import Command, OpenSession, Option, Terminal
+from panpan.ui.repl.typed_text import typed_text
+
+
+async def _rewind(terminal: Terminal, rest: str) -> None:
+    session = terminal.session
+    prompts = [message for message in session.conversation.messages if isinstance(message, UserMessage)][::-1]
+    if not prompts:
+        say(terminal, "nothing has been said in this session yet")
+        return
+    picked = await terminal.choose("Go back to before which message?", [_option(prompt) for prompt in prompts])
+    if picked is None:
+        return
+    prompt = prompts[picked]
+    await session.rewind(prompt.uuid)
+    further = f" and {picked} further" if picked else ""
+    say(terminal, f"taken back: “{_line(prompt)}”{further}; the log keeps it, and files are as they are", "dim")
+    terminal.hand_back(typed_text(prompt))
+
+
+def _option(prompt: UserMessage) -> Option:
+    return Option(_line(prompt))
+
+
+def _line(prompt: UserMessage) -> str:
+    """Return the first line of what the user typed."""
+    lines = [line for line in map(clean_line, typed_text(prompt).splitlines()) if line]
+    return lines[0] if lines else "(no text)"
+
+
+async def _fork(terminal: Terminal, rest: str) -> None:
+    session = terminal.session
+    if not session.conversation.messages:
+        say(terminal, "nothing has been said in this session yet; it is as good as a new one")
+        return
+    folder = Locations.find(session.info.cwd, terminal.env).sessions_folder
+    copy = await to_thread.run_sync(fork, session.parts.log.path, folder)
+    say(terminal, f"going on in a copy; the way back: /resume, or panpan -r {session.info.id}", "dim")
+    terminal.leave(OpenSession(copy.stem))
+
+
+BRANCH_COMMANDS: Sequence[Command] = (
+    Command("rewind", "Go back to before an earlier message", _rewind, offers_choice=True),
+    Command("fork", "Go on in a copy of this session", _fork),
+)

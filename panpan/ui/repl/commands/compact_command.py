@@ -1,0 +1,41 @@
+"""/compact: what the model is sent of the conversation becomes shorter, or what it was before."""
+
+from collections.abc import Sequence
+
+from panpan.services.compaction.report import compaction_lines
+from panpan.system.terminal_text import clean_line
+from panpan.types.compaction import Compaction
+from panpan.ui.repl.canvas import say
+from panpan.ui.repl.commands.command import Command, Terminal
+
+UNDO = "undo"
+
+
+async def _compact(terminal: Terminal, rest: str) -> None:
+    session = terminal.session
+    if rest.lower() == UNDO:
+        _show(terminal, session.undo_compaction())
+        return
+    say(terminal, "the model is asked for a summary; this takes a moment, and can be interrupted", "dim")
+    compaction = await session.compact(rest)
+    if compaction is None:
+        say(terminal, "[Interrupted] the conversation is as it was", "warn")
+    else:
+        _show(terminal, compaction)
+
+
+def _show(terminal: Terminal, compaction: Compaction) -> None:
+    first, *others = compaction_lines(compaction)
+    say(terminal, clean_line(first))
+    for line in others:
+        say(terminal, f"  {clean_line(line)}", "dim")
+
+
+COMPACT_COMMANDS: Sequence[Command] = (
+    Command(
+        "compact",
+        "Make what the model is sent of the conversation shorter; undo takes it back",
+        _compact,
+        arguments="[what the summary shall heed | undo]",
+    ),
+)

@@ -1,0 +1,53 @@
+"""How long the user was waited for: a turn's own time is told without it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+class WaitingTime:
+    """The time in which at least one question was open, over all questions so far.
+
+    Args:
+        clock: Returns seconds that only ever grow.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._open = 0
+        self._since_s = 0.0
+        """When the first of the open questions came."""
+        self._before_s = 0.0
+        """Of those before."""
+
+    @property
+    def seconds(self) -> float:
+        """So far, what is open included."""
+        return self._before_s + (self._clock() - self._since_s if self._open else 0.0)
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count the time in the block; blocks may overlap, and what they share counts once."""
+        if not self._open:
+            self._since_s = self._clock()
+        self._open += 1
+        try:
+            yield
+        finally:
+            self._open -= 1
+            if not self._open:
+                self._before_s += self._clock() - self._since_s
+
+
+SHOWN_FROM_S = 1.0
+"""A shorter wait is not told."""
+
+
+def spoken_duration(duration_s: float, waited_s: float) -> str:
+    """Return how long a turn took by itself, and how long the user was waited for where that matters.
+
+    Args:
+        duration_s: All of its time.
+        waited_s: In which the user was asked something.
+    """
+    answers = f" (and {waited_s:.0f} s for your answers)" if waited_s >= SHOWN_FROM_S else ""
+    return f"{max(duration_s - waited_s, 0.0):.1f} s{answers}"

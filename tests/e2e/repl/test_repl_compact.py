@@ -1,0 +1,57 @@
+"""/compact in the REPL: what it shows, what the model gets then, and how it is taken back."""
+
+from tests.e2e.conftest import Panpan
+from tests.e2e.repl.conftest import Start
+from tests.e2e.repl.driver import Repl
+from tests.e2e.test_compaction import answering, long_answers, messages_text, say, wants_summary
+from tests.model_server import serving
+
+
+def whole_turn(repl: Repl, prompt: str, number: int) -> None:
+    """Say something and wait until its turn, the `number`th of the session, is over."""
+    repl.submit(prompt)
+    repl.wait_for(lambda screen: screen.text.count("· 1 round ·") == number)
+    repl.wait_for_prompt()
+
+
+def test_compact_makes_the_next_request_shorter_and_undo_brings_it_back(panpan: Panpan, start: Start) -> None:
+    with serving(answering(*long_answers()[:3], say("short now"), say("long again"))) as server:
+        panpan.use(server)
+        repl = start()
+        for number in range(1, 4):
+            whole_turn(repl, f"tell me part {number}", number)
+        repl.submit("/compact heed the teal colour")
+        repl.wait_for("/compact undo takes it back")
+        assert repl.read(lambda screen: "summarised by the model" in "\n".join(screen.visible))
+        repl.wait_for_prompt()
+        whole_turn(repl, "and now?", 4)
+        repl.submit("/compact undo")
+        repl.wait_for("is taken back")
+        repl.wait_for_prompt()
+        whole_turn(repl, "and again?", 5)
+        repl.leave()
+
+    asked = [request for request in server.requests if wants_summary(request)]
+    assert len(asked) == 1
+    assert "heed the teal colour" in messages_text(asked[0])
+    short, long = server.requests[-2:]
+    assert "SUMMARY-MARK" in messages_text(short)
+    assert "word1 " not in messages_text(short)
+    assert "SUMMARY-MARK" not in messages_text(long)
+    assert "word1 " in messages_text(long)
+    assert "short now" in messages_text(long)
+
+
+def test_compact_where_there_is_nothing_says_so(panpan: Panpan, start: Start) -> None:
+    with serving(answering(say("hello"))) as server:
+        panpan.use(server)
+        repl = start()
+        whole_turn(repl, "hi", 1)
+        repl.submit("/compact")
+        repl.wait_for("nothing to make shorter")
+        repl.wait_for_prompt()
+        repl.submit("/compact undo")
+        repl.wait_for("no compaction to take back")
+        repl.leave()
+
+    assert len(server.requests) == 1

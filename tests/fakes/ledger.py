@@ -1,0 +1,20 @@
+"""A ledger in memory."""
+
+from collections.abc import Callable, Sequence
+
+from panpan.core.hooks import ToolCall
+from panpan.types.tool import IntendedChange
+
+
+class FakeLedger:
+    """Tells `note` the id of each call that starts, and keeps what calls are going to change."""
+
+    def __init__(self, note: Callable[[str], None] = lambda _: None) -> None:
+        self.changes: dict[str, Sequence[IntendedChange]] = {}
+        self._note = note
+
+    async def call_starts(self, call: ToolCall) -> None:
+        self._note(call.tool_use_id)
+
+    async def files_change(self, tool_use_id: str, changes: Sequence[IntendedChange]) -> None:
+        self.changes[tool_use_id] = changes

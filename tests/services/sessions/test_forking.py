@@ -1,0 +1,58 @@
+"""A copy of a session: the same conversation, in a log of its own."""
+
+import json
+import resource
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from panpan.errors import SessionError
+from panpan.services.sessions.fold import folded
+from panpan.services.sessions.forking import fork
+from panpan.services.sessions.log import read_records
+from panpan.types.messages import UserMessage
+from tests.fakes.scripted_llm import ScriptedLLM, say
+from tests.fakes.session import log_path, session_in
+
+
+async def two_turns_and_back(root: Path) -> Path:
+    """Make a session of two turns, the second of which was taken back and said otherwise."""
+    async with session_in(root, ScriptedLLM(say("1"), say("2"), say("3"))) as session:
+        for prompt in ("one", "two", "another two"):
+            async with aclosing(session.submit(prompt)) as events:
+                async for _ in events:
+                    pass
+            if prompt == "two":
+                second = [one for one in session.conversation.messages if isinstance(one, UserMessage)][1]
+                await session.rewind(second.uuid)
+    return log_path(root)
+
+
+async def test_a_fork_says_the_same_under_an_id_of_its_own(tmp_path: Path) -> None:
+    log = await two_turns_and_back(tmp_path)
+    before = log.read_bytes()
+
+    copy = fork(log, log.parent)
+
+    assert folded(read_records(copy)).messages == folded(read_records(log)).messages
+    assert copy.stem != log.stem
+    records = [json.loads(line) for line in copy.read_text().splitlines()]
+    assert {(record["sessionId"], record["forkedFrom"]) for record in records} == {(copy.stem, "s1")}
+    assert "two" not in [record["message"]["content"][0]["text"] for record in records if record["type"] == "user"]
+    assert log.read_bytes() == before
+    assert copy.stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_fork_that_does_not_fit_on_the_disk_is_not_there(tmp_path: Path) -> None:
+    log = await two_turns_and_back(tmp_path)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size // 2, limits[1]))  # fails writes as a full disk does
+    try:
+        with pytest.raises(SessionError, match="cannot be copied"):
+            fork(log, log.parent)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    assert list(log.parent.iterdir()) == [log]

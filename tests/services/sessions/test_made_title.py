@@ -1,0 +1,359 @@
+"""A title is made beside the work: it never costs where nobody asked for it, and never replaces the user's own."""
+
+import json
+from contextlib import aclosing
+from pathlib import Path
+
+import anyio
+import pytest
+
+import panpan
+from panpan.config.settings import Settings
+from panpan.core.conversation import Conversation
+from panpan.services.budget import Budget
+from panpan.services.permissions.askers import NobodyToAsk
+from panpan.services.session_costs import session_costs
+from panpan.services.sessions.fold import folded
+from panpan.services.sessions.log import SessionLog, read_records
+from panpan.services.sessions.made_title import (
+    MAX_PROMPT_CHARS,
+    MAX_TITLE_CHARS,
+    MadeTitle,
+    cheap_model,
+    made_title,
+    title_in,
+    title_maker,
+)
+from panpan.services.sessions.parts import ModelParts, SessionParts
+from panpan.services.sessions.session import Session
+from panpan.services.sessions.setup import Setup, set_up
+from panpan.system.output_store import OutputStore
+from panpan.system.paths import PathResolver
+from panpan.tools.seen_files import SeenFiles
+from panpan.tools.tool import ToolContext
+from panpan.types.content import TextBlock
+from panpan.types.messages import AssistantMessage, Usage, UserMessage
+from tests.fakes.scripted_llm import ScriptedLLM, call, say
+from tests.model_server import HttpError, serving
+from tests.model_server import say as server_say
+
+REPLY = AssistantMessage(
+    content=(TextBlock(text="A fine title"),), model="tiny", usage=Usage(output_tokens=3), cost_usd=0.001
+)
+
+
+# what a reply is
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("Fix the parser", "Fix the parser"),
+        ('\n  "Fix the parser."\nmore', "Fix the parser"),
+        ("**Title: Fix the parser**", "Fix the parser"),
+        ("Title: “Fix”", "Fix"),
+        ("Fix\x1b[2J the\tparser", "Fix the parser"),
+        ("", ""),
+        ('"."', ""),
+        ("x" * 500, "x" * (MAX_TITLE_CHARS - 1) + "…"),
+    ],
+)
+def test_the_first_line_without_what_stands_around_it_is_the_title(text: str, title: str) -> None:
+    assert title_in(say(text)) == title
+
+
+def test_a_reply_that_is_cut_or_calls_a_tool_is_no_title() -> None:
+    assert title_in(say("half a ti").model_copy(update={"stop_reason": "max_tokens"})) == ""
+    assert title_in(call(("1", "Bash", {}))) == ""
+
+
+async def test_the_model_sees_the_beginning_of_the_prompt_and_no_tools() -> None:
+    llm = ScriptedLLM(say("A title"))
+
+    made = await made_title(llm, "do it " * 1000)
+
+    (request,) = llm.requests
+    assert made is not None
+    assert made.title == "A title"
+    assert len(request.messages[0].text) < MAX_PROMPT_CHARS + 50
+    assert (request.tools, "title" in request.system) == ((), True)
+
+
+# which model
+
+
+def setup_of(tmp_path: Path, *, settings: str = "", key: str = "ANTHROPIC_API_KEY", **env: str) -> Setup:
+    home = tmp_path / "home"
+    home.mkdir(exist_ok=True)
+    (home / "settings.toml").write_text(settings)
+    workspace = tmp_path / "workspace"
+    workspace.mkdir(exist_ok=True)
+    keys = {key: "sk-test-0123456789"} if key else {}
+    return set_up(workspace, {"HOME": str(tmp_path), "PANPAN_HOME": str(home), **keys, **env}, {}, ())
+
+
+def test_it_is_the_small_model_of_the_same_provider(tmp_path: Path) -> None:
+    setup = setup_of(tmp_path)
+
+    model = cheap_model(setup)
+
+    assert model is not None
+    assert model.model != setup.model.model
+    assert (model.provider, model.base_url) == (setup.model.provider, setup.model.base_url)
+
+
+def test_a_session_with_one_vendor_asks_no_other(tmp_path: Path) -> None:
+    setup = setup_of(tmp_path, settings='model = "deepseek-v4-pro"', DEEPSEEK_API_KEY="sk-test-0123456789")
+
+    model = cheap_model(setup)
+
+    assert model is not None
+    assert (setup.model.provider, model.provider) == ("deepseek", "deepseek")
+
+
+@pytest.mark.parametrize(
+    ("settings", "env"),
+    [
+        ("", {"ANTHROPIC_BASE_URL": "http://localhost:9/proxy"}),
+        ('base_url = "http://localhost:9"\nmodel = "m"\napi_key = "k0123456789"', {}),
+        ('model = "lab/m"\n[providers.lab]\nbase_url = "http://localhost:9"', {}),
+        ('[aliases]\nfast = "openai/gpt-6-luna"', {"OPENAI_API_KEY": "sk-test-0123456789"}),
+        ('[aliases]\nfast = "nowhere/x"', {}),
+    ],
+)
+def test_where_none_is_known_at_the_same_place_there_is_none(
+    tmp_path: Path, settings: str, env: dict[str, str]
+) -> None:
+    assert cheap_model(setup_of(tmp_path, settings=settings, **env)) is None
+
+
+def test_the_users_own_small_model_counts_at_the_same_place(tmp_path: Path) -> None:
+    lab = 'model = "lab/big"\n[aliases]\nfast = "lab/small"\n[providers.lab]\nbase_url = "http://localhost:9"'
+
+    model = cheap_model(setup_of(tmp_path, settings=lab))
+    with_budget = cheap_model(setup_of(tmp_path, settings='[aliases]\nfast = "anthropic/unknown"\n'))
+
+    assert model is not None
+    assert (model.provider, model.model) == ("lab", "small")
+    assert with_budget is not None
+
+
+def test_it_may_be_elsewhere_where_the_user_wants_titles_by_a_model(tmp_path: Path) -> None:
+    settings = '[sessions]\ntitle = "model"\n[aliases]\nfast = "openai/gpt-6-luna"'
+
+    model = cheap_model(setup_of(tmp_path, settings=settings, OPENAI_API_KEY="sk-test-0123456789"))
+
+    assert model is not None
+    assert model.provider == "openai"
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_attended", "is_made"),
+    [
+        ("", True, True),
+        ("", False, False),
+        ('[sessions]\ntitle = "first-words"', True, False),
+        ('[sessions]\ntitle = "model"', False, True),
+    ],
+)
+def test_where_nobody_watches_only_the_setting_lets_it_cost_anything(
+    tmp_path: Path, settings: str, is_attended: bool, is_made: bool
+) -> None:
+    setup = setup_of(tmp_path, settings=settings)
+
+    assert (title_maker(setup, is_attended=is_attended) is not None) is is_made
+
+
+async def test_where_there_is_no_small_model_nothing_is_asked(tmp_path: Path) -> None:
+    make = title_maker(setup_of(tmp_path, ANTHROPIC_BASE_URL="http://localhost:9"), is_attended=True)
+
+    assert make is not None
+    assert await make("hello") is None
+
+
+# the session
+
+
+class Maker:
+    """Makes a title once it may."""
+
+    def __init__(self, made: MadeTitle | None) -> None:
+        self.made = made
+        self.prompts: list[str] = []
+        self.may_answer = anyio.Event()
+        self.may_answer.set()
+        self.has_answered = anyio.Event()
+
+    async def __call__(self, prompt: str) -> MadeTitle | None:
+        self.prompts.append(prompt)
+        await self.may_answer.wait()
+        self.has_answered.set()
+        return self.made
+
+
+def session_of(root: Path, maker: Maker, *, title: str | None = None) -> Session:
+    llm = ScriptedLLM(say("one"), say("two"))
+    return Session(
+        SessionParts(
+            id="s1",
+            cwd=root,
+            conversation=Conversation(),
+            log=SessionLog(root / "s1.jsonl", session_id="s1", cwd=root),
+            model=ModelParts("scripted", llm),
+            tool_context=ToolContext("", PathResolver(root), SeenFiles(), OutputStore(root)),
+            ask=NobodyToAsk(),
+            max_rounds=5,
+            title=title,
+            make_title=maker,
+            settings=Settings(),
+        )
+    )
+
+
+async def turn(session: Session, prompt: str) -> None:
+    async with aclosing(session.submit(prompt)) as events:
+        async for _ in events:
+            pass
+
+
+async def test_a_title_is_made_of_the_first_prompt_recorded_and_counted(tmp_path: Path) -> None:
+    maker = Maker(MadeTitle("A fine title", REPLY))
+    async with session_of(tmp_path, maker) as session:
+        await turn(session, "first")
+        await maker.has_answered.wait()
+        await turn(session, "second")
+
+        assert session.title == "A fine title"
+        assert maker.prompts == ["first"]
+        costs = session_costs(session.conversation.messages, session.conversation.replies_beside)
+        assert costs.by_model["tiny"].known_cost_usd == 0.001
+
+    again = folded(read_records(tmp_path / "s1.jsonl"))
+    assert (again.title, again.replies_beside) == ("A fine title", [REPLY])
+
+
+async def test_what_was_done_before_the_first_prompt_keeps_no_title_away(tmp_path: Path) -> None:
+    maker = Maker(MadeTitle("A fine title", REPLY))
+    async with session_of(tmp_path, maker) as session:
+        session.add_message(UserMessage.of("$ ls"))
+        await turn(session, "first")
+
+    assert maker.prompts == ["first"]
+
+
+async def test_what_the_user_calls_it_meanwhile_stays(tmp_path: Path) -> None:
+    maker = Maker(MadeTitle("made", REPLY))
+    maker.may_answer = anyio.Event()
+    async with session_of(tmp_path, maker) as session:
+        await turn(session, "first")
+        session.rename("mine")
+        maker.may_answer.set()
+        await maker.has_answered.wait()
+        await turn(session, "second")
+
+        assert session.title == "mine"
+        assert session.conversation.replies_beside == [REPLY]  # it cost what it cost
+
+    assert folded(read_records(tmp_path / "s1.jsonl")).title == "mine"
+
+
+async def test_what_the_user_calls_it_afterwards_counts(tmp_path: Path) -> None:
+    maker = Maker(MadeTitle("made", REPLY))
+    async with session_of(tmp_path, maker) as session:
+        await turn(session, "first")
+        await maker.has_answered.wait()
+        await turn(session, "second")
+        session.rename("mine")
+
+    assert folded(read_records(tmp_path / "s1.jsonl")).title == "mine"
+
+
+async def test_a_session_with_a_title_gets_no_other(tmp_path: Path) -> None:
+    maker = Maker(MadeTitle("made", REPLY))
+    async with session_of(tmp_path, maker, title="mine") as session:
+        await turn(session, "first")
+
+        assert (maker.prompts, session.title) == ([], "mine")
+
+
+async def test_a_session_that_ends_does_not_wait_for_it(tmp_path: Path) -> None:
+    maker = Maker(MadeTitle("made", REPLY))
+    maker.may_answer = anyio.Event()
+    with anyio.fail_after(10):
+        async with session_of(tmp_path, maker) as session:
+            await turn(session, "first")
+
+    assert folded(read_records(tmp_path / "s1.jsonl")).title is None
+
+
+async def test_where_none_comes_the_session_has_none(tmp_path: Path) -> None:
+    for made in (None, MadeTitle("", REPLY)):
+        maker = Maker(made)
+        (tmp_path / "s1.jsonl").unlink(missing_ok=True)
+        async with session_of(tmp_path, maker) as session:
+            await turn(session, "first")
+            await maker.has_answered.wait()
+            await turn(session, "second")
+            assert session.title is None
+
+
+async def test_the_cost_counts_against_a_budget(tmp_path: Path) -> None:
+    conversation = Conversation()
+    conversation.replies_beside.append(REPLY)
+
+    assert conversation.replies_beside == [REPLY]
+    conversation.replace(())
+    assert conversation.replies_beside == [REPLY]  # it was paid for, whatever is taken back
+    assert Budget(1.0)._new_replies(conversation) == [REPLY]
+
+
+LAB = """
+model = "lab/big"
+[providers.lab]
+kind = "anthropic"
+base_url = "{url}"
+api_key = "k-0123456789"
+[aliases]
+fast = "lab/small"
+"""
+
+
+async def test_the_small_model_is_asked_over_the_wire(tmp_path: Path) -> None:
+    with serving([server_say("Fix the parser")]) as server:
+        make = title_maker(setup_of(tmp_path, settings=LAB.format(url=server.url), NO_PROXY="*"), is_attended=True)
+        assert make is not None
+        made = await make("why does the parser fail?")
+
+    assert made is not None
+    assert made.title == "Fix the parser"
+    assert "why does the parser fail?" in str(server.requests[0].messages)
+
+
+async def test_a_model_that_fails_gives_no_title_and_no_error(tmp_path: Path) -> None:
+    with serving([HttpError(500)]) as server:
+        make = title_maker(setup_of(tmp_path, settings=LAB.format(url=server.url), NO_PROXY="*"), is_attended=True)
+        assert make is not None
+
+        assert await make("hello") is None
+        assert len(server.requests) == 1
+
+
+async def test_an_attended_session_that_is_opened_as_usual_asks_the_small_model(tmp_path: Path) -> None:
+    with serving([server_say("Mend the parser")]) as server:
+        setup = setup_of(tmp_path, settings=LAB.format(url=server.url), NO_PROXY="*")
+        async with panpan.open_session(setup.cwd, env=setup.env, is_attended=True) as session:
+            assert session.parts.make_title is not None
+            made = await session.parts.make_title("the parser fails")
+
+        assert made is not None
+        assert made.title == "Mend the parser"
+        assert json.loads(server.requests[0].raw)["model"] == "small"
+
+
+async def test_with_nobody_there_only_the_work_is_asked_for(tmp_path: Path) -> None:
+    with serving([server_say("Mended."), server_say("never asked for")]) as server:
+        setup = setup_of(tmp_path, settings=LAB.format(url=server.url), NO_PROXY="*")
+        async with panpan.open_session(setup.cwd, env=setup.env) as session:
+            await turn(session, "the parser fails")
+
+        assert len(server.requests) == 1

@@ -1,0 +1,160 @@
+"""Snapshots around the rounds of a turn: when they are taken, and what waits for them."""
+
+from hashlib import sha1
+from pathlib import Path
+
+import anyio
+from anyio.abc import TaskStatus
+
+from panpan.core.conversation import Conversation
+from tests.services.hook_fixtures import call_in, reply, round_of
+from tests.services.snapshots.kept_workspace import KeptWorkspace, kinds
+from tests.system.backends import on_both_backends, run_on, until
+
+
+def objects(place: KeptWorkspace) -> int:
+    return len([path for path in place.home.rglob("objects/*/*") if path.is_file()])
+
+
+def snapshots(place: KeptWorkspace) -> list[tuple[str, bool]]:
+    """What the records of snapshots say: their cause, and whether they tell the end."""
+    records = [record for record in place.records if record.get("subtype") == "snapshot"]
+    return [(record["cause"], "after" in record) for record in records]
+
+
+async def test_a_turn_that_only_reads_records_nothing(tmp_path: Path) -> None:
+    place = KeptWorkspace(tmp_path)
+    await place.turn()
+
+    assert snapshots(place) == []
+
+
+async def test_what_was_before_is_in_the_log_before_the_call_runs(tmp_path: Path) -> None:
+    place = KeptWorkspace(tmp_path)
+    seen: list[list[tuple[str, bool]]] = []
+    await place.turn(lambda: seen.append(snapshots(place)))
+
+    assert seen == [[("turn", False)]]
+    assert snapshots(place) == [("turn", False), ("turn", True)]
+
+
+async def test_the_calls_of_one_round_share_what_was_before(tmp_path: Path) -> None:
+    place = KeptWorkspace(tmp_path)
+    await place.begin_turn()
+    for name in ("a", "b"):
+        await place.snapshots.rounds.before_effect(call_in(place.folder))
+        place.write(name, "x\n")
+    await place.snapshots.rounds.after_round(round_of(), reply())
+    await place.snapshots.rounds.turn_ended(Conversation())
+
+    assert snapshots(place) == [("turn", False), ("turn", True)]
+    assert kinds(place.snapshots.turn_files) == {"a": "added", "b": "added"}
+
+
+async def test_an_interrupted_round_is_kept_too(tmp_path: Path) -> None:
+    place = KeptWorkspace(tmp_path)
+    await place.begin_turn()
+    await place.snapshots.rounds.before_effect(call_in(place.folder))
+    place.write("a", "x\n")
+    await place.snapshots.rounds.turn_ended(Conversation())
+    await place.undo()
+
+    assert place.state() == {}
+
+
+@on_both_backends
+def test_the_first_snapshot_is_taken_while_the_model_thinks(tmp_path: Path, backend: str) -> None:
+    async def main() -> None:
+        place = KeptWorkspace(tmp_path)
+        place.write("a", "x\n")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(place.snapshots.rounds.serve)
+            await anyio.wait_all_tasks_blocked()
+            assert objects(place) == 0
+            await place.begin_turn()
+            await until(lambda: objects(place) > 0)
+            await place.snapshots.rounds.before_effect(call_in(place.folder))
+            place.write("a", "y\n")
+            await place.snapshots.rounds.turn_ended(Conversation())
+            await place.undo()
+            tasks.cancel_scope.cancel()
+        assert place.read("a") == "x\n"
+
+    run_on(backend, main)
+
+
+async def test_a_call_does_not_wait_for_ever_and_the_user_is_told(tmp_path: Path) -> None:
+    place = KeptWorkspace(tmp_path)
+    rounds = place.snapshots.rounds
+    rounds.first_wait_s = 0.01
+    await place.begin_turn()
+
+    async def hold(*, task_status: TaskStatus[None]) -> None:
+        async with place.snapshots.workspace.lock:  # as while the first snapshot is being taken
+            task_status.started()
+            await anyio.sleep_forever()
+
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(hold)
+        await rounds.before_effect(call_in(place.folder))
+        tasks.cancel_scope.cancel()
+    await rounds.turn_ended(Conversation())
+
+    assert snapshots(place) == []
+    assert len(place.warnings) == 1
+    assert "still being kept" in place.warnings[0]
+
+
+async def test_files_in_other_folders_of_the_workspace_come_back(tmp_path: Path) -> None:
+    place = KeptWorkspace(tmp_path)
+    other = tmp_path / "other"
+    other.mkdir()
+    place.roots = (place.folder, other)
+    await place.turn(lambda: (place.write("a", "x\n"), (other / "b").write_text("y\n")))
+    files = place.snapshots.turn_files
+    await place.undo()
+
+    assert kinds(files) == {"a": "added", f"{other}/b": "added"}
+    assert place.state() == {}
+    assert list(other.iterdir()) == []
+
+
+async def test_a_folder_that_is_no_longer_in_the_workspace_stays_and_that_is_told(tmp_path: Path) -> None:
+    place = KeptWorkspace(tmp_path)
+    other = tmp_path / "other"
+    other.mkdir()
+    place.roots = (place.folder, other)
+    await place.turn(lambda: (place.write("a", "x\n"), (other / "b").write_text("y\n")))
+    place.roots = (place.folder,)
+    plan = await place.undo()
+
+    assert plan.notes == [f"what changed in {other} stays, since it is no part of this workspace"]
+    assert (other / "b").exists()
+
+
+async def test_everything_is_private_and_survives_gits_own_tidying(tmp_path: Path) -> None:
+    place = KeptWorkspace(tmp_path)
+    place.write("secret", "s\n", 0o600)
+    await place.turn(lambda: (place.folder / "secret").unlink())
+    (store,) = place.home.glob("projects/*/snapshots")
+    await anyio.run_process(["git", "--git-dir", str(store), "gc", "--quiet", "--prune=now"])
+    await place.undo()
+
+    assert store.stat().st_mode & 0o777 == 0o700
+    assert place.read("secret") == "s\n"
+
+
+async def test_tidying_packs_what_is_loose_and_keeps_all(tmp_path: Path) -> None:
+    place = KeptWorkspace(tmp_path)
+    texts = [
+        text for text in map(str, range(4000)) if sha1(f"blob {len(text)}\0{text}".encode()).hexdigest()[:2] == "17"
+    ]
+    await place.turn(lambda: [place.write(text, text) for text in texts])  # git looks into the folder 17 alone
+    before = objects(place)
+    await place.snapshots.workspace.tidy(loose=1)
+    after = objects(place)
+    await place.undo()
+
+    assert before > len(texts) > 1
+    assert after < len(texts)
+    assert place.state() == {}

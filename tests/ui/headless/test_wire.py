@@ -1,0 +1,15 @@
+from panpan.types.events import PermissionDecided
+from panpan.types.permission import Reason
+from panpan.ui.headless.wire import notice_line
+
+
+def test_a_denial_says_what_it_is_about_and_what_it_rests_on() -> None:
+    reason = Reason("it may change things", "unknown", command="make", assumption="nobody knows make")
+    decided = PermissionDecided("1", "Bash", False, "asked; the answer was no", (reason,), digest="c0ffee")
+
+    line = notice_line(decided, "session")
+
+    assert line["subtype"] == "permission_denied"
+    assert (line["tool_use_id"], line["tool_name"], line["reason"]) == ("1", "Bash", "asked; the answer was no")
+    assert line["reasons"] == [reason.as_json()]
+    assert line["digest"] == "c0ffee"

@@ -191,7 +191,7 @@ class CompactionSettings(_Frozen):
 
 
 class SnapshotSettings(_Frozen):
-    """What is kept of the workspace, so that changes of the model can be undone, `[snapshots]`; a matter of the user's."""
+    """What is kept of the workspace, so that changes can be undone, `[snapshots]`; a matter of the user's."""
 
     enabled: bool = True
     """Whether anything is kept; without it nothing can be undone."""

@@ -41,7 +41,7 @@ class LineTerminal:
         theme: How things look.
         show: Prints a line.
         command: The command that runs.
-        number: What the user picked of its list, from 1; None: he wants to see the list.
+        numbers: What the user picked of its lists, one after the other, from 1; behind them he wants to see the list.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class LineTerminal:
         theme: Theme,
         show: Callable[[str], None],
         command: Command,
-        number: int | None,
+        numbers: Sequence[int],
     ) -> None:
         self.session = session
         self.env = env
@@ -63,7 +63,8 @@ class LineTerminal:
         """What comes after this session; None: it goes on."""
         self._show = show
         self._command = command
-        self._number = number
+        self._numbers = list(numbers)
+        self._picked = list[int]()
 
     @property
     def width(self) -> int:
@@ -77,16 +78,18 @@ class LineTerminal:
 
     async def choose(self, title: str, options: Sequence[Option]) -> int | None:
         """Return what the user picked by its number; else print the list, and how to pick from it."""
-        if self._number is not None and 1 <= self._number <= len(options):
-            return self._number - 1
-        if self._number is not None:
-            say(self, f"there is no number {self._number} in this list:", "bad")
+        number = self._numbers.pop(0) if self._numbers else None
+        if number is not None and 1 <= number <= len(options):
+            self._picked.append(number)
+            return number - 1
+        if number is not None:
+            say(self, f"there is no number {number} in this list:", "bad")
         say(self, title, "strong")
         for number, option in enumerate(options, 1):
             say(self, f"{number:3}. {option.label}{' (now)' if option.is_current else ''}")
             if option.detail:
                 say(self, f"     {option.detail}", "dim")
-        say(self, f"/{self._command.name} NUMBER picks one", "dim")
+        say(self, " ".join([f"/{self._command.name}", *map(str, self._picked), "NUMBER picks one"]), "dim")
         return None
 
     def submit(self, prompt: str) -> None:
@@ -140,10 +143,12 @@ class LineCommands:
         if found is None:
             raise ConfigError(unknown(self._commands, line))
         command, rest = found
-        is_number = command.offers_choice and rest.isdecimal() and len(rest) <= _MOST_DIGITS
+        is_number = command.offers_choice and all(
+            word.isdecimal() and len(word) <= _MOST_DIGITS for word in rest.split() or [""]
+        )
         send, receive = anyio.create_memory_object_stream[str](float("inf"))
         terminal = LineTerminal(
-            session, self._env, self._theme, send.send_nowait, command, int(rest) if is_number else None
+            session, self._env, self._theme, send.send_nowait, command, [*map(int, rest.split())] if is_number else ()
         )
         await _printed(command.run(terminal, "" if is_number else rest), send, receive, self._out)
         return terminal

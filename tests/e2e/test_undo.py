@@ -170,7 +170,7 @@ def test_what_a_killed_turn_had_changed_is_undone(panpan: Panpan) -> None:
     (panpan.workspace / "a.txt").write_text("old\n")
     with serving([call("Bash", {"command": "echo new > a.txt; echo x > made.txt; sleep 20"})]) as server:
         panpan.use(server)
-        process = panpan.start("-p", "do it", "--yes")
+        process = panpan.start("-p", "do it", "--yes", stdin=subprocess.DEVNULL)
         while not (panpan.workspace / "made.txt").exists():
             assert process.poll() is None
         process.kill()

@@ -3,6 +3,7 @@
 import os
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -101,7 +102,9 @@ class Locator:
             folder: The folder, with what is done to the files.
             commands: For each name the simple command that does it.
         """
-        plain = self._plain_folder(self._paths.absolute(folder.path))
+        plain = None
+        with suppress(ToolError):
+            plain = self._plain_folder(self._paths.absolute(folder.path))
         if plain is None or not (plain.is_inside if folder.access == "write" else plain.is_readable):
             return PlainFiles(folder.access, (), is_inside=False, commands={})
         kept = {name: command for name, command in commands.items() if plain.decides_about(name)}

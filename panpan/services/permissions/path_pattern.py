@@ -8,6 +8,7 @@ that a link is no way round it.
 import os
 import re
 from collections.abc import Iterable, Sequence
+from itertools import product
 from pathlib import Path
 
 from panpan.errors import ToolError
@@ -56,11 +57,21 @@ class PathPattern:
             root: Canonical root of the project.
             is_shallow: Whether nothing is touched that lies in the folder.
         """
-        return any(self._restricts(path, root, may_be_folder=not is_shallow) for path in paths)
+        fits = self._regex.fullmatch
+        for path, base in product(paths, self._bases(root)):
+            relative = _relative(path, base)
+            if relative is None:
+                continue
+            if fits(relative):
+                return True
+            names_folder = not is_shallow and (fits(_joined(relative, "")) or fits(_joined(relative, _ANY_CHILD)))
+            if names_folder and path.is_dir():  # asked last, since it takes longest
+                return True
+        return False
 
     def restricts_file(self, path: Path, root: Path) -> bool:
         """Return whether a restriction of this pattern holds for `path`, which is known to be no folder."""
-        return self._restricts(path, root, may_be_folder=False)
+        return self.restricts((path,), root, is_shallow=True)
 
     def first_restricted_file(self, folder: Path, names: Sequence[str], root: Path) -> str | None:
         """Return the first of the names of files in `folder` for which a restriction of this pattern holds."""
@@ -77,19 +88,6 @@ class PathPattern:
     def _bases(self, root: Path) -> Sequence[Path]:
         """Return where restrictions start; one without a slash names files outside the project, too."""
         return (self._base or root, _TOP) if self._is_floating else (self._base or root,)
-
-    def _restricts(self, path: Path, root: Path, *, may_be_folder: bool) -> bool:
-        fits = self._regex.fullmatch
-        for base in self._bases(root):
-            relative = _relative(path, base)
-            if relative is None:
-                continue
-            if fits(relative):
-                return True
-            names_folder = may_be_folder and (fits(_joined(relative, "")) or fits(_joined(relative, _ANY_CHILD)))
-            if names_folder and path.is_dir():  # asked last, since it takes longest
-                return True
-        return False
 
 
 def _split_base(text: str) -> tuple[Path | None, str]:

@@ -1,6 +1,8 @@
 """Where paths lead: many paths of one call are located as each of them would be."""
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -74,3 +76,51 @@ def test_where_a_protected_name_leads_is_protected_among_many(paths: PathResolve
     assert locator.located(PathUse("real/odd", "read")).location.is_secret
     assert locator.located(PathUse("real/a.py", "write")).location.is_protected
     assert not locator.located(PathUse("src/a.py", "write")).location.is_protected
+
+
+def regular_files(folder: Path) -> list[str]:
+    return [place.name for place in folder.iterdir() if place.is_file() and not place.is_symlink()]
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(paths_in_it, st.sampled_from(["read", "write"]))
+def test_the_plain_files_of_a_folder_are_as_each_is(
+    paths: PathResolver, folder: str, access: Literal["read", "write"]
+) -> None:
+    folder = f"./{folder}"
+    place = paths.root / folder
+    names = regular_files(place) if place.is_dir() else []
+
+    plain = Locator(paths).plain_files(PathUse(folder, access), dict.fromkeys(names, "a command"))
+
+    for name in plain.commands:
+        alone = Locator(paths).located(PathUse(f"{folder}/{name}", access), command="a command")
+        assert plain.use(name).location == alone.location == paths.locate(f"{folder}/{name}")
+        assert plain.use(name).spellings == alone.spellings
+        assert alone.is_open
+        assert not alone.needs_a_person
+    # What else is there needs more than a look at its folder.
+    others = [paths.locate(f"{folder}/{name}") for name in names if name not in plain.commands]
+    assert all(other.is_protected or other.is_secret or not other.is_inside or odd(other.path) for other in others)
+
+
+def odd(path: Path) -> bool:
+    return path.name == "config"  # the end of a protected name
+
+
+@pytest.mark.parametrize("name", ["home", "readable", "added"])
+def test_a_root_that_is_not_there_yet_is_not_judged_as_its_folder(tmp_path: Path, name: str) -> None:
+    root = tmp_path.resolve() / "work"
+    (root / "added").mkdir(parents=True)
+    paths = PathResolver(
+        root / "added",
+        extra_roots=(root / "added",),
+        readable_roots=(root / "readable",),
+        protected_roots=(root / "home",),
+        home=tmp_path,
+    )
+    locator = Locator(paths)
+
+    locator.located(PathUse(str(root / "other"), "write"))
+
+    assert locator.located(PathUse(str(root / name), "write")).location == paths.locate(str(root / name))

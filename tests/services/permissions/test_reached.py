@@ -135,3 +135,36 @@ def test_what_cannot_all_be_looked_at_is_asked(project: Project, line: str, monk
 
     assert isinstance(decision, Ask)
     assert "too many files" in decision.reason.text
+
+
+@pytest.mark.parametrize("way", ["src", "short", "./src", "src/../src"])
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [("wc -l {}/*", "Read(/src/c.py)"), ("wc -l {}/*.py", "Read(c.*)"), ("rm {}/*", "Edit(/src/c.py)")],
+)
+def test_a_rule_holds_for_each_of_many_files(project: Project, way: str, line: str, rule: str) -> None:
+    (project.root / "short").symlink_to("src")
+    for number in range(300):
+        (project.root / "src" / f"b{number}.py").touch()
+    settings = '[permission]\nallow = ["Bash(*)"]\n{} = ["{}"]'
+
+    denied = bash(project.gate(settings.format("deny", rule)), line.format(way))
+    asked = bash(project.gate(settings.format("ask", rule)), line.format(way))
+
+    assert isinstance(denied, Deny)
+    assert isinstance(asked, Ask)
+    assert reason_of(denied) == reason_of(asked) == ("rule", "c.py")
+    assert isinstance(bash(project.gate(settings.format("deny", "Read(/src/d.py)")), line.format(way)), Allow)
+
+
+@pytest.mark.parametrize("line", ["cat src/*", "rm src/*"])
+def test_a_protected_file_is_found_among_many(project: Project, line: str) -> None:
+    for number in range(300):
+        (project.root / "src" / f"b{number}.py").touch()
+    (project.root / "src" / "id_rsa").touch()
+
+    decision = bash(project.gate(), line, "bypassPermissions")
+
+    assert isinstance(decision, Ask)
+    assert decision.is_protected
+    assert Path(decision.reason.path).name == "id_rsa"

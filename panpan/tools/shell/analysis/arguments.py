@@ -5,7 +5,6 @@ still reads flags and BSD reads further operands; there a word has to be harmles
 """
 
 import posixpath
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,8 +13,11 @@ from panpan.tools.shell.analysis.languages import (
     NotHarmlessError,
     fits,
     fixed,
+    formatted_globs,
     paths_of_test,
+    printed_globs,
     split_find,
+    without_bracket,
 )
 from panpan.tools.shell.analysis.searched_names import ANY, SearchedNames, searched_names
 from panpan.tools.shell.analysis.table import ANYTHING, Row
@@ -49,50 +51,20 @@ def read_arguments(name: str, row: Row, words: Sequence[Word]) -> Reading:
         return Reading(row, name=name)
     match row.language:
         case "echo":
-            return Reading(row, tuple(_printed(words)), name=name)
+            return Reading(row, tuple(printed_globs(words)), name=name)
         case "printf":
-            return Reading(row, tuple(_formatted(row, words)), name=name)
+            return Reading(row, tuple(formatted_globs(words, row.operand)), name=name)
         case "find":
             starts, read = split_find(words, row.expression)
             _require_no_flag_matches(starts, row)
             return Reading(row, (*(starts or [_HERE]), *read), name=name)
         case "test":
-            return Reading(row, tuple(paths_of_test(_without_bracket(name, words))), name=name)
+            return Reading(row, tuple(paths_of_test(without_bracket(name, words))), name=name)
         case _:
             return _Reader(name, row).read(words)
 
 
 _HERE = Word(".", ".")
-_LOOKED_UP = re.compile(r"\$(?:[A-Za-z_]\w*|[0-9@*#?$!-]|\{(?:\w+|[@*#?$!-])\})", re.ASCII)
-"""Parameters that are only looked up."""
-
-
-def _printed(words: Sequence[Word]) -> list[Word]:
-    """Return the globs among words that are printed; a variable may be anything but a glob of its own."""
-    for word in words:
-        unknown = "" if word.text is not None or word.is_glob else _LOOKED_UP.sub("", word.source)
-        if any(character in unknown for character in "*?[{`("):
-            raise NotHarmlessError(f"with {word.source}, which is only known when it runs")
-    return [word for word in words if word.is_glob]
-
-
-def _formatted(row: Row, words: Sequence[Word]) -> list[Word]:
-    """Return the globs among what printf prints by a format, which is the first of its words and fixed."""
-    operands = words[1:] if words and words[0].text == "--" else words
-    if not operands:
-        raise NotHarmlessError("without a format")
-    text = fixed(operands[0])
-    if not fits(text, row.operand) or (text.startswith("-") and operands is words):
-        raise NotHarmlessError(f"with {operands[0].source}")
-    return _printed(operands[1:])
-
-
-def _without_bracket(name: str, words: Sequence[Word]) -> Sequence[Word]:
-    if name != "[":
-        return words
-    if not words or words[-1].text != "]":
-        raise NotHarmlessError("without its closing bracket")
-    return words[:-1]
 
 
 def _require_no_flag_matches(operands: Sequence[Word], row: Row) -> None:

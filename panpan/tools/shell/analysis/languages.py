@@ -1,4 +1,4 @@
-"""The small languages in which some programs take their arguments: the expressions of find and test, scripts of sed.
+"""The small languages in which some programs take their arguments: expressions of find and test, formats, sed scripts.
 
 The rule: only what is understood to the end passes; everything else raises `NotHarmlessError`.
 """
@@ -60,6 +60,51 @@ def split_find(words: Sequence[Word], expression: Mapping[str, Sequence[str]]) -
             elif not fits(fixed(value), regex):
                 raise NotHarmlessError(f"with {word} {value.source}")
     return starts, read
+
+
+_LOOKED_UP = re.compile(r"\$(?:[A-Za-z_]\w*|[0-9@*#?$!-]|\{(?:\w+|[@*#?$!-])\})", re.ASCII)
+"""Parameters that are only looked up."""
+
+
+def printed_globs(words: Sequence[Word]) -> list[Word]:
+    """Return the globs among words that are printed; a variable may be anything but a glob of its own.
+
+    Raises:
+        NotHarmlessError: A word may run something.
+    """
+    for word in words:
+        unknown = "" if word.text is not None or word.is_glob else _LOOKED_UP.sub("", word.source)
+        if any(character in unknown for character in "*?[{`("):
+            raise NotHarmlessError(f"with {word.source}, which is only known when it runs")
+    return [word for word in words if word.is_glob]
+
+
+def formatted_globs(words: Sequence[Word], regex: str) -> list[Word]:
+    """Return the globs among what printf prints by a format, which is the first of its words and fixed.
+
+    Raises:
+        NotHarmlessError: The format is not what `regex` asks for, or a word may run something.
+    """
+    operands = words[1:] if words and words[0].text == "--" else words
+    if not operands:
+        raise NotHarmlessError("without a format")
+    text = fixed(operands[0])
+    if not fits(text, regex) or (text.startswith("-") and operands is words):
+        raise NotHarmlessError(f"with {operands[0].source}")
+    return printed_globs(operands[1:])
+
+
+def without_bracket(name: str, words: Sequence[Word]) -> Sequence[Word]:
+    """Return the words of `test`, as which they stand in brackets where it is called `[`.
+
+    Raises:
+        NotHarmlessError: The closing bracket is missing.
+    """
+    if name != "[":
+        return words
+    if not words or words[-1].text != "]":
+        raise NotHarmlessError("without its closing bracket")
+    return words[:-1]
 
 
 _EVALUATING = frozenset({"-v", "-R"})

@@ -10,7 +10,11 @@ from panpan.system.terminal_text import clean_line
 from panpan.types.messages import UserMessage
 from panpan.ui.repl.canvas import say
 from panpan.ui.repl.commands.command import Command, OpenSession, Option, Terminal
+from panpan.ui.repl.commands.undo_commands import carry_out, undo_of
 from panpan.ui.repl.typed_text import typed_text
+
+
+BOTH, CONVERSATION, FILES = "conversation and files", "conversation alone", "files alone"
 
 
 async def _rewind(terminal: Terminal, rest: str) -> None:
@@ -23,10 +27,29 @@ async def _rewind(terminal: Terminal, rest: str) -> None:
     if picked is None:
         return
     prompt = prompts[picked]
-    await session.rewind(prompt.uuid)
-    further = f" and {picked} further" if picked else ""
-    say(terminal, f"taken back: “{_line(prompt)}”{further}; the log keeps it, and files are as they are", "dim")
-    terminal.hand_back(typed_text(prompt))
+    what = await _what(terminal)
+    if what is None or ("files" in what and not await _files_went_back(terminal, prompt)):
+        return
+    if "conversation" in what:
+        await session.rewind(prompt.uuid)
+        further = f" and {picked} further" if picked else ""
+        say(terminal, f"taken back: “{_line(prompt)}”{further}; the log keeps it", "dim")
+        terminal.hand_back(typed_text(prompt))
+
+
+async def _what(terminal: Terminal) -> str | None:
+    """Return what the user wants to have back; None where he wants nothing."""
+    if terminal.session.parts.snapshots is None:
+        return CONVERSATION
+    choices = (BOTH, CONVERSATION, FILES)
+    picked = await terminal.choose("What goes back?", [Option(choice) for choice in choices])
+    return None if picked is None else choices[picked]
+
+
+async def _files_went_back(terminal: Terminal, prompt: UserMessage) -> bool:
+    """Bring the files back to what they were before a message; return whether they are so now."""
+    undo = undo_of(terminal)
+    return await carry_out(terminal, undo, await undo.plan_rewind(prompt.uuid))
 
 
 def _option(prompt: UserMessage) -> Option:

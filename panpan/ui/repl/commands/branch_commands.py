@@ -13,7 +13,6 @@ from panpan.ui.repl.commands.command import Command, OpenSession, Option, Termin
 from panpan.ui.repl.commands.undo_commands import carry_out, undo_of
 from panpan.ui.repl.typed_text import typed_text
 
-
 BOTH, CONVERSATION, FILES = "conversation and files", "conversation alone", "files alone"
 
 

@@ -103,6 +103,11 @@ def write_atomic(
         raise ToolError(f"could not write {path}: {exc.strerror}; nothing was changed") from exc
 
 
+def temporary_name(folder: Path) -> Path:
+    """Return a free, unpredictable name in a folder, for what is there for a moment; `remove_leavings` knows it."""
+    return folder / f".panpan-{_machine()}-{os.getpid()}-{secrets.token_hex(12)}.tmp"
+
+
 def remove_leavings(folder: Path) -> None:
     """Remove what writers of this machine have left in a folder that were killed at work; what cannot be stays."""
     with suppress(OSError):
@@ -179,7 +184,7 @@ class _Writer:
     @contextmanager
     def _temporary_name(self) -> Iterator[str]:
         """Offer a free, unpredictable name beside the target; nothing of that name is left afterwards."""
-        name = str(self._target.parent / f".panpan-{_machine()}-{os.getpid()}-{secrets.token_hex(12)}.tmp")
+        name = str(temporary_name(self._target.parent))
         try:
             yield name
         finally:

@@ -78,9 +78,7 @@ def test_the_size_of_what_is_kept_to_undo_changes_is_told(project: Path, env: di
 
     _, checks, _ = examine(project, env)
 
-    assert [check["found"] for check in checks["snapshots"]] == [
-        f"2.5 MB of this project, 3.5 MB of all, below {home}"
-    ]
+    assert [check["found"] for check in checks["snapshots"]] == [f"2.5 MB of this project, 3.5 MB of all, below {home}"]
 
 
 def test_without_a_model_the_end_says_what_to_do(project: Path, env: dict[str, str]) -> None:

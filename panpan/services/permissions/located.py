@@ -5,7 +5,7 @@ import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from panpan.errors import ToolError
 from panpan.system.paths import Location, PathResolver
@@ -71,6 +71,9 @@ class PlainFiles:
         return LocatedUse(PathUse(str(spellings[-1]), self.access), location, spellings, command=self.commands[name])
 
 
+_Found: TypeAlias = tuple[Location, tuple[Path, ...]]
+
+
 class Locator:
     """Locates the paths of one call; what leads to a folder is looked up once for all that lies in it.
 
@@ -81,6 +84,7 @@ class Locator:
     def __init__(self, paths: PathResolver) -> None:
         self._paths = paths
         self._folders: dict[str, _PlainFolder | None] = {}
+        self._found: dict[str, _Found] = {}
 
     def located(self, use: PathUse, *, is_shallow: bool = False, command: str = "") -> LocatedUse:
         """Return the path with where it really is; the rest is as in `LocatedUse`.
@@ -89,11 +93,9 @@ class Locator:
             ToolError: It cannot be used.
         """
         absolute = self._paths.absolute(use.path)
-        if (found := self._as_in_folder(absolute)) is None:
-            location = self._paths.locate(use.path)
-            written = Path(os.path.normpath(absolute))
-            found = location, (location.path,) if written == location.path else (location.path, written)
-        return LocatedUse(use, *found, is_shallow, command)
+        if absolute not in self._found:
+            self._found[absolute] = self._as_in_folder(absolute) or self._alone(absolute)
+        return LocatedUse(use, *self._found[absolute], is_shallow, command)
 
     def plain_files(self, folder: PathUse, commands: Mapping[str, str]) -> PlainFiles:
         """Return those of the regular files in a folder that are as plain as it is; none where it is not.
@@ -111,8 +113,14 @@ class Locator:
         folders = (plain.path,) if plain.written is None else (plain.path, plain.written)
         return PlainFiles(folder.access, folders, plain.is_inside, kept)
 
-    def _as_in_folder(self, absolute: str) -> tuple[Location, tuple[Path, ...]] | None:
-        """Return where a path leads, with its spellings, where its folder and its name tell."""
+    def _alone(self, absolute: str) -> _Found:
+        """Return where a path leads, with its spellings."""
+        location = self._paths.locate(absolute)
+        written = Path(os.path.normpath(absolute))
+        return location, (location.path,) if written == location.path else (location.path, written)
+
+    def _as_in_folder(self, absolute: str) -> _Found | None:
+        """Return the same where its folder and its name tell."""
         folder, _, name = absolute.rpartition("/")
         if name in ("", ".", ".."):
             return None

@@ -50,22 +50,26 @@ def taken_away(facts: LineFacts, paths: PathResolver, locator: Locator) -> Itera
         if next(takings(command), None) is None:
             continue
         if command.directories is None:
-            command = replace(command, directories=(".", *map(str, _led_to(commands, paths))))
+            command = replace(command, directories=(".", *map(str, _led_to(commands, paths, locator))))
         for use in islice(_taken_away(command, paths, locator), _MOST_FOUND):
             yield replace(use, command=command.source)
 
 
-def _led_to(commands: Sequence[SimpleCommand], paths: PathResolver) -> Iterator[Path]:
+def _led_to(commands: Sequence[SimpleCommand], paths: PathResolver, locator: Locator) -> Iterator[Path]:
     """Yield where a line goes; a command of which it is not known where it runs may run in any of these."""
     for command in commands:
-        yield from (place for word in led_to(command.words) for place in _places(word, [paths.cwd], paths))
+        yield from (place for word in led_to(command.words) for place in _places(word, [paths.cwd], paths, locator))
 
 
 def _taken_away(command: SimpleCommand, paths: PathResolver, locator: Locator) -> Iterator[LocatedUse]:
     left = MAX_ENTRIES
     for taking in takings(command):
         folders = [paths.cwd / folder for folder in taking.directories]
-        named = [(word.text or word.source, place) for word in taking.places for place in _places(word, folders, paths)]
+        named = [
+            (word.text or word.source, place)
+            for word in taking.places
+            for place in _places(word, folders, paths, locator)
+        ]
         for written, place in dict.fromkeys(named):
             if whole := None if taking.is_choosy else _as_a_whole(place, paths, locator):
                 yield whole
@@ -133,7 +137,7 @@ class _Look:
         return self._taking.is_choosy or not is_protected
 
 
-def _places(word: Word, folders: Sequence[Path], paths: PathResolver) -> Iterator[Path]:
+def _places(word: Word, folders: Sequence[Path], paths: PathResolver, locator: Locator) -> Iterator[Path]:
     """Yield where a word leads, as far as that is known; a link that is taken away itself leads nowhere."""
     if word.text is not None:
         found: Iterator[Path] = (folder / word.text for folder in folders if word.text)
@@ -144,7 +148,7 @@ def _places(word: Word, folders: Sequence[Path], paths: PathResolver) -> Iterato
     for place in found:
         if not place.is_symlink() or str(word.text or word.source).endswith("/"):
             with suppress(ToolError):
-                yield paths.locate(str(place)).path
+                yield locator.located(PathUse(str(place), "write")).path
 
 
 def _expanded(source: str, folders: Sequence[Path], paths: PathResolver) -> Iterator[Path]:

@@ -6,7 +6,6 @@ before it are put back.
 """
 
 import os
-import secrets
 import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -18,7 +17,7 @@ from anyio import to_thread
 from panpan.errors import SnapshotError, ToolError
 from panpan.services.snapshots.differences import Difference
 from panpan.services.snapshots.snapshot import Entry
-from panpan.system.atomic_write import DiskOperations, FileOperations, write_atomic
+from panpan.system.atomic_write import DiskOperations, FileOperations, temporary_name, write_atomic
 from panpan.system.own_repository import OwnRepository
 
 _CHUNK_BYTES = 32_000_000
@@ -123,7 +122,7 @@ def _replace_file(
 def _exchange(place: Path, data: bytes, mode: int | None, disk: FileOperations) -> None:
     """Put a link, or a file where a link was, in place by a rename."""
     place.parent.mkdir(parents=True, exist_ok=True)
-    new = place.parent / f".panpan-{secrets.token_hex(12)}.tmp"
+    new = temporary_name(place.parent)
     try:
         if mode is None:
             new.symlink_to(os.fsdecode(data))

@@ -9,10 +9,11 @@ from contextlib import aclosing
 
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook, Round
+from panpan.core.replied import replied
 from panpan.core.tool_executor import ToolExecutor
-from panpan.errors import ContextOverflowError, StreamError, TurnLimitError
+from panpan.errors import StreamError, TurnLimitError
 from panpan.types.dataclass import dataclass
-from panpan.types.events import Compacted, Event, ReplyStarted, RoundEnded, Waiting
+from panpan.types.events import Event, RoundEnded
 from panpan.types.llm import ModelClient
 from panpan.types.messages import AssistantMessage, ToolResultMessage
 
@@ -66,7 +67,7 @@ async def _round(round_: Round, turn: Turn) -> AsyncGenerator[Event, None]:
             yield addition
 
     reply: AssistantMessage | None = None
-    async with aclosing(_replied(round_, turn)) as replies:
+    async with aclosing(replied(round_, turn.llm, turn.hooks)) as replies:
         async for event in replies:
             if isinstance(event, AssistantMessage):
                 reply = event
@@ -88,43 +89,3 @@ async def _round(round_: Round, turn: Turn) -> AsyncGenerator[Event, None]:
             conversation.append(addition)
             yield addition
     yield RoundEnded(round_.number, reply.usage)
-
-
-async def _replied(round_: Round, turn: Turn) -> AsyncGenerator[Event, None]:
-    """Yield the events of one reply; a request that is refused as too long is made shorter and sent once more."""
-    async with aclosing(_made_room(round_, turn, None)) as changes:
-        async for change in changes:
-            yield change
-    has_begun = False
-    try:
-        async with aclosing(turn.llm.stream(round_.conversation.request())) as events:
-            async for event in events:
-                has_begun = has_begun or isinstance(event, ReplyStarted)
-                yield event
-        return
-    except ContextOverflowError as error:
-        if has_begun:
-            raise
-        refusal = error
-    is_shorter = False
-    async with aclosing(_made_room(round_, turn, refusal)) as changes:
-        async for change in changes:
-            is_shorter = is_shorter or isinstance(change, Compacted)
-            yield change
-    if not is_shorter:  # the same request would be refused again
-        raise refusal
-    async with aclosing(turn.llm.stream(round_.conversation.request())) as events:
-        async for event in events:
-            yield event
-
-
-async def _made_room(
-    round_: Round, turn: Turn, refusal: ContextOverflowError | None
-) -> AsyncGenerator[Waiting | Compacted, None]:
-    """Let the hooks make the next request shorter where it is too long."""
-    for hook in turn.hooks:
-        async with aclosing(hook.make_room(round_, turn.llm, refusal)) as changes:
-            async for change in changes:
-                if isinstance(change, Compacted):
-                    round_.conversation.compact(change.compaction)
-                yield change

@@ -4,10 +4,9 @@ The rule: a place is protected by its name, whether it exists or not, and so is 
 as the most careless file system would: without regard to case, invisible characters, trailing dots or streams.
 """
 
-import re
 import unicodedata
-from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase, translate
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from panpan.types.dataclass import dataclass
@@ -155,14 +154,12 @@ def holds_secrets(path: Path) -> bool:
 
 def may_name_secrets(name: str) -> bool:
     """Return whether a file or folder of this name may be a place for credentials; quick, and no for most."""
-    folded = _fold(name)
-    return folded in _SECRET_LAST_NAMES or _WILD_SECRET_NAMES.fullmatch(folded) is not None
+    return _SECRET_LAST_NAMES.may_have(_fold(name))
 
 
 def may_be_protected(name: str) -> bool:
     """Return whether a file or folder of this name may be protected; quick, and no for most."""
-    folded = _fold(name)
-    return folded in _LAST_NAMES or _WILD_LAST_NAMES.fullmatch(folded) is not None
+    return _LAST_NAMES.may_have(_fold(name))
 
 
 def plain_names() -> Iterator[tuple[str, ProtectedGroup]]:
@@ -184,6 +181,24 @@ def _fold(name: str) -> str:
     return name.casefold().partition(":")[0].rstrip(". ")
 
 
+class _Names:
+    """Names, of which it is quickly told that another one is not among them.
+
+    Args:
+        patterns: The names, folded, with `*` as a wildcard.
+    """
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        self._names = frozenset(patterns)
+        wild = [name for name in self._names if "*" in name]
+        self._beginnings = tuple(name.partition("*")[0] for name in wild if not name.startswith("*"))
+        self._ends = tuple(name.rpartition("*")[2] for name in wild if name.startswith("*"))
+
+    def may_have(self, folded: str) -> bool:
+        """Return whether a folded name may be one of them."""
+        return folded in self._names or folded.startswith(self._beginnings) or folded.endswith(self._ends)
+
+
 def _compiled() -> Iterator[_Pattern]:
     for group in PROTECTED_GROUPS:
         for name in group.names:
@@ -203,7 +218,5 @@ _WILD_PATTERNS = tuple(pattern for pattern in _PATTERNS if "*" in pattern.parts[
 _IN_ALL_WILD = "."
 """Every name with a wildcard has it, and most folders do not, which spares them the comparison."""
 _PATTERNS_BY_FIRST = _by_first(_PATTERNS, _WILD_PATTERNS)
-_LAST_NAMES = frozenset(pattern.parts[-1] for pattern in _PATTERNS)
-_WILD_LAST_NAMES = re.compile("|".join(translate(name) for name in sorted(_LAST_NAMES) if "*" in name))
-_SECRET_LAST_NAMES = frozenset(pattern.parts[-1] for pattern in _PATTERNS if pattern.group.is_secret)
-_WILD_SECRET_NAMES = re.compile("|".join(translate(name) for name in sorted(_SECRET_LAST_NAMES) if "*" in name))
+_LAST_NAMES = _Names(pattern.parts[-1] for pattern in _PATTERNS)
+_SECRET_LAST_NAMES = _Names(pattern.parts[-1] for pattern in _PATTERNS if pattern.group.is_secret)

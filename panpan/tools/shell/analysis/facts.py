@@ -4,12 +4,12 @@ The rule: everything may be "unknown", and unknown is never taken for harmless. 
 tuple means that there is nothing.
 """
 
+import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 
 from panpan.system.home import user_home
-from panpan.tools.shell.analysis.placing import HERE, placed, unique
 from panpan.types.dataclass import dataclass
 
 ODD_NAME = re.compile(r"""^-|[\s'"\\]""")
@@ -76,7 +76,7 @@ class SimpleCommand:
     def placed_patterns(self, patterns: Iterable[str]) -> tuple[str, ...]:
         """Return patterns of words, relative to the directory in which the line starts, as far as that is known."""
         folders = (re.sub(r"[\\*?\[\]]", r"\\\g<0>", folder) for folder in self.directories or (".",))
-        return placed(tuple(patterns), tuple(folders)) or ()
+        return _placed(tuple(patterns), tuple(folders)) or ()
 
     @property
     def texts(self) -> tuple[str, ...] | None:
@@ -168,23 +168,23 @@ class Effect:
     @property
     def placed_reads(self) -> tuple[str, ...] | None:
         """`reads`, relative to the directory in which the line starts; None: unknown."""
-        return placed(self.reads, self.command.directories)
+        return _placed(self.reads, self.command.directories)
 
     @property
     def assumed_reads(self) -> Sequence[str]:
         """Paths that it is known to read, as in `LineFacts.reads`."""
-        return placed(self.reads, self.command.directories or HERE) or ()
+        return _placed(self.reads, self.command.directories or _HERE) or ()
 
     @property
     def assumed_writes(self) -> Sequence[str]:
         """Paths that it is known to write, as in `LineFacts.writes`."""
         writes = self.command.written_by_shell if self.writes is None else self.writes
-        return placed(writes, self.command.directories or HERE) or ()
+        return _placed(writes, self.command.directories or _HERE) or ()
 
     @property
     def placed_searches(self) -> tuple[str, ...]:
         """`searches`, relative to the directory in which the line starts, as far as that is known."""
-        return placed(self.searches, self.command.directories) or ()
+        return _placed(self.searches, self.command.directories) or ()
 
     @property
     def placed_globs(self) -> tuple[str, ...]:
@@ -194,7 +194,7 @@ class Effect:
     @property
     def placed_writes(self) -> tuple[str, ...] | None:
         """`writes`, relative to the directory in which the line starts; None: unknown."""
-        return placed(self.writes, self.command.directories)
+        return _placed(self.writes, self.command.directories)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ class LineFacts:
         Where it is not known in which directory a command runs, that one is taken for it: what is listed more is only
         looked at with more care.
         """
-        return unique(path for effect in self.effects for path in effect.assumed_reads)
+        return _unique(path for effect in self.effects for path in effect.assumed_reads)
 
     @property
     def writes(self) -> Sequence[str]:
@@ -234,17 +234,44 @@ class LineFacts:
 
         As with `reads`.
         """
-        return unique(path for effect in self.effects for path in effect.assumed_writes)
+        return _unique(path for effect in self.effects for path in effect.assumed_writes)
 
     @property
     def git_folders(self) -> Sequence[str]:
         """Where git is asked about a repository, relative to the directory in which the line starts."""
         asking = [effect for effect in self.effects if effect.asks_git_in]
-        return unique(
-            path for effect in asking for path in placed((effect.asks_git_in or ".",), effect.command.directories) or ()
+        return _unique(
+            path
+            for effect in asking
+            for path in _placed((effect.asks_git_in or ".",), effect.command.directories) or ()
         )
 
     @property
     def needed_environment(self) -> Mapping[str, str | None]:
         """The variables with which it is as harmless as its effects say; None: it must not be set."""
         return {name: value for effect in self.effects for name, value in effect.needed_environment.items()}
+
+
+_HERE = (".",)
+"""The directories of a command that runs where the line starts."""
+
+
+def _placed(paths: tuple[str, ...] | None, directories: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Return paths relative to where the line starts; None where there is one of which that is not known."""
+    if not paths or directories == _HERE:
+        return paths
+    if directories is None and not all(path.startswith("/") for path in paths):
+        return None
+    folders = _HERE if directories is None else directories
+    return _unique(_joined(folder, path) for folder in folders for path in paths)
+
+
+def _unique(paths: Iterable[str]) -> tuple[str, ...]:
+    """Return the paths, each once."""
+    return tuple(dict.fromkeys(paths))
+
+
+def _joined(folder: str, path: str) -> str:
+    if folder == "." or path == ".":
+        return path if folder == "." else folder
+    return posixpath.join(folder, path)

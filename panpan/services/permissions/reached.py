@@ -6,6 +6,7 @@ said.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import field
+from itertools import islice
 from pathlib import Path
 
 from panpan.services.permissions.live_patterns import MOST_NAMES, TooManyNamesError, links_below, matched
@@ -30,6 +31,7 @@ class ReachedPaths:
     files: dict[PathUse, dict[str, str]] = field(default_factory=dict)
     """Regular files beside these: for each folder, with what is done to the files in it, their names."""
     _count: int = 0
+    """Of all these names."""
 
     def add(self, use: PathUse, command: str) -> None:
         """Add a path."""
@@ -39,10 +41,10 @@ class ReachedPaths:
     def add_files(self, folder: PathUse, names: Iterable[str], command: str) -> None:
         """Add regular files of a folder."""
         known = self.files.setdefault(folder, {})
-        before = len(known)
-        for name in names:
-            known.setdefault(name, command)
-        self._count += len(known) - before
+        room = max(0, MAX_PATHS + 1 - len(self.uses) - self._count)
+        new = list(islice((name for name in names if name not in known), room))
+        known |= dict.fromkeys(new, command)
+        self._count += len(new)
         self._require_few(command)
 
     def _require_few(self, command: str) -> None:

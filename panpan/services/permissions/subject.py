@@ -3,6 +3,7 @@
 Everything is taken from the validated arguments, and each path is located once.
 """
 
+import posixpath
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -157,7 +158,7 @@ def _reached(found: ReachedPaths, locator: Locator, *, is_shallow: bool) -> tupl
     for folder, commands in found.files.items():
         plain = locator.plain_files(folder, commands)
         rest = [name for name in commands if name not in plain.commands]
-        uses |= {PathUse(f"{folder.path}/{name}", folder.access): commands[name] for name in rest}
+        uses |= {PathUse(posixpath.join(folder.path, name), folder.access): commands[name] for name in rest}
         files += [plain] if plain.commands else []
     located: list[LocatedUse] = []
     for use, command in uses.items():

@@ -194,8 +194,8 @@ def test_a_prompt_without_p_is_answered_where_there_is_no_terminal(panpan: Panpa
         (["doctr", "--json"], "there is no command 'doctr'; did you mean doctor?"),
         (["fix", "the", "test"], "a prompt of several words needs quotes"),
         (["-p", "fix", "the test"], "there are two prompts"),
-        (["-r", "-p", "x"], "-r needs the id of a session"),
-        (["-r"], "-r needs the id of a session"),
+        (["-r", "-p", "x"], "-r needs the id or title of a session"),
+        (["-r"], "-r needs the id or title of a session"),
         (["-p", "x", "--resume=-c"], "-c and -r exclude each other"),
     ],
 )

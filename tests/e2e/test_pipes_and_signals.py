@@ -91,7 +91,7 @@ def test_a_signal_while_a_command_runs_ends_all_of_it(panpan: Panpan, number: in
     assert "Traceback" not in done.stderr
     wait_until(lambda: marker_processes(marker) == [], timeout_s=3)
     assert done.result["is_error"]
-    last = panpan.records()[-1]["message"]["content"][0]
+    last = [record for record in panpan.records() if record["type"] == "user"][-1]["message"]["content"][0]
     assert (last["type"], last["is_error"]) == ("tool_result", True)
 
 
@@ -137,9 +137,13 @@ def test_a_killed_session_goes_on_with_every_complete_record(panpan: Panpan) -> 
         wait_until((panpan.workspace / "started").exists)
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        done = panpan.run("-c", "-p", "and now?")
-        subprocess.run(["pkill", "-f", "touch started; sleep 60"], check=False)
+        unasked = panpan.run("-c", "-p", "and now?")
+        subprocess.run(["pkill", "-KILL", "-f", "touch started; sleep 60"], check=False)
+        wait_until(lambda: marker_processes("touch started; sleep 60") == [])
+        done = panpan.run("-c", "-p", "and now?", "--unfinished", "unclear")
 
+    assert (unasked.code, unasked.stdout) == (6, "")
+    assert "Bash (touch started; sleep 60) was begun before panpan ended, and still runs" in unasked.stderr
     assert done.stdout == "Where were we?\n"
     results = server.requests[1].messages[2]["content"]
     assert [block["type"] for block in results][:2] == ["tool_result", "tool_result"]

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Set
 from functools import partial
 from pathlib import Path
-from shutil import copyfile
+from shutil import copy2
 
 from anyio import to_thread
 
@@ -158,7 +158,7 @@ class SnapshotStore:
         others = [place for place in folder.iterdir() if not place.suffix and place != self._index]
         newest = max(others, key=lambda place: place.stat().st_mtime, default=None)
         if newest is not None and not self._index.exists():
-            copyfile(newest, self._index)
+            copy2(newest, self._index)  # with its time, by which git tells what changed in the second it was written
 
     async def _leave_out(self, found: Looked, new: list[str], known: int) -> None:
         """Take from `found` what is too much, and remember what is left out."""

@@ -173,14 +173,17 @@ def _require_as_expected(place: Path, expected: Entry | None) -> bytes | None:
 
 
 def _remove_empty_below(folder: Path) -> None:
-    """Remove a folder that holds nothing but empty folders.
+    """Remove a folder that holds nothing but empty folders, none of which is git's.
 
     Raises:
-        ToolError: It holds something.
+        ToolError: It holds something; nothing of it was removed then.
     """
-    for here, _, files in os.walk(folder, topdown=False):
-        if files:
-            raise ToolError(f"{folder} is a folder with files by now")
+    below = list(os.walk(folder, topdown=False))
+    if any(files for _, _, files in below):
+        raise ToolError(f"{folder} is a folder with files by now")
+    if any(name.lower() == ".git" for _, folders, _ in below for name in folders):
+        raise ToolError(f"{folder} holds a git repository by now")
+    for here, _, _ in below:
         try:
             Path(here).rmdir()
         except OSError as error:

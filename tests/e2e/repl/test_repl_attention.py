@@ -1,11 +1,12 @@
 """Calling the user: a bell or a notification where he is needed, and the title of the window."""
 
 import time
+from threading import Event
 
 from tests.e2e.conftest import Panpan
 from tests.e2e.repl.conftest import Start
 from tests.e2e.repl.driver import Repl
-from tests.model_server import ToolCall, call, calls, say, serving
+from tests.model_server import Hold, ToolCall, call, calls, say, serving
 
 QUESTION = {"question": "Which?", "header": "Choice", "options": [{"label": "a"}, {"label": "b"}]}
 
@@ -32,14 +33,21 @@ def test_a_question_calls_the_user_as_he_wants_it(panpan: Panpan, start: Start) 
 
 
 def test_the_end_of_a_long_turn_calls_the_user_and_the_title_says_how_it_stands(panpan: Panpan, start: Start) -> None:
-    with serving([calls(ToolCall("AskUserQuestion", {"questions": [QUESTION]})), say("Fine.")]) as server:
+    gate = Event()
+    script = [
+        calls(ToolCall("AskUserQuestion", {"questions": [QUESTION]})),
+        say("Fine.", chunk_chars=1, faults=(Hold(2, gate),)),
+    ]
+    with serving(script) as server:
         panpan.use(server)
         repl = start()
         repl.submit("go")
         repl.wait_for("Which?")
         of_the_question = repl.read(lambda screen: screen.bells)
-        time.sleep(10.5)  # the turn began before, so that it is longer than the 10 s after which it calls
         repl.answer("Which?", "1")
+        repl.wait_for("Choice: a")
+        time.sleep(10.5)  # longer than the 10 s after which it calls; what the user takes to answer does not count
+        gate.set()
         repl.wait_for("Fine.")
         repl.wait_for(lambda screen: screen.bells == 2)
         repl.wait_for_prompt()

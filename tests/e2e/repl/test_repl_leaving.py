@@ -174,7 +174,7 @@ def test_what_was_shown_is_recorded_and_what_was_not_sent_is_said_and_recalled(
         repl.submit("go")
         repl.wait_for("Thinking about it")
         repl.submit("!echo $((40 + 2)) printed")
-        repl.wait_for("  42 printed")
+        repl.wait_for("└ 42 printed")
         repl.submit("for the next round")
         repl.wait_for("↳ next round: for the next round")
         repl.type("for later")

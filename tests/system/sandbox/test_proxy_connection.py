@@ -99,11 +99,8 @@ def test_what_is_not_granted_is_refused_in_one_line_that_names_the_setting(backe
         assert b'"evil.org:8080" in sandbox.domains' in answers[1]
         assert answers[2].endswith(b"\r\n\r\n")
         assert all(isinstance(refusal, NotGrantedError) for refusal in refusals)
-        assert [getattr(refusal, "grant", None) for refusal in refusals] == [
-            "evil.org",
-            "evil.org:8080",
-            "evil.org",
-        ]
+        grants = ('"evil.org" in', '"evil.org:8080" in', '"evil.org" in')
+        assert all(grant in str(refusal) for grant, refusal in zip(grants, refusals, strict=True))
 
     run_on(backend, main)
 

@@ -465,3 +465,23 @@ async def test_a_difference_that_is_too_long_to_show_can_be_undone(place: KeptWo
 
     assert plan.diff == "… the difference is too long to be shown\n"
     assert place.state() == before
+
+
+async def test_an_undo_that_cannot_be_has_touched_no_repository_that_came_in_its_way(place: KeptWorkspace) -> None:
+    place.write("d", "file\n")
+
+    def change() -> None:
+        (place.folder / "d").unlink()
+        place.write("d/a", "x\n")
+        (place.folder / "d/sub/deep").mkdir(parents=True)
+
+    await place.turn(change)
+    subprocess.run(["git", "init", "--quiet", "--template=", place.folder / "d/r"], check=True)
+    (place.folder / "d/r/.git/HEAD").unlink()  # so that no file stands in the way, as below an empty refs/heads
+    (place.folder / "d/r/.git/config").unlink()
+    before = sorted(place.folder.rglob("*"))
+
+    with pytest.raises(SnapshotError, match="git repository"):
+        await place.undo()
+
+    assert sorted(place.folder.rglob("*")) == before

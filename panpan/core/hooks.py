@@ -101,6 +101,10 @@ class Hook:
     async def before_effect(self, call: ToolCall) -> None:
         """See a call that was allowed and may change something, right before it is noted and runs."""
 
+    async def denies_now(self, call: ToolCall) -> Deny | None:
+        """Return why a call must not run, although a hook has just answered yes to the question about it."""
+        return None
+
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
         """Return the output as the model shall get it. Called for failures of the tool, too."""
         return output

@@ -132,8 +132,11 @@ async def _asked(
 
 
 async def _answered_by_hooks(call: ToolCall, question: PermissionQuestion, hooks: Sequence[Hook]) -> Decision | None:
-    """Return what the hooks answer in the user's place, if any does and one may."""
+    """Return what the hooks answer in the user's place, if any does and one may; no yes lasts into plan mode."""
     if question.is_protected:
         return None
     answers = [answer for hook in hooks if (answer := await hook.answer(call, question)) is not None]
-    return joined(answers) if answers else None
+    if not answers:
+        return None
+    denials = [denial for hook in hooks if (denial := await hook.denies_now(call)) is not None]
+    return joined([*answers, *denials])

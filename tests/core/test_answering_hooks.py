@@ -102,3 +102,14 @@ def test_a_no_wins_whatever_the_order(answers: list[Allow | Deny | None]) -> Non
         assert times_asked == (0 if YES in answers or NO in answers else 1)
 
     anyio.run(check)
+
+
+async def test_a_yes_does_not_count_where_something_denies_it_by_then() -> None:
+    class Denies(Hook):
+        async def denies_now(self, call: ToolCall) -> Deny | None:
+            return Deny(Reason("plan mode is on", "mode"))
+
+    permission, times_asked = await decided([Asks(ASK), Answers(YES), Denies()])
+
+    assert (permission.is_allowed, times_asked) == (False, 0)
+    assert "plan mode is on" in permission.text_for_model

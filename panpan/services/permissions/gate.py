@@ -135,6 +135,13 @@ class PermissionGate(Hook):
         """Return what a judgement says, which takes long of a large call."""
         return await anyio.to_thread.run_sync(judge, subject) if subject.is_large else judge(subject)
 
+    async def denies_now(self, call: ToolCall) -> Deny | None:
+        try:
+            decision = self._restricted(await subject_of(call))
+        except ToolError as exc:
+            return Deny(Reason(str(exc), "bad-path"))
+        return decision if isinstance(decision, Deny) else None
+
     def _add(self, source: RuleSource) -> None:
         """Add the rules of one place; all are read, so that a broken one is found even where it would not count."""
         allow = [parse_rule(rule.text, rule.place) for rule in source.written("allow")]

@@ -35,7 +35,14 @@ async def run_line_loop_for(options: Options, out: StdoutWriter) -> int:
     ask = LineAsker(out, lines, places.shown(places.local_settings), shown=places.shown)
 
     def opening(**changed: Any) -> AbstractAsyncContextManager[Session]:
-        return session_of({**options, **changed}, ask=ask, ask_plan=ask.plan, ask_yes_or_no=yes_or_no, warn=say)
+        return session_of(
+            {**options, **changed},
+            ask=ask,
+            ask_user=ask.user,
+            ask_plan=ask.plan,
+            ask_yes_or_no=yes_or_no,
+            warn=say,
+        )
 
     change = SessionChange(
         lambda session_id: opening(continues=False, resume=session_id, forks=False, record=None), warn=say

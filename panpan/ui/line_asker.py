@@ -1,7 +1,7 @@
-"""Puts a permission question, or a plan, as lines, and reads the answer."""
+"""Puts a permission question, a plan, or what the model wants to know as lines, and reads the answer."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import monotonic
 
@@ -10,8 +10,10 @@ from anyio import Lock
 from panpan.system.terminal_text import spelled_out
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 from panpan.types.plan import PlanApproved, PlanProposal, PlanRejected
+from panpan.types.user_questions import UserAnswer, UserQuestion
 from panpan.ui.diff_text import diff_text
 from panpan.ui.line_plan import PLAN_KEYS, plan_text
+from panpan.ui.line_questions import answer_in, is_declined, question_text
 from panpan.ui.line_reader import LineReader
 from panpan.ui.repl.dialogs.permission_choices import ONLY_YOU, holds_for
 from panpan.ui.stdout import StdoutWriter
@@ -70,6 +72,20 @@ class LineAsker:
         if mode is not None and mode in proposal.modes:
             return PlanApproved(mode)
         return PlanRejected("" if said.lower() in ("", "n", "no") else said)
+
+    async def user(self, questions: Sequence[UserQuestion]) -> Sequence[UserAnswer] | None:
+        """Print the questions, one after the other, and return the answers; implements `UserAsker`."""
+        answers: list[UserAnswer] = []
+        for question in questions:
+            text = question_text(question)
+            while not is_declined(said := await self._answer_to(text)):
+                if (answer := answer_in(said, question)) is not None:
+                    answers.append(answer)
+                    break
+                text = f"there is no such number\n{question_text(question)}"
+            else:
+                return None
+        return answers
 
     async def _answer_to(self, question: str) -> str:
         """Print a question and return what is typed then; empty at the end of the input."""

@@ -1,7 +1,8 @@
 """From one session to another on the same terminal: what the user had chosen goes on, and a session is never lost."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Self
 
 from panpan.errors import PanpanError
@@ -37,18 +38,22 @@ class SessionChange:
 
     @asynccontextmanager
     async def _opening(self, wanted: OpenSession, kept: "_Kept") -> AsyncGenerator[Session, None]:
+        is_same = wanted.goes_on
         async with AsyncExitStack() as stack:
             try:
                 session = await stack.enter_async_context(self._open_session(wanted.resume))
             except PanpanError as error:
                 self._warn(f"{error}; going on with the session as it was")
                 session = await stack.enter_async_context(self._open_session(kept.id))
-            if not session.conversation.messages:
+                is_same = True
+            if is_same or not session.conversation.messages:
                 await self._keep(kept, session)
+            if is_same:
+                self._keep_folders(kept, session)
             yield session
 
     async def _keep(self, kept: "_Kept", session: Session) -> None:
-        """Let a new session go on as the last one was: nobody who cleared the conversation has left plan mode."""
+        """Let a session go on as the last one was: nobody who cleared or copied the conversation left plan mode."""
         session.set_permission_mode(kept.mode)
         try:
             if kept.model is not None:
@@ -59,6 +64,14 @@ class SessionChange:
                 session.use_thinking(is_on=kept.thinks)
         except PanpanError as error:
             self._warn(f"{error}; going on with {session.model}")
+
+    def _keep_folders(self, kept: "_Kept", session: Session) -> None:
+        """Let the same conversation work in the folders that the user added to it."""
+        for folder in kept.folders:
+            try:
+                session.add_folder(folder)
+            except PanpanError as error:
+                self._warn(str(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +85,8 @@ class _Kept:
     """What the user chose in it; None: the one it was opened with."""
     effort: Effort | None
     thinks: bool
+    folders: Sequence[Path]
+    """Of the workspace."""
 
     @classmethod
     def of(cls, session: Session) -> Self:
@@ -83,4 +98,5 @@ class _Kept:
             session.chosen_model,
             session.effort,
             session.thinks,
+            tuple(session.parts.tool_context.paths.roots),
         )

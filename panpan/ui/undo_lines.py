@@ -52,6 +52,8 @@ def nothing_to_do(plan: RestorePlan) -> str:
         return ""
     if plan.conflicts:
         return "nothing can be brought back: you changed each of these files since"
+    if plan.notes:
+        return f"no file of this workspace was changed; the next {plan.cause} goes on from there"
     return f"the files are as they should be already; the next {plan.cause} goes on from there"
 
 

@@ -426,3 +426,31 @@ def test_a_session_that_cannot_be_opened_shows_nothing_a_second_time(panpan: Pan
             terminal.type(f"/resume {other.stem}")
             terminal.expect("going on with the session as it was")
             assert "Here." not in terminal.expect(PROMPT)
+
+
+def test_questions_of_the_model_are_answered_with_numbers_and_words(panpan: Panpan, terminals: list[Terminal]) -> None:
+    choices = [{"label": "Red", "description": "a warm one"}, {"label": "Blue", "description": ""}]
+    asked = [
+        {"header": "Colour", "question": "Which colour?", "options": choices, "multiSelect": False},
+        {"header": "Name", "question": "Which name?", "options": choices, "multiSelect": False},
+    ]
+    with serving([call("AskUserQuestion", {"questions": asked}), say("Fine.")]) as server:
+        panpan.use(server)
+        terminal = Terminal(panpan)
+        terminals.append(terminal)
+        terminal.type("go")
+        shown = terminal.expect("an empty line declines: ")
+        terminal.type("9")
+        terminal.expect("there is no such number")
+        terminal.expect("an empty line declines: ")
+        terminal.type("2")
+        terminal.expect("Which name?")
+        terminal.expect("an empty line declines: ")
+        terminal.type("neither, Ada")
+        terminal.expect("Fine.")
+
+    assert "1. Red" in shown
+    assert "a warm one" in shown
+    told = str(server.requests[1].messages[-1])
+    assert "Blue" in told
+    assert "neither, Ada" in told

@@ -174,6 +174,18 @@ _SHELLS = frozenset({
     "bash", "sh", "dash", "zsh", "ksh", "fish", "ash", "mksh", "csh", "tcsh", "rbash", "at", "batch", "source", ".",
 })  # fmt: skip
 """Programs that run what they read."""
+_HIDING: Sequence[tuple[frozenset[str], tuple[str, ...]]] = (
+    (frozenset({"git"}), ("alias.", "-calias.")),
+    (frozenset({"git", "submodule", "foreach"}), ()),
+    (frozenset({"git", "bisect", "run"}), ()),
+    (frozenset({"git", "rebase"}), ("-x", "--ex")),
+    (frozenset({"make"}), ("SHELL=",)),
+    (frozenset({"rsync"}), ("-", "--rsh")),
+    (frozenset({"ssh"}), ("-o", "ProxyCommand")),
+    (frozenset({"env"}), ("-",)),
+)
+"""Words of commands that run a line which they are given, and how one of their words begins then."""
+_BEFORE_LINE = re.compile(r"[=!]|(?<=\s)-[A-Za-z]{0,9}[Sxe](?=['\"])")
 _FED = re.compile(r"[|<]")
 _MOST_WORDS = 20_000
 """Words looked at in all parts together; behind a wrapper each word begins a part of its own."""
@@ -234,10 +246,22 @@ def _word_lists(command: str) -> Iterator[tuple[list[str], range]]:
         starts = _starts(words)
         feeds_a_shell = feeds_a_shell or any(_program(words[start]) in _SHELLS for start in starts)
         yield words, starts
+        if _hides_a_line(words):
+            parted = _QUOTES.sub("", _BEFORE_LINE.sub(" ", piece)).split()
+            yield parted, range(len(parted))
     if feeds_a_shell and _FED.search(command):
         for piece in pieces:
             words = _QUOTES.sub("", _ANGLES.sub(" ", piece)).split()
             yield words, range(len(words))
+
+
+def _hides_a_line(words: Sequence[str]) -> bool:
+    """Return whether a command line may stand in what is a setting or an argument to most other programs."""
+    programs = {_program(word) for word in words}
+    return any(
+        needed <= programs and (not beginnings or any(word.startswith(beginnings) for word in words))
+        for needed, beginnings in _HIDING
+    )
 
 
 def _pieces(command: str) -> Iterator[str]:

@@ -14,6 +14,7 @@ import anyio.to_thread
 from panpan.services.permissions.folder_walk import walk_folders
 from panpan.services.permissions.live_patterns import MOST_NAMES, look_for_odd_names, names_filter
 from panpan.services.permissions.path_pattern import PathPattern
+from panpan.services.permissions.recorded import repository_around
 from panpan.services.permissions.rules import Rule
 from panpan.services.permissions.subject import Subject
 from panpan.system.canonical import canonical_path
@@ -97,10 +98,21 @@ def _searches(subject: Subject) -> list[tuple[list[Path], Effect | None]]:
         places = [use.path for use in subject.uses if use.path.is_dir()]
         found: list[tuple[list[Path], Effect | None]] = [(places, None)]
     elif subject.only_looks:
-        found = [(_folders_of(effect, subject.cwd), effect) for effect in subject.effects]
+        found = [(_shown_folders(effect, subject), effect) for effect in subject.effects]
     else:
         found = []
     return [(folders, search) for folders, search in found if folders]
+
+
+def _shown_folders(search: Effect, subject: Subject) -> list[Path]:
+    """Return the folders whose files a search may show: git shows what is in the whole repository, wherever it runs."""
+    folders = _folders_of(search, subject.cwd)
+    if search.asks_git_in is None:
+        return folders
+    tops = (repository_around(folder) for folder in folders)
+    # What lies around the workspace is not looked through for a look into it.
+    inside = (subject.root if subject.root.is_relative_to(top) else top for top in tops)
+    return list(dict.fromkeys(inside))
 
 
 def _folders_of(search: Effect, cwd: Path) -> list[Path]:

@@ -15,6 +15,7 @@ from panpan.errors import ToolError
 from panpan.services.permissions.located import LocatedUse, Locator, PlainFiles
 from panpan.services.permissions.named import all_words, named_uses
 from panpan.services.permissions.reached import Reached, ReachedPaths, reached_paths, reaches_unnamed
+from panpan.services.permissions.recorded import recorded_uses
 from panpan.services.permissions.taken_away import taken_away
 from panpan.services.permissions.takings import takings
 from panpan.tools.shell.analysis.facts import Effect, LineFacts
@@ -110,7 +111,8 @@ def _subject_of(call: ToolCall, command: str | None, facts: LineFacts | None = N
     uses = [locator.located(use, command=sources.get(use.path, "")) for use in call.tool.path_uses(call.args)]
     used, used_files = _reached(reached.used, locator, is_shallow=False)
     looked_at, files_looked_at = _reached(reached.looked_at, locator, is_shallow=True)
-    uses += (*used, *looked_at)
+    recorded = recorded_uses(facts, paths.cwd, locator) if facts is not None else ()
+    uses += (*recorded, *used, *looked_at)
     return Subject(
         tool=call.tool.name,
         tool_class=call.tool.tool_class,

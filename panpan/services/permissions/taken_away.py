@@ -16,7 +16,9 @@ from pathlib import Path
 from panpan.errors import ToolError
 from panpan.services.permissions.live_patterns import matches
 from panpan.services.permissions.located import LocatedUse, Locator
+from panpan.services.permissions.recorded import repository_around
 from panpan.services.permissions.takings import Taking, led_to, takings
+from panpan.system.canonical import canonical_path
 from panpan.system.git_index import GitIndex
 from panpan.system.paths import PathResolver
 from panpan.system.protected import may_be_protected
@@ -32,7 +34,9 @@ _INSTALLED = frozenset({"node_modules", "bower_components", "site-packages", "di
 """Folders of package managers; packages bring protected names by the hundred, and are fetched again."""
 _QUOTES = re.compile(r"""["'\\]""")
 _HOME = re.compile(r"^\$(?:HOME\b|\{HOME\b[^}]*\})")
-_HERE = re.compile(r"^(?:\$(?:PWD\b|\{PWD\}|\(pwd\))|`pwd`)")
+_HERE = re.compile(r"^(?:~\+(?=/|$)|\$(?:PWD\b|\{PWD\}|\(pwd\))|`pwd`)")
+_BEFORE = re.compile(r"^(?:~-(?=/|$)|\$(?:OLDPWD\b|\{OLDPWD\}))")
+"""Where a line was before its last `cd`; what it names is looked for where the line starts."""
 _UNKNOWN = frozenset("$`")
 _LIVE = frozenset("*?[")
 
@@ -65,6 +69,8 @@ def _taken_away(command: SimpleCommand, paths: PathResolver, locator: Locator) -
     left = MAX_ENTRIES
     for taking in takings(command):
         folders = [paths.cwd / folder for folder in taking.directories]
+        if taking.from_top:
+            folders = [repository_around(canonical_path(folder)) for folder in folders]
         named = [
             (word.text or word.source, place)
             for word in taking.places
@@ -74,7 +80,7 @@ def _taken_away(command: SimpleCommand, paths: PathResolver, locator: Locator) -
             if whole := None if taking.is_choosy else _as_a_whole(place, paths, locator):
                 yield whole
                 continue
-            for use in _Look(taking, written, place, locator).uses():
+            for use in _Look(taking, written, place, paths, locator).uses():
                 left -= 1
                 if left < 0:
                     return
@@ -94,10 +100,11 @@ def _as_a_whole(place: Path, paths: PathResolver, locator: Locator) -> LocatedUs
 class _Look:
     """One walk through a place that is taken away."""
 
-    def __init__(self, taking: Taking, written: str, place: Path, locator: Locator) -> None:
+    def __init__(self, taking: Taking, written: str, place: Path, paths: PathResolver, locator: Locator) -> None:
         self._taking = taking
         self._written = written
         self._place = place
+        self._paths = paths
         self._locator = locator
         self._index = GitIndex.around(place) if taking.spares_tracked else None
 
@@ -107,17 +114,20 @@ class _Look:
             return
         if not self._taking.is_choosy:
             yield self._protected(self._place)
-        folders = deque([(self._place, False)])
+        folders = deque([(self._place, False, False)])
         while folders:
-            folder, is_in_protected = folders.popleft()
+            folder, is_in_protected, is_taken = folders.popleft()
             with suppress(OSError), os.scandir(folder) as entries:
                 for entry in entries:
                     is_folder = entry.is_dir(follow_symlinks=False)
                     path = Path(entry.path)
                     use = self._protected(path) if is_in_protected or may_be_protected(entry.name) else None
-                    yield use if use and self._takes(path, is_folder=is_folder) else None
+                    goes = is_taken or self._takes(path, is_folder=is_folder)
+                    goes_whole = is_folder and goes and self._taking.takes_whole
+                    whole = _as_a_whole(path, self._paths, self._locator) if goes_whole and not is_taken else None
+                    yield whole or (use if goes else None)
                     if is_folder and self._enters(entry.name, is_protected=use is not None):
-                        folders.append((path, use is not None))
+                        folders.append((path, use is not None, goes_whole))
 
     def _protected(self, path: Path) -> LocatedUse | None:
         with suppress(ToolError):
@@ -156,6 +166,7 @@ def _expanded(source: str, folders: Sequence[Path], paths: PathResolver) -> Iter
     text = _HOME.sub("~", _QUOTES.sub("", source))
     for folder in folders:
         meant = _HERE.sub(str(folder).replace("\\", r"\\"), text)
+        meant = _BEFORE.sub(str(paths.cwd).replace("\\", r"\\"), meant)
         if not _UNKNOWN.isdisjoint(meant):
             continue
         base, rest = str(folder), meant

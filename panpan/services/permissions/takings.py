@@ -6,7 +6,9 @@ tests. What is taken away by a program of one's own is the sandbox's matter.
 
 import posixpath
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import chain, pairwise
@@ -14,7 +16,7 @@ from itertools import chain, pairwise
 from panpan.tools.shell.analysis.facts import SimpleCommand, Word
 from panpan.types.dataclass import dataclass
 
-SHELLS = frozenset({"bash", "dash", "eval", "fish", "ksh", "sh", "zsh"})
+SHELLS = frozenset({"bash", "dash", "env", "eval", "fish", "ksh", "script", "sh", "su", "trap", "zsh"})
 """Programs that take a word for a command line."""
 _MOST_LAYERS = 5
 """Of wrappers and shells around a command."""
@@ -30,6 +32,9 @@ _RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _HOME = Word("~", None)
 _EXCLUDES = re.compile(r"-[A-Za-z]*e|--exclude")
 """Flags of `git clean` with a value in the next word."""
+_MAGIC = frozenset(":*?[")
+_SPLIT = re.compile(r"-[A-Za-z0-9]*S|--split-string=")
+"""Flags of `env` in front of a command line in the same word."""
 _BETWEEN_PRINTED = re.compile(r"(?:\s|\\[nt0])+")
 
 
@@ -72,6 +77,10 @@ class Taking:
     """Of a search; None where everything goes."""
     spares_tracked: bool = False
     """Whether it leaves what git tracks, and git's own files."""
+    from_top: bool = False
+    """Whether the place is the whole repository."""
+    takes_whole: bool = False
+    """Whether a folder that a search finds goes with all that lies in it, whatever the tests say of that."""
 
     @property
     def is_choosy(self) -> bool:
@@ -85,29 +94,49 @@ def takings(command: SimpleCommand, layers: int = _MOST_LAYERS) -> Iterator[Taki
     words, is_fed = _unwrapped(command.words)
     name = name_of(words)
     if name in SHELLS and layers:
-        yield from _in_shell(words, directories, layers)
-    if is_fed and name in _CHANGES_FILES and command.fed_by:
-        first = command.fed_by[0]
-        if name_of(first.words) == "find":
-            yield _found_by(first.words, directories)
+        yield from _in_shell((*words, *_fed_line(command)), directories, layers)
+    if is_fed and name in _CHANGES_FILES:
+        if command.fed_by and name_of(command.fed_by[0].words) == "find":
+            yield _found_by(command.fed_by[0].words, directories, takes_whole=True)
         words = (*words, *fed_words(command))
     places = _TAKERS[name](words) if name in _TAKERS else ()
     if places:
         yield Taking(tuple(places), directories)
     elif name == "find" and _hands_to_changes(words):
-        yield _found_by(words, directories)
+        yield _found_by(words, directories, takes_whole="-delete" not in [word.text for word in words])
     elif name == "git":
         yield from _cleaned(words, directories)
 
 
 def fed_words(command: SimpleCommand) -> Sequence[Word]:
     """Return the words that `xargs` is given by an `echo` or `printf` before it; none for other commands."""
-    if not command.fed_by or not _unwrapped(command.words)[1]:
+    if not _unwrapped(command.words)[1]:
         return ()
+    if not command.fed_by:
+        return [Word(part, part) for text in _here_string(command) for part in text.split()]
     first = command.fed_by[0]
     given = first.words[1:] if name_of(first.words) in ("echo", "printf") else ()
     printed = [(Word(part, part) for part in _BETWEEN_PRINTED.split(word.text) if part) for word in given if word.text]
     return [*chain.from_iterable(printed), *(word for word in given if word.text is None)]
+
+
+def _here_string(command: SimpleCommand) -> Sequence[str]:
+    """Return the text behind `<<<`; nothing where there is none."""
+    behind = command.source.partition("<<<")[2]
+    with suppress(ValueError):  # quotes that do not end in it
+        return shlex.split(behind)[:1] if behind else ()
+    return ()
+
+
+def _fed_line(command: SimpleCommand) -> Sequence[Word]:
+    """Return what a shell is given to run by `<<<`, or an `echo` or `printf` before it, as one word."""
+    if given := _here_string(command):
+        return [Word(text, f"{text} ") for text in given]
+    first = command.fed_by[-1] if command.fed_by else None
+    if first is None or name_of(first.words) not in ("echo", "printf"):
+        return ()
+    text = " ".join(word.text if word.text is not None else word.source for word in operands(first.words))
+    return (Word(text, f"{text} "),)
 
 
 def led_to(words: Sequence[Word]) -> Sequence[Word]:
@@ -150,7 +179,7 @@ def _in_shell(words: Sequence[Word], directories: Sequence[str], layers: int) ->
     from panpan.tools.shell.analysis.analyse import analyse  # as above
 
     for text in (word.text for word in words[1:] if word.text and " " in word.text):
-        for command in analyse(text).line.commands:
+        for command in analyse(_SPLIT.sub("", text, count=1) if text.startswith("-") else text).line.commands:
             for taking in takings(command, layers - 1):
                 joined = (posixpath.join(first, then) for first in directories for then in taking.directories)
                 yield replace(taking, directories=tuple(joined))
@@ -198,12 +227,14 @@ def _hands_to_changes(words: Sequence[Word]) -> bool:
     return any(name_of(unwrapped_words(tuple(words[at:]))) in _CHANGES_FILES for at in run)
 
 
-def _found_by(words: Sequence[Word], directories: tuple[str, ...]) -> Taking:
+def _found_by(words: Sequence[Word], directories: tuple[str, ...], *, takes_whole: bool) -> Taking:
     """Return what find finds: it takes its folders first, then an expression."""
     given = [word for word in words[1:] if word.text not in ("-H", "-L", "-P")]
     is_expression = (word.source.startswith("-") or word.text in _JOINS_ANY for word in given)
     begin = next((at for at, is_part in enumerate(is_expression) if is_part), len(given))
     folders = tuple(given[:begin]) or (Word(".", "."),)
+    if any(word.text in ("-H", "-L", "-follow") for word in words):  # a slash at its end follows a link
+        folders = tuple(replace(word, text=f"{word.text}/") if word.text else word for word in folders)
     texts = [word.text or "" for word in given[begin:]]
     tests = Tests()
     if _JOINS_ANY.isdisjoint(texts):
@@ -216,7 +247,7 @@ def _found_by(words: Sequence[Word], directories: tuple[str, ...]) -> Taking:
             kind=kinds[0] if len(kinds) == 1 else "",
             most_deep=min(deep, default=None),
         )
-    return Taking(folders, directories, tests)
+    return Taking(folders, directories, tests, takes_whole=takes_whole)
 
 
 def _cleaned(words: Sequence[Word], directories: tuple[str, ...]) -> Iterator[Taking]:
@@ -239,4 +270,8 @@ def _cleaned(words: Sequence[Word], directories: tuple[str, ...]) -> Iterator[Ta
     flags = [word.source for word in rest[1:] if word.source.startswith("-")]
     if any(flag == "--dry-run" or re.fullmatch(r"-[A-Za-z]*n[A-Za-z]*", flag) for flag in flags):
         return
-    yield Taking(tuple(operands(rest)) or (Word(".", "."),), directories, spares_tracked=True)
+    places = tuple(operands(rest))
+    # A pathspec may start from the top of the repository, and match anything.
+    from_top = any(word.text is None or not _MAGIC.isdisjoint(word.text) for word in places)
+    here = (Word(".", "."),)
+    yield Taking(here if from_top else places or here, directories, spares_tracked=True, from_top=from_top)

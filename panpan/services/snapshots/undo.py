@@ -107,6 +107,7 @@ class Undo:
                     store = self._workspace.store(root)
                     loaded = [(await store.load(before), await store.load(after)) for before, after in pairs]
                     folders.append(await way_back(store, loaded))
-        elsewhere = sorted({name for step in steps for name in step.before if name not in here})
+        changed = {name for step in steps for name in step.before if step.before[name] != step.after.get(name)}
+        elsewhere = sorted(changed - here.keys())
         notes = [f"what changed in {name} stays, since it is no part of this workspace" for name in elsewhere]
         return RestorePlan(cause, folders, self._workspace.folders[0], notes)

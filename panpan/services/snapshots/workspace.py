@@ -9,7 +9,7 @@ from pathlib import Path
 
 import anyio
 
-from panpan.config.locations import snapshots_folder
+from panpan.config.locations import project_slug, snapshots_folder
 from panpan.config.trust import wide_root
 from panpan.errors import PanpanError, SnapshotError
 from panpan.services.snapshots.differences import differences
@@ -41,9 +41,11 @@ class SnapshotPlaces:
 
     @property
     def folders(self) -> Sequence[Path]:
-        """The folders of the workspace that do not lie in another one of it, the main one first."""
-        roots = dict.fromkeys(root for root in self.roots() if root not in self.hidden)
-        return [root for root in roots if not any(root != other and root.is_relative_to(other) for other in roots)]
+        """The main folder first, then those of the others that lie in no other one that can be kept."""
+        main, *others = self.roots()
+        holding = [main, *(other for other in others if not wide_root(other))]
+        apart = [one for one in others if not any(one != other and one.is_relative_to(other) for other in holding)]
+        return list(dict.fromkeys(root for root in (main, *apart) if root not in self.hidden))
 
 
 class WorkspaceSnapshots:
@@ -88,7 +90,9 @@ class WorkspaceSnapshots:
                 taken[root] = await self.store(root).take()
             except TooLargeError as error:
                 self._too_large.add(root)
-                self.tell(f"undo is off: {error}")
+                self.tell(
+                    f"undo is off: {error}" if not self.prefix(root) else f"undo does not cover all folders: {error}"
+                )
             except SnapshotError as error:
                 self.tell(f"what changes now cannot be undone, since the files could not be kept: {error}")
         return taken
@@ -121,8 +125,11 @@ class WorkspaceSnapshots:
     def store(self, root: Path) -> SnapshotStore:
         """Return what keeps the snapshots of one folder."""
         if root not in self._stores:
-            repository = OwnRepository(snapshots_folder(self._places.home, root), root)
-            hidden = (self._places.home, *self._places.hidden)
+            main, hidden = self.folders[0], (self._places.home, *self._places.hidden)
+            place = snapshots_folder(self._places.home, root)
+            if root != main and main.is_relative_to(root):  # what is in the main folder is kept with that one alone
+                place, hidden = place.with_name("snapshots_around") / project_slug(main), (*hidden, main)
+            repository = OwnRepository(place, root)
             self._stores[root] = SnapshotStore(repository, self._places.session_id, self._limits, hidden)
         return self._stores[root]
 

@@ -1,6 +1,6 @@
 """What stands around the input while a session is shown, and whether that changes by itself.
 
-The rule: a question stands whole; what the turn is doing leaves it the room, and the queue waits until it is answered.
+The rule: a question stands whole; what the turn is doing leaves it the room, and so does the queue, but for one row.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from panpan.system.terminal_text import clean_for_terminal
 from panpan.ui.repl.desk import Desk
 from panpan.ui.repl.dialog_queue import DialogQueue
 from panpan.ui.repl.passing_hint import PassingHint
-from panpan.ui.repl.queue_rows import queue_rows
+from panpan.ui.repl.queue_rows import queue_row, queue_rows
 from panpan.ui.repl.rendering.cells import cut
 from panpan.ui.repl.rendering.fitting import fitted
 from panpan.ui.repl.status_view import StatusView
@@ -55,7 +55,7 @@ class AroundInput:
         rows = [*self._view.live_lines(width), *self._work.shell_lines(width)]
         screen = self._desk.screen
         if dialog := self.dialog(width):
-            room = screen.room_for_dialog - len(dialog)
+            room = max(screen.room_for_dialog - len(dialog) - len(self.queue(width)), 0)
         else:
             room = max(screen.room - len(self.queue(width)), 0)
         return rows[len(rows) - min(len(rows), room) :]
@@ -65,8 +65,12 @@ class AroundInput:
         return self._dialogs.lines(width, self._desk.screen.room_for_dialog, self._desk.theme)
 
     def queue(self, width: int) -> Sequence[str]:
-        """Return what was sent and is not delivered; nothing beside a question, which needs the room."""
-        return () if self._dialogs.current is not None else queue_rows(self._work.waiting, width, self._desk.theme)
+        """Return what was sent and is not delivered; beside a question one row, where that leaves room for it."""
+        waiting, theme = self._work.waiting, self._desk.theme
+        if self._dialogs.current is None:
+            return queue_rows(waiting, width, theme)
+        has_room = waiting and len(self.dialog(width)) < self._desk.screen.room_for_dialog
+        return [queue_row(len(waiting), width, theme)] if has_room else ()
 
     def status(self, width: int) -> Sequence[str]:
         """Return the hint of the moment, or the status line."""

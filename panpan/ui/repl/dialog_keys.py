@@ -34,6 +34,7 @@ class DialogKeys:
         interrupt_turn: Ends the turn whose call, or plan, is refused with ESC.
         type_elsewhere: Types a letter into the input.
         paste_elsewhere: Pastes text there.
+        take_back: Puts there what was sent last and waits.
     """
 
     def __init__(
@@ -42,16 +43,18 @@ class DialogKeys:
         interrupt_turn: Callable[[], object],
         type_elsewhere: Callable[[str], None],
         paste_elsewhere: Callable[[str], None],
+        take_back: Callable[[], None],
     ) -> None:
         self._dialogs = dialogs
         self._type_elsewhere = type_elsewhere
         self._paste_elsewhere = paste_elsewhere
         self._interrupt_turn = interrupt_turn
+        self._take_back = take_back
         self.are_taken: Filter = Condition(lambda: dialogs.takes_keys)
         """Whether a key that comes now is for a dialog."""
 
     def bind(self, keys: KeyBindings) -> None:
-        """Let a dialog have every key; ESC with another key is Alt, and nothing to it."""
+        """Let a dialog have every key; ESC with another key is Alt, and nothing to it; Alt+Up is the queue's."""
         self._bind_early_letters(keys)
 
         @Condition
@@ -82,6 +85,10 @@ class DialogKeys:
         @keys.add("escape", Keys.Any, filter=self.are_taken, eager=True)
         def _(event: KeyPressEvent) -> None:
             pass
+
+        @keys.add("escape", "up", filter=self.are_taken, eager=True)
+        def _(event: KeyPressEvent) -> None:
+            self._take_back()
 
     def _bind_early_letters(self, keys: KeyBindings) -> None:
         """Hold a letter that comes before the dialog takes keys."""

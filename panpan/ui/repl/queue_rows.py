@@ -22,6 +22,13 @@ def queue_rows(waiting: Sequence[Waiting], width: int, theme: Theme) -> Sequence
     return [theme.paint("dim", row) for row in rows]
 
 
+def queue_row(count: int, width: int, theme: Theme) -> str:
+    """Return one row for all that waits, for where there is little room."""
+    return theme.paint(
+        "dim", cut(f"  ↳ {count} {'waits' if count == 1 else 'wait'}, alt+up takes the last one back", width)
+    )
+
+
 def _row(one: Waiting, width: int) -> str:
     first = clean_line(one.text[:_MAX_READ_CHARS].strip().split("\n")[0])
     return cut(f"  ↳ {one.until}: {first}", width)

@@ -224,6 +224,7 @@ class Repl:
             interrupt_turn=self._work.interrupt_turn,
             type_elsewhere=self._desk.draft.insert,
             paste_elsewhere=self._actions.paste,
+            take_back=self._actions.take_back,
         )
         return Contents(
             key_bindings(self._actions, self._desk.box.buffer, keys_of_dialogs),

@@ -163,3 +163,31 @@ def test_git_clean_leaves_what_git_tracks(tmp_path: Path, line: str, monkeypatch
 def test_no_wrapping_hides_it(gate: FolderGate, wrap: str) -> None:
     for line in ("rm -rf ~", "find . -delete", "git clean -xfd"):
         assert isinstance(bash(gate, wrap.format(line), "bypassPermissions"), Ask)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rm -rf ~+", "rm -rf ~+/sub", "cd src && rm -rf ~-", 'cd src && rm -rf "$OLDPWD"',
+        "find .. -name project -exec rm -rf {} +", "find . -name sub -exec rm -rf {} +",
+        "find . -name deep | xargs rm -rf", "find -L link -delete", "find -H link -name .envrc -delete",
+        "cd src && git clean -fdx ':/'", "git clean -fdx '*'", "git clean -fdx ':(glob)**'", "git clean -fdx ':^a'",
+        "echo 'rm -rf ~' | bash", "echo rm -rf ~ | sh", "su -c 'rm -rf ~'", "script -c 'rm -rf ~' /dev/null",
+        "trap 'rm -rf ~' EXIT", "bash <<< 'rm -rf ~'", "xargs rm -rf <<< .git",
+        "env -S'rm -rf .'", "env --split-string='rm -rf .'", "env -S 'rm -rf .'",
+    ],
+)  # fmt: skip
+def test_what_is_taken_by_another_name_asks_too(gate: FolderGate, project: Project, line: str) -> None:
+    (project.root / "link").symlink_to("sub")
+
+    assert isinstance(bash(gate, line, "bypassPermissions"), Ask), line
+
+
+@pytest.mark.parametrize(
+    "line", ["find . -name src -exec rm -rf {} +", "find .. -name other -exec rm -rf {} +", "find link -delete",
+             "git clean -fd src", "echo rm -rf src | sh", "rm -rf ~+/src", "env -S'rm -rf src'"],
+)  # fmt: skip
+def test_what_holds_nothing_protected_goes(gate: FolderGate, project: Project, line: str) -> None:
+    (project.root / "link").symlink_to("sub")
+
+    assert isinstance(bash(gate, line, "bypassPermissions"), Allow), line

@@ -476,9 +476,13 @@ async def test_an_undo_that_cannot_be_has_touched_no_repository_that_came_in_its
         (place.folder / "d/sub/deep").mkdir(parents=True)
 
     await place.turn(change)
-    subprocess.run(["git", "init", "--quiet", "--template=", place.folder / "d/r"], check=True)
-    (place.folder / "d/r/.git/HEAD").unlink()  # so that no file stands in the way, as below an empty refs/heads
-    (place.folder / "d/r/.git/config").unlink()
+    for folder in (
+        "objects/info",
+        "objects/pack",
+        "refs/heads",
+        "refs/tags",
+    ):  # those of a repository that hold no file
+        (place.folder / "d/r/.git" / folder).mkdir(parents=True)
     before = sorted(place.folder.rglob("*"))
 
     with pytest.raises(SnapshotError, match="git repository"):

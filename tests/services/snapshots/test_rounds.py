@@ -4,6 +4,7 @@ from hashlib import sha1
 from pathlib import Path
 
 import anyio
+import pytest
 from anyio.abc import TaskStatus
 
 from panpan.core.conversation import Conversation
@@ -117,6 +118,53 @@ async def test_files_in_other_folders_of_the_workspace_come_back(tmp_path: Path)
     assert kinds(files) == {"a": "added", f"{other}/b": "added"}
     assert place.state() == {}
     assert list(other.iterdir()) == []
+
+
+async def test_a_wider_folder_that_is_added_leaves_the_main_one_its_own(tmp_path: Path) -> None:
+    place = KeptWorkspace(tmp_path)
+    wide = tmp_path / "wide"
+    place.folder, beside = wide / "work", wide / "beside.txt"
+    place.folder.mkdir(parents=True)
+    place.roots = (place.folder,)
+    await place.turn(lambda: place.write("a", "1\n"))
+    place.roots = (place.folder, wide)
+    await place.turn(lambda: (place.write("a", "2\n"), beside.write_text("y\n")))
+    files = place.snapshots.turn_files
+    await place.undo()
+
+    assert kinds(files) == {"a": "modified", f"{beside}": "added"}
+    assert place.read("a") == "1\n"
+    assert not beside.exists()
+    plan = await place.undo()
+    assert (kinds(plan.files), list(plan.notes)) == ({"a": "deleted"}, [])
+    assert place.state() == {}
+
+
+async def test_a_folder_too_wide_to_be_kept_leaves_undo_to_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = KeptWorkspace(tmp_path)
+    other = tmp_path / "other"
+    other.mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    place.roots = (place.folder, tmp_path, other)
+    await place.turn(lambda: (place.write("a", "x\n"), (other / "b").write_text("y\n")))
+    await place.undo()
+
+    assert place.warnings == [f"undo does not cover all folders: {tmp_path} is your whole home folder"]
+    assert place.state() == {}
+    assert list(other.iterdir()) == []
+
+
+async def test_a_folder_of_old_in_which_nothing_changed_is_not_told(tmp_path: Path) -> None:
+    place = KeptWorkspace(tmp_path)
+    other = tmp_path / "other"
+    other.mkdir()
+    place.roots = (place.folder, other)
+    await place.turn(lambda: place.write("a", "x\n"))
+    place.roots = (place.folder,)
+
+    assert list((await place.undo()).notes) == []
 
 
 async def test_a_folder_that_is_no_longer_in_the_workspace_stays_and_that_is_told(tmp_path: Path) -> None:

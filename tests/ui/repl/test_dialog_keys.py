@@ -22,7 +22,7 @@ from panpan.ui.repl.dialogs.permission import PermissionDialog
 from panpan.ui.repl.dialogs.quiet import QUIET_S
 from tests.ui.repl.dialogs.drawn import THEMES, Clock
 
-NAMES = {"enter": Keys.ControlM, "tab": Keys.ControlI, "backspace": Keys.ControlH}
+NAMES = {"up": Keys.Up, "escape": Keys.Escape, "enter": Keys.ControlM, "tab": Keys.ControlI, "backspace": Keys.ControlH}
 
 
 class Asked:
@@ -38,7 +38,8 @@ class Asked:
         self.dialog = PermissionDialog(question, (), "rules.toml", clock=self.clock)
         self.interrupts = 0
         bound = KeyBindings()
-        keys = DialogKeys(self.dialogs, self._interrupt, self.buffer.insert_text, self.buffer.insert_text)
+        insert = self.buffer.insert_text
+        keys = DialogKeys(self.dialogs, self._interrupt, insert, insert, lambda: insert("taken back"))
         keys.bind(bound)
         self.app: Application[None] = Application(
             layout=Layout(Window(BufferControl(self.buffer))),
@@ -162,3 +163,11 @@ async def test_a_letter_that_is_no_answer_begins_a_text_at_once() -> None:
         one.look()
         one.press("tab", "y")
         assert one.dialog.answer is None, "after Tab there is a moment for looking again"
+
+
+async def test_what_waits_is_taken_back_beside_a_question() -> None:
+    async with asked() as there:
+        there.look()
+        there.press("escape", "up")
+
+        assert (there.buffer.text, there.dialog.answer, there.interrupts) == ("taken back", None, 0)

@@ -39,6 +39,8 @@ class Reading:
     """Where it works, if a flag says that it is another folder."""
     name: str = ""
     """The subcommand, with that of the program before it."""
+    lines_of: tuple[str, ...] = ()
+    """Values of git's `-L`, which may end in the name of a file: `1,9:file`."""
 
 
 def read_arguments(name: str, row: Row, words: Sequence[Word]) -> Reading:
@@ -200,7 +202,8 @@ class _Reader:
         if not sure and (row.here or (is_searching and row.operands != "revisions")):
             operands = [*operands, _HERE]
         names = searched_names(row.names, self._given)
-        return Reading(row, tuple(operands), is_searching, names, self._folder, self._name)
+        lines = tuple(value for flag, value in self._given if flag == "L") if row.operands == "revisions" else ()
+        return Reading(row, tuple(operands), is_searching, names, self._folder, self._name, lines)
 
     def _may_have(self, flags: Sequence[str]) -> bool:
         """Return whether one of the flags is there; what looks like one among the operands may be any."""

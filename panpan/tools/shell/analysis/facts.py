@@ -138,6 +138,8 @@ class Effect:
     asks_git_in: str | None = None
     """The folder in which git is asked about a repository, relative to the directory of the command. It is harmless
     only with the variables of `harmless_git_variables` in system/git.py."""
+    recorded: tuple[str, ...] = ()
+    """Those of its reads that git may also take from the root of the repository on."""
     needed_environment: Mapping[str, str | None] = field(default_factory=dict)
     """The variables with which it is harmless; None: it must not be set."""
     only_makes: bool = False
@@ -192,6 +194,11 @@ class Effect:
         return self.command.placed_patterns(self.globs)
 
     @property
+    def git_folders(self) -> Sequence[str]:
+        """Where it asks git about a repository, relative to the directory in which the line starts."""
+        return _placed((self.asks_git_in,), self.command.directories) or () if self.asks_git_in else ()
+
+    @property
     def placed_writes(self) -> tuple[str, ...] | None:
         """`writes`, relative to the directory in which the line starts; None: unknown."""
         return _placed(self.writes, self.command.directories)
@@ -239,12 +246,7 @@ class LineFacts:
     @property
     def git_folders(self) -> Sequence[str]:
         """Where git is asked about a repository, relative to the directory in which the line starts."""
-        asking = [effect for effect in self.effects if effect.asks_git_in]
-        return _unique(
-            path
-            for effect in asking
-            for path in _placed((effect.asks_git_in or ".",), effect.command.directories) or ()
-        )
+        return _unique(path for effect in self.effects for path in effect.git_folders)
 
     @property
     def needed_environment(self) -> Mapping[str, str | None]:

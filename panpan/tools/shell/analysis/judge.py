@@ -6,8 +6,9 @@ to explain: where it is not certain, it is None.
 
 import posixpath
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from urllib.parse import unquote
 
 from panpan.system.home import user_home
 from panpan.tools.shell.analysis.arguments import Reading, read_arguments
@@ -88,9 +89,9 @@ def _harmless(command: SimpleCommand, name: str, reading: Reading) -> Effect:
     files = [word for word in reading.paths if word.text not in _NO_FILES]
     paths = [_in_folder(reading.folder, path) for path in _paths(files)]
     is_git = load_table().programs[name].git
-    if row.operands == "revisions":
-        # `HEAD:file` shows a file as it was.
-        paths += [path.partition(":")[2] for path in paths if path.partition(":")[2] and not path.startswith(":")]
+    recorded = _recorded([*(word.text or "" for word in files), *reading.lines_of]) if is_git else ()
+    # A pathspec and a name with `./` start from the folder, other names from the root of the repository.
+    paths += [_in_folder(reading.folder, path) for path in recorded]
     if reading.folder is not None:
         paths.append(reading.folder)
     if not reading.searches:
@@ -115,8 +116,20 @@ def _harmless(command: SimpleCommand, name: str, reading: Reading) -> Effect:
         only_names=reading.names.only,
         leaves_out_hidden=reading.names.leaves_out_hidden and not globs,
         asks_git_in=(reading.folder or ".") if is_git else None,
+        recorded=recorded,
         needed_environment={**load_table().programs[name].environment, **row.environment, **_home_for(files)},
     )
+
+
+_LONGEST_PATH = 4_096
+_MAGIC = re.compile(r"^(?:\([^)]*\)|[/!^]+)")
+
+
+def _recorded(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the files that words name as git has them: `HEAD:file`, `:file`, `:0:file`, `:/file`, `1,9:file`."""
+    named = [text[-_LONGEST_PATH:] for text in texts if ":" in text]
+    behind = (text[at + 1 :] for text in named for at, letter in enumerate(text) if letter == ":")
+    return tuple(dict.fromkeys(_as_path(path) for part in behind if (path := _MAGIC.sub("", part))))
 
 
 def _other(command: SimpleCommand, name: str, refusal: str, most_wrappers: int) -> Effect:
@@ -196,13 +209,24 @@ def _with_redirects(effect: Effect) -> Effect:
     return replace(effect, reads=reads, writes=writes, why=why, needed_environment=needed)
 
 
-_BEFORE_NAMES = re.compile("[=@:,;]")
+_BEFORE_NAMES = re.compile("[=@:,;<{}]")
 """Signs behind which programs take a part of a word for the name of a file."""
+_BETWEEN_NAMES = re.compile(r"""[\s'";&|<>()=`$]+""")
+_FILE_ADDRESS = re.compile(r"file://(?:localhost|127\.0\.0\.1)?(/[^?#]*)", re.IGNORECASE)
+_MESSAGE = re.compile(r"git (?:-[A-Za-z]*m|--message)|gh (?:-b|-t|--body|--title)")
+"""Programs and flags behind which a text stands."""
+_SED = frozenset({"sed", "gsed", "/bin/sed", "/usr/bin/sed"})
+_BEHIND_FILE_COMMANDS = re.compile(r"(?=[rRwW][ \t]*([^\n]{1,4096})(?:\n|$))")
+"""What sed may take for the file that it reads or writes: all that stands behind the letter of such a command."""
 
 
 def _mentioned(command: SimpleCommand) -> Iterable[str]:
     """Yield every fixed word that could be a path, and what stands in one behind `=`, `@` and other such signs."""
+    name = command.words[0].text if command.words else ""
+    before = ""
     for word in (*command.words[1:], *(redirect.target for redirect in command.redirects)):
+        is_message = any(_MESSAGE.fullmatch(f"{name} {flag}") for flag in (before, (word.text or "").partition("=")[0]))
+        before = word.text or ""
         if not word.text:
             if word.is_glob:
                 yield _folder_of(word.pattern)
@@ -211,9 +235,20 @@ def _mentioned(command: SimpleCommand) -> Iterable[str]:
             yield _as_path(word.text)
         elif len(word.text) > 2 and not word.text.startswith("--"):
             yield _as_path(word.text[2:])  # what stands behind a flag in the same word
-        behind = word.text.partition("=")[2]
-        parts = _BEFORE_NAMES.split(word.text)[1:]  # `-d @file`, `name=@file;type=text`, `file:name`, `a,b`
-        yield from map(_as_path, dict.fromkeys(part for part in (behind, *parts) if part))
+        yield from map(_as_path, dict.fromkeys(part for part in _parts(word.text, is_message=is_message) if part))
+    if name in _SED:
+        texts = (word.text or "" for word in command.words[1:])
+        yield from (_as_path(name) for text in texts for name in _BEHIND_FILE_COMMANDS.findall(text))
+
+
+def _parts(text: str, *, is_message: bool) -> Iterator[str]:
+    """Yield the parts of a word that could be names of files."""
+    yield text.partition("=")[2]
+    yield from _BEFORE_NAMES.split(text)[1:]  # `-d @file`, `name=<file;type=text`, `file:name`, `{a,b}`
+    if address := _FILE_ADDRESS.search(text):
+        yield unquote(address[1])
+    if any(letter.isspace() for letter in text) and not is_message:
+        yield from _BETWEEN_NAMES.split(text)  # a command line, or a script, of another language
 
 
 def _paths(words: Sequence[Word]) -> list[str]:

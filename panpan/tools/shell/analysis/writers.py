@@ -45,6 +45,22 @@ _WRITERS: Mapping[str, _Writer] = {
     "truncate": _Writer("all", "sr"),
     "unlink": _Writer("all"),
 }
+_BARE_FLAGS = frozenset({
+    "--archive", "--attributes-only", "--changes", "--create", "--debug", "--dereference", "--dir", "--directory",
+    "--force", "--ignore-fail-on-non-empty", "--link", "--no-clobber", "--no-create",
+    "--no-dereference", "--no-preserve-root", "--no-target-directory", "--one-file-system", "--parents", "--quiet",
+    "--recursive", "--relative", "--silent", "--symbolic", "--symbolic-link", "--verbose", "--zero",
+    "--append", "--ignore-interrupts", "--io-blocks",
+    "--in-place", "--null-data", "--regexp-extended", "--separate", "--unbuffered",
+})  # fmt: skip
+_OPTIONAL_VALUES = frozenset({"--interactive", "--output-error", "--preserve", "--preserve-root", "--reflink",
+                              "--update"})  # fmt: skip
+_VALUED_FLAGS = frozenset({
+    "--date", "--expression", "--from", "--group", "--iterations", "--mode", "--no-preserve", "--owner", "--reference",
+    "--size", "--sparse", "--target-directory", "--time",
+})  # fmt: skip
+"""Long flags of these programs: alone, with a value in the same word or none, with one also in the next word. GNU takes
+any beginning of one for it, so that of all others nobody knows what they mean."""
 _FOLDER_FLAGS = ("-t", "--target-directory")
 _REFERENCE_FLAGS = ("-r", "--reference")
 
@@ -71,11 +87,13 @@ def written_by(name: str, words: Sequence[Word]) -> Written | None:
     return _operands_of(writer, words) if writer else None
 
 
-def _operands_of(writer: _Writer, words: Sequence[Word]) -> Written:
+def _operands_of(writer: _Writer, words: Sequence[Word]) -> Written | None:
     operands: list[Word] = []
     targets: list[Word] = []
     read: list[Word] = []
     for flag, value in _flags_and_operands(words, writer.valued):
+        if flag == _UNKNOWN_FLAG:
+            return None
         if flag in _FOLDER_FLAGS and value and writer.roles in ("last", "moved"):
             targets.append(value)
         elif flag in _REFERENCE_FLAGS and value:
@@ -100,8 +118,11 @@ def _operands_of(writer: _Writer, words: Sequence[Word]) -> Written:
 _HERE = Word(".", ".")
 
 
+_UNKNOWN_FLAG = "--"
+
+
 def _flags_and_operands(words: Sequence[Word], valued: str) -> Iterator[tuple[str, Word | None]]:
-    """Yield each flag with its value, if it has one, and each operand with an empty flag."""
+    """Yield each flag with its value, if it has one, `_UNKNOWN_FLAG` for others, and an empty one for an operand."""
     waiting = list(words)[::-1]
     while waiting:
         word = waiting.pop()
@@ -112,14 +133,24 @@ def _flags_and_operands(words: Sequence[Word], valued: str) -> Iterator[tuple[st
         if text == "-" or not text.startswith("-") or word.is_glob:
             yield "", word
         elif text.startswith("--"):
-            flag, equals, value = text.partition("=")
-            yield flag, Word(value, value) if equals else None
+            yield _long_flag(text, waiting)
         elif text[-1] in valued and not any(letter in valued for letter in text[1:-1]) and waiting:
             yield f"-{text[-1]}", waiting.pop()
         else:
             first = next((at for at, letter in enumerate(text) if at and letter in valued), None)
             value = text[first + 1 :] if first else ""
             yield f"-{text[first]}" if first else text, Word(value, value) if value else None
+
+
+def _long_flag(text: str, waiting: list[Word]) -> tuple[str, Word | None]:
+    """Return a long flag, with its value if it has one; the value may be the next of the words."""
+    flag, equals, value = text.partition("=")
+    if equals:
+        is_known = flag in _VALUED_FLAGS or flag in _OPTIONAL_VALUES
+        return (flag, Word(value, value)) if is_known else (_UNKNOWN_FLAG, None)
+    if flag in _VALUED_FLAGS and waiting:
+        return flag, waiting.pop()
+    return (flag if flag in _BARE_FLAGS or flag in _OPTIONAL_VALUES else _UNKNOWN_FLAG), None
 
 
 def _written_by_dd(words: Sequence[Word]) -> Written:
@@ -134,16 +165,18 @@ def _written_by_sed(words: Sequence[Word]) -> Written | None:
     """Return the files that `sed -i` changes, where its scripts are known to write and run nothing else."""
     read = list(_flags_and_operands(words, "efl"))
     flags = [flag for flag, _ in read if flag]
+    if _UNKNOWN_FLAG in flags:
+        return None
     # With a suffix it keeps the old content in further files.
     if not any(flag in ("-i", "-Ei", "-ri", "-ni", "--in-place") for flag in flags):
         return None
-    if any(flag.startswith(("-i", "--in-place")) and flag not in ("-i", "--in-place") for flag in flags):
+    if any(flag.startswith("-i") and flag != "-i" for flag in flags):
         return None
     operands = [word for flag, word in read if not flag and word]
     scripts = [word for flag, word in read if flag in ("-e", "--expression") and word]
     if not scripts:
         scripts, operands = operands[:1], operands[1:]
-    is_known = bool(scripts) and not any(flag.startswith(("-f", "--file")) for flag in flags)
+    is_known = bool(scripts) and not any(flag.startswith("-f") for flag in flags)
     if not is_known or not all(fits(script.text or "", SED_SCRIPT) for script in scripts):
         return None
     return Written((), tuple(operands))

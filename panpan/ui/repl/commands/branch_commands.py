@@ -69,7 +69,7 @@ async def _fork(terminal: Terminal, rest: str) -> None:
     folder = Locations.find(session.info.cwd, terminal.env).sessions_folder
     copy = await to_thread.run_sync(fork, session.parts.log.path, folder)
     say(terminal, f"going on in a copy; the way back: /resume, or panpan -r {session.info.id}", "dim")
-    terminal.leave(OpenSession(copy.stem))
+    terminal.leave(OpenSession(copy.stem, goes_on=True))
 
 
 BRANCH_COMMANDS: Sequence[Command] = (

@@ -20,6 +20,8 @@ class OpenSession:
 
     resume: str | None = None
     """Its id; None: a new one."""
+    goes_on: bool = False
+    """Whether it says what this one does, as a copy of it, so that what was chosen here counts there."""
 
 
 Next: TypeAlias = Leave | OpenSession

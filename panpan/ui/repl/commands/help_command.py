@@ -12,7 +12,7 @@ KEYS: Sequence[tuple[str, str]] = (
     ("Alt+Up", "take the last queued message back; in an empty input Up does, too"),
     ("Ctrl+J, Shift+Enter, \\ Enter", "a new line"),
     ("Esc", "interrupt what runs"),
-    ("Esc Esc", "clear the input; Ctrl+S brings it back"),
+    ("Esc Esc", "clear the input; Ctrl+S brings it back. In an empty one: go back to an earlier message"),
     ("Ctrl+C", "clear the input, then interrupt; twice: leave"),
     ("Ctrl+S", "put what is typed aside; in an empty input, bring it back"),
     ("Ctrl+D", "leave, where the input is empty"),

@@ -24,6 +24,7 @@ STARTERS = {
 NAMES_GIT = {
     "system/git.py": "the git runner",
     "cli/doctor_command.py": "looks whether it is installed, and asks for its version in /",
+    "services/permissions/command_words.py": "knows it by its name in commands that somebody else wrote",
     "services/permissions/folder_walk.py": "knows the folder with its list of what is left out",
     "services/permissions/sandbox_bounds.py": "knows it by its name in commands that somebody else wrote",
     "services/permissions/takings.py": "knows it by its name in commands that somebody else wrote",

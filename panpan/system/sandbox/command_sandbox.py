@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import CancelScope, to_thread
 
+from panpan.errors import ConfigError
 from panpan.system.canonical import canonical_path
 from panpan.system.private import make_private_folder
 from panpan.types.dataclass import dataclass
@@ -102,7 +103,7 @@ class CommandSandbox:
         self.has_network = has_network
         self.domains = domains
         """Hosts that commands may reach although the network is off."""
-        self.temporary = canonical_path(Path(tempfile.gettempdir())) / f"panpan-{secrets.token_hex(8)}"
+        self.temporary = _folder_for_temporary_files() / f"panpan-{secrets.token_hex(8)}"
         """Folder for the temporary files of the session's commands; made for the first of them."""
         self.writable = writable
         """Folders that commands may change beside the workspace."""
@@ -219,3 +220,17 @@ class CommandSandbox:
             has_network=self.has_network or bounds.has_network,
         )
         return profile.opening(bounds.opened)
+
+
+def _folder_for_temporary_files() -> Path:
+    """Return where the system keeps them, canonical.
+
+    Raises:
+        ConfigError: Nothing can be written there, as on a full disk.
+    """
+    try:
+        return canonical_path(Path(tempfile.gettempdir()))
+    except FileNotFoundError as error:
+        raise ConfigError(
+            "no folder for temporary files can be written; is the disk full? The variable TMPDIR can name another one"
+        ) from error

@@ -1,15 +1,14 @@
 """From messages of a cassette to a session that can be gone on with."""
 
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 from panpan.services.cassettes.changed_text import Change, changed_json
 from panpan.services.sessions.compaction_record import compaction_record
-from panpan.services.sessions.log import SessionLog
 from panpan.services.sessions.records import record_of
-from panpan.services.sessions.store import session_path
+from panpan.services.sessions.whole_log import write_whole_log
 from panpan.types.compaction import Compaction
-from panpan.types.ids import new_id
 from panpan.types.messages import Message
 
 
@@ -31,17 +30,9 @@ def write_session(
         change: Changes the texts, such as the path of the workspace.
 
     Raises:
-        SessionError: The log cannot be opened.
-        SessionLogError: It cannot be written.
+        SessionError: It cannot be written.
+        SessionLogError: The disk is full.
     """
-    session_id = new_id()
-    log = SessionLog(session_path(folder, session_id), session_id=session_id, cwd=cwd)
-    try:
-        for message in messages:
-            log.append(changed_json(record_of(message), change))
-        for compaction in compactions:
-            log.append(compaction_record(compaction))
-        log.sync()
-    finally:
-        log.close()
-    return session_id
+    told = (changed_json(record_of(message), change) for message in messages)
+    made_shorter = (compaction_record(compaction) for compaction in compactions)
+    return write_whole_log(folder, chain(told, made_shorter), cwd=cwd).stem

@@ -1,6 +1,5 @@
 """Mends what a session's log suffers from, in copies: the log itself is never rewritten, and nothing is deleted."""
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,9 +7,9 @@ from typing import Any
 from panpan.errors import SessionError
 from panpan.services.sessions.examination import left_branches
 from panpan.services.sessions.fold import path_to_newest
-from panpan.services.sessions.log import SessionLog, read_records
+from panpan.services.sessions.log import read_records
 from panpan.services.sessions.records import message_of
-from panpan.services.sessions.store import session_path
+from panpan.services.sessions.whole_log import write_whole_log
 from panpan.types.ids import new_id
 
 
@@ -47,25 +46,9 @@ def mended_copies(log: Path, folder: Path) -> list[Path]:
 
 
 def _written(records: Sequence[Mapping[str, Any]], log: Path, folder: Path) -> Path:
-    session_id = new_id()
-    target = session_path(folder, session_id)
-    unfinished = target.with_suffix(".mended")
     cwd = next((cwd for record in records if isinstance(cwd := record.get("cwd"), str)), ".")
-    copy = SessionLog(unfinished, session_id=session_id, cwd=Path(cwd))
-    try:
-        try:
-            for record in records:
-                copy.append({**record, "parentUuid": copy.parent_uuid, "sessionId": session_id, "forkedFrom": log.stem})
-            copy.sync()
-        finally:
-            copy.close()
-        unfinished.rename(target)
-    except OSError as error:
-        raise SessionError(f"the copy {target} cannot be written: {error.strerror}") from error
-    finally:
-        unfinished.unlink(missing_ok=True)
-    os.utime(target)
-    return target
+    unlinked = ({name: record[name] for name in record if name != "parentUuid"} for record in records)
+    return write_whole_log(folder, ({**record, "forkedFrom": log.stem} for record in unlinked), cwd=Path(cwd))
 
 
 def _sound(path: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -1,16 +1,13 @@
 """Writes what was imported as a session: whole, or not at all."""
 
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from panpan.errors import SessionError
 from panpan.services.sessions.compaction_record import compaction_record
 from panpan.services.sessions.importing.conversion import Converted
-from panpan.services.sessions.log import SessionLog
 from panpan.services.sessions.records import record_of, title_record
-from panpan.services.sessions.store import session_path
+from panpan.services.sessions.whole_log import write_whole_log
 from panpan.types.ids import new_id
 
 
@@ -26,24 +23,7 @@ def write_session(converted: Converted, folder: Path, *, source: Path) -> Path:
         SessionError: It cannot be written.
         SessionLogError: The disk is full.
     """
-    session_id = new_id()
-    target = session_path(folder, session_id)
-    unfinished = target.with_suffix(".import")
-    log = SessionLog(unfinished, session_id=session_id, cwd=Path(converted.cwd or "."))
-    try:
-        try:
-            for record in _records(converted, source):
-                log.append(record)
-            log.sync()
-        finally:
-            log.close()
-        unfinished.rename(target)
-    except OSError as error:
-        raise SessionError(f"the session cannot be written to {target}: {error.strerror}") from error
-    finally:
-        unfinished.unlink(missing_ok=True)
-    os.utime(target)
-    return target
+    return write_whole_log(folder, _records(converted, source), cwd=Path(converted.cwd or "."))
 
 
 def _records(converted: Converted, source: Path) -> Iterator[Mapping[str, Any]]:

@@ -1,0 +1,46 @@
+"""Writes a session that is made of records which are there already: a fork, an import, a mended copy.
+
+The rule: such a session is whole or not there.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from panpan.errors import SessionError
+from panpan.services.sessions.log import SessionLog
+from panpan.services.sessions.store import session_path
+from panpan.types.ids import new_id
+
+
+def write_whole_log(folder: Path, records: Iterable[Mapping[str, Any]], *, cwd: Path) -> Path:
+    """Write a new session and return its log.
+
+    Args:
+        folder: Where it goes: the session folder of a project.
+        records: What it consists of; a record without a parent follows the one before it.
+        cwd: Where the session works, for records that do not say it.
+
+    Raises:
+        SessionError: It cannot be written.
+        SessionLogError: The disk is full.
+    """
+    session_id = new_id()
+    target = session_path(folder, session_id)
+    unfinished = target.with_suffix(".unfinished")
+    log = SessionLog(unfinished, session_id=session_id, cwd=cwd)
+    try:
+        try:
+            for record in records:
+                log.append({**record, "sessionId": session_id})
+            log.sync()
+        finally:
+            log.close()
+        unfinished.rename(target)
+    except OSError as error:
+        raise SessionError(f"the session cannot be written to {target}: {error.strerror}") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+    os.utime(target)
+    return target

@@ -86,7 +86,7 @@ class _Kept:
     effort: Effort | None
     thinks: bool
     folders: Sequence[Path]
-    """Of the workspace."""
+    """That were added to the workspace."""
 
     @classmethod
     def of(cls, session: Session) -> Self:
@@ -98,5 +98,5 @@ class _Kept:
             session.chosen_model,
             session.effort,
             session.thinks,
-            tuple(session.parts.tool_context.paths.roots),
+            session.added_folders,
         )

@@ -52,8 +52,9 @@ class Story:
         return say("All is done.")
 
     def has_counted(self, workspace: Path) -> bool:
-        """Whether the command has done its work."""
-        return (workspace / "counter.txt").exists()
+        """Whether the command has done its work; on a full disk it may have made the file and not counted in it."""
+        counter = workspace / "counter.txt"
+        return counter.exists() and counter.stat().st_size > 0
 
     def _call(self, name: str, arguments: dict[str, Any]) -> Reply:
         self._calls += 1

@@ -76,6 +76,7 @@ class Session(AsyncContextManagerMixin):
         self._title = parts.title
         self.chosen_model: str | None = None
         """What `use_model` was last given; None: the model is the one that the session was opened with."""
+        self._added_folders: dict[Path, None] = {}
         self._turn_scope: CancelScope | None = None
         if parts.snapshots is not None:
             parts.snapshots.write_to(self._note)
@@ -360,9 +361,16 @@ class Session(AsyncContextManagerMixin):
             ConfigError: It is not a folder.
         """
         try:
-            return self.parts.tool_context.paths.add_root(self.parts.cwd / Path(folder).expanduser())
+            added = self.parts.tool_context.paths.add_root(self.parts.cwd / Path(folder).expanduser())
         except (ToolError, RuntimeError, OSError, ValueError) as error:
             raise ConfigError(f"{folder} cannot be added: it is not a folder") from error
+        self._added_folders[added] = None
+        return added
+
+    @property
+    def added_folders(self) -> Sequence[Path]:
+        """The folders that `add_folder` has added, canonical, in their order."""
+        return tuple(self._added_folders)
 
     # the model
 

@@ -13,17 +13,26 @@ from panpan.system.limits import running_tasks
 from panpan.system.process_tree import ProcessTree
 
 _POLL_S = 0.3
+_TRIES = 5
+"""How often the end of all is tried: on a busy machine, what multiplies may outlive one."""
 _ENOUGH = 0.9
 """Which part of the limit is too much: at all of it, the system lets nothing more start, and nothing would be seen."""
 
 
-async def end_what_multiplies(tree: ProcessTree, max_processes: int, warn: Callable[[str], None]) -> None:
+async def end_what_multiplies(
+    tree: ProcessTree,
+    max_processes: int,
+    warn: Callable[[str], None],
+    *,
+    running_tasks: Callable[[], int | None] = running_tasks,
+) -> None:
     """End all of `tree` whenever it has too many processes and threads; returns only where they cannot be counted.
 
     Args:
         tree: What the commands of a session belong to.
         max_processes: How many they may have.
         warn: Told what was ended, in one sentence.
+        running_tasks: Counts the processes and threads of the machine; None where it cannot.
     """
     others = running_tasks()
     while others is not None:
@@ -36,9 +45,18 @@ async def end_what_multiplies(tree: ProcessTree, max_processes: int, warn: Calla
             continue
         number = sum(process.threads for process in await tree.look())
         if number > max_processes * _ENOUGH:
-            await tree.end(0)
             warn(
-                f"the session's commands had {number:,} processes and threads and were all ended; {max_processes:,} "
-                "are allowed (setting limits.processes)"
+                f"the session's commands had {number:,} processes and threads and {await _ended(tree)}; "
+                f"{max_processes:,} are allowed (setting limits.processes)"
             )
         others = max(others, running - number)
+
+
+async def _ended(tree: ProcessTree) -> str:
+    """End all of the tree, and say whether that was possible, as the end of a sentence."""
+    remaining = 0
+    for _ in range(_TRIES):
+        remaining = len(await tree.end(0))
+        if not remaining:
+            return "were all ended"
+    return f"were ended, but for {remaining:,} that could not be"

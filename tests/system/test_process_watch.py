@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from panpan.system.process_table import RunningProcess
+from panpan.system.process_tree import ProcessTree
+from panpan.system.process_watch import end_what_multiplies
 from tests.needed_programs import need
 from tests.system.test_limits import BOX, as_ordinary_user
 
@@ -77,6 +80,35 @@ def test_what_multiplies_is_ended_whole(backend: str, bomb: str) -> None:
     ]
 
 
+class Undying(ProcessTree):
+    """A tree that outlives so many attempts to end it."""
+
+    def __init__(self, lives: int) -> None:
+        super().__init__(mark="1")
+        self.lives = lives
+
+    async def look(self) -> list[RunningProcess]:
+        return [RunningProcess(1, 0, 1, 1, "1", "bomb", threads=MOST)]
+
+    async def end(self, grace_s: float = 2.0) -> list[RunningProcess]:
+        self.lives -= 1
+        return await self.look() if self.lives > 0 else []
+
+
+@pytest.mark.parametrize(
+    ("lives", "said"),
+    [(3, "60 processes and threads and were all ended;"), (99, "and were ended, but for 1 that could not be;")],
+)
+async def test_the_end_of_all_is_tried_again_and_claimed_only_where_it_came(lives: int, said: str) -> None:
+    warnings: list[str] = []
+    counts = iter([10, 10 + MOST, None])
+
+    await end_what_multiplies(Undying(lives), MOST, warnings.append, running_tasks=lambda: next(counts))
+
+    assert len(warnings) == 1
+    assert said in warnings[0]
+
+
 def _own_tasks() -> int:
     """How many processes and threads count against the user of the bomb before it starts."""
     if os.geteuid() == 0:
@@ -89,6 +121,7 @@ def test_many_processes_within_the_limit_are_left_alone() -> None:
     need("bwrap")
     script = "for i in $(seq 40); do sleep 600 & done; sleep 1; jobs -r | wc -l; exit"
     watched = DRIVER.replace("await ended.wait()", "").replace("async for item in items:\n                pass", _KEEP)
+    watched = watched.replace("move_on_after(10)", "move_on_after(0)")  # nobody ends what the command left
 
     driver = [sys.executable, "-c", watched, json.dumps(["bash", "-c", script]), str(MOST), "asyncio"]
     found = subprocess.run(

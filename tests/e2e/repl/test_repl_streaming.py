@@ -1,5 +1,6 @@
 """What streams is on the screen once, whole and in order, whatever else happens there."""
 
+from collections.abc import Callable
 from threading import Event
 
 import pytest
@@ -9,13 +10,13 @@ from tests.e2e.repl.conftest import Start
 from tests.e2e.repl.driver import Repl, numbered, numbered_words
 from tests.model_server import Hold, Reply, Text, Thinking, say, serving
 from tests.needed_programs import need
-from tests.terminal_emulator import Tmux
+from tests.terminal_emulator import Screen, Tmux
 from tests.terminal_emulator.keys import ENTER
 
 CHUNKS = 3000
 AHEAD = "typed while the answer came, one key after the other"
 FIRST_DELTA = 4
-"""Events before it: message_start, content_block_start, ping."""
+"""The number of its event, from 1; before it: message_start, content_block_start, ping."""
 
 
 def in_lists(count: int) -> str:
@@ -24,6 +25,12 @@ def in_lists(count: int) -> str:
 
 def in_code(count: int) -> str:
     return "```python\n" + "\n".join(f"w{number:04} = {number}" for number in range(count)) + "\n```\n"
+
+
+def has_drawn(text: str) -> Callable[[Screen], bool]:
+    """Whether all of a text is on the screen, and the cursor back in the input: nothing more is drawn then."""
+    last = text.split()[-1]
+    return lambda screen: last in screen.text.split() and screen.before_cursor.startswith("❯")
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
@@ -136,13 +143,14 @@ def test_a_window_that_only_gets_wider_higher_and_lower_shows_each_chunk_once(pa
     sizes = [(40, 40), (80, 30), (80, 12), (200, 24)]
     gates = [Event() for _ in sizes]
     holds = tuple(Hold(FIRST_DELTA + 200 * (number + 1), gate) for number, gate in enumerate(gates))
-    reply = say(numbered(1000, a_paragraph=150), chunk_chars=6, delta_delay_s=0.0005, faults=holds)
+    text = numbered(1000, a_paragraph=150)
+    reply = say(text, chunk_chars=6, delta_delay_s=0.0005, faults=holds)
     with serving([reply, say("And the second answer.")]) as server:
         panpan.use(server)
         repl = start(columns=40, rows=24)
         repl.submit("go")
         for number, (size, gate) in enumerate(zip(sizes, gates, strict=True)):
-            repl.wait_for(f"w{200 * number + 190:04}")
+            repl.wait_for(has_drawn(text[: 6 * (200 * (number + 1) + 1)]))
             repl.resize(*size)
             gate.set()
         repl.wait_for("w0999")

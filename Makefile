@@ -15,7 +15,9 @@ demo:
 	@scripts/setup.sh run
 	@$(BIN)/panpan demo $(if $(filter tape,$(DEMO)),,--local)
 
-TESTS = $(BIN)/python -m pytest -q -n auto --dist worksteal
+# Half as many again as there are processors: many tests wait for a program that they started.
+WORKERS = $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
+TESTS = $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 test: lint
 	$(TESTS)

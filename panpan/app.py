@@ -19,7 +19,7 @@ from panpan.config.sources import Loaded
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
 from panpan.services.budget import Budget
-from panpan.services.compaction.compactor import Compactor
+from panpan.services.compaction.compactor import Compactor, plan_pin
 from panpan.services.compaction.make_room import MakeRoom
 from panpan.services.interrupt_notice import InterruptNotice
 from panpan.services.keys_in_results import KeysInResults, provider_keys, without_provider_keys
@@ -37,7 +37,7 @@ from panpan.services.result_size import ResultSize
 from panpan.services.round_limit import RoundLimit
 from panpan.services.sessions.made_title import title_maker
 from panpan.services.sessions.models import PromptWishes, SessionModels
-from panpan.services.sessions.opening import OpenedLog, open_log, opening_mode, opening_prefix
+from panpan.services.sessions.opening import OpenedLog, earlier_model, open_log, opening_mode, opening_prefix
 from panpan.services.sessions.parts import ModelParts, SessionParts
 from panpan.services.sessions.session import Session
 from panpan.services.sessions.setup import Setup, set_up
@@ -151,6 +151,8 @@ async def open_session(
         warn(warning)
     try:
         async with Session(parts) as session:
+            if not is_attended and session.model_note:  # where somebody watches, his face says it
+                warn(session.model_note)
             yield session
     finally:
         tap.close()
@@ -209,7 +211,7 @@ class _Services:
         self.plan_mode = PlanMode(self.gate, locations.plans_folder, self.seen_files, warn)
         self.conversation: Conversation | None = None
         """Once it is there."""
-        self.compactor = Compactor(self.plan_mode)
+        self.compactor = Compactor((plan_pin(self.plan_mode),))
         self.steering = Steering()
         memory = NestedMemory(setup.cwd, locations.project_root, home, locations.home, warn)
         places = ContextPlaces(setup.cwd, locations.project_root, locations.home, home, settings.additional_directories)
@@ -288,6 +290,7 @@ def _parts(setup: Setup, services: _Services, model: ModelParts, opened: OpenedL
         prefix=prefix,
         recorded_prefixes=before.prefixes,
         panpan_version=__version__,
+        earlier_model=earlier_model(setup, before),
         title=before.title,
         make_title=None if caller.is_tapped else title_maker(setup, is_attended=caller.is_attended),
         warn=warn,
@@ -295,9 +298,18 @@ def _parts(setup: Setup, services: _Services, model: ModelParts, opened: OpenedL
         alongside=(
             *_watch(tool_context, warn),
             tool_context.sandbox.serve,
-            *((services.snapshots.rounds.serve,) if services.snapshots is not None else ()),
+            *_early_snapshots(services, model, caller),
         ),
     )
+
+
+def _early_snapshots(
+    services: _Services, model: ModelParts, caller: _Caller
+) -> Sequence[Callable[[], Coroutine[None, None, None]]]:
+    """Return what takes the first snapshot while the model thinks; nothing where no file can be changed anyway."""
+    stays_in_plan_mode = services.gate.mode == "plan" and not caller.is_attended
+    can_change = not stays_in_plan_mode and any(tool.tool_class != "read" for tool in model.tools.values())
+    return (services.snapshots.rounds.serve,) if services.snapshots is not None and can_change else ()
 
 
 def _opening(setup: Setup, opened: OpenedLog, caller: _Caller, parts: SessionParts) -> Opening:

@@ -48,6 +48,15 @@ if [ "$what" = dev ] && [ "$(uname -s)" = Linux ] && ! command -v strace >/dev/n
     debian strace || say "strace is not installed: tests that need it are skipped"
 fi
 
+# small programs of the table of those that only look, whose rows are run for real
+if [ "$what" = dev ] && command -v apt-get >/dev/null; then
+    command -v fdfind >/dev/null || command -v fd >/dev/null || debian fd-find || say "fd is not installed: its tests are skipped"
+    for program in tree jq file unzip bzip2 zstd; do
+        command -v $program >/dev/null || debian $program || say "$program is not installed: its tests are skipped"
+    done
+    command -v xz >/dev/null || debian xz-utils || say "xz is not installed: its tests are skipped"
+fi
+
 stamp=.venv/.panpan-$what
 wanted=$(cat pyproject.toml constraints.txt scripts/setup.sh | cksum)
 if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then exit 0; fi

@@ -1,8 +1,22 @@
 """What holds for all tests: a slow machine is no failure, and a failure of CI can be had again."""
 
+import gc
 import os
 
+import pytest
 from hypothesis import settings
 
-settings.register_profile("panpan", deadline=None, derandomize="CI" in os.environ, print_blob=True)
+EXAMPLES = 50
+"""Of each property that names no number; they are others in each run but those of CI."""
+
+settings.register_profile(
+    "panpan", max_examples=EXAMPLES, deadline=None, derandomize="CI" in os.environ, print_blob=True
+)
 settings.load_profile("panpan")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over the tests themselves: they are millions of objects, and stay to the end."""
+    gc.collect()
+    gc.freeze()

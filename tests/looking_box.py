@@ -3,11 +3,16 @@
 Every helper that a repository can name is there, and each would leave a file `PWNED` behind.
 """
 
+import bz2
+import gzip
 import hashlib
+import lzma
 import os
 import shlex
 import subprocess
 import sys
+import tarfile
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -24,6 +29,8 @@ _HELPERS = (
     "merge.odd.driver", "alias.status", "alias.lg", "diff.tool", "trace2.eventTarget",
 )  # fmt: skip
 
+_ZSTD = bytes.fromhex("28b52ffd005819000068690a")
+"""A line in a file of zstd (RFC 8878)."""
 _NOT_FOUND = 127
 """What bash ends with where there is no such program."""
 _PATH = os.pathsep.join([os.environ["PATH"], str(Path(sys.executable).parent)])
@@ -61,8 +68,20 @@ class LookingBox:
         (self.root / "data.json").write_text('{"a": {"b": [1, 2]}}')
         (self.root / "data.bin").write_bytes(bytes(range(256)))
         (self.root / "src/a.py").write_text("foo = 1\n")
+        self._make_archives()
         (self.root / "link").symlink_to("a.txt")
         self._make_repository()
+
+    def _make_archives(self) -> None:
+        content = (self.root / "a.txt").read_bytes()
+        (self.root / "a.gz").write_bytes(gzip.compress(content))
+        (self.root / "a.bz2").write_bytes(bz2.compress(content))
+        (self.root / "a.xz").write_bytes(lzma.compress(content))
+        (self.root / "a.zst").write_bytes(_ZSTD)
+        with tarfile.open(self.root / "a.tgz", "w:gz") as archive:
+            archive.add(self.root / "src", "src")
+        with zipfile.ZipFile(self.root / "a.zip", "w") as packed:
+            packed.write(self.root / "a.txt", "a.txt")
 
     def _make_repository(self) -> None:
         helper = self._folder / "helper"
@@ -121,14 +140,19 @@ class LookingBox:
             assert code != _NOT_FOUND, f"{line} names a program that is not installed"
         return codes
 
-    def has(self, program: str) -> bool:
-        """Return whether the shell has a program or builtin of this name; a launcher may stand for one that is not."""
-        words = ["/bin/bash", "-c", f"{shlex.quote(program)} --version"]
+    def missing(self, programs: Sequence[str]) -> set[str]:
+        """Return which names the shell finds nothing for; what is a mere launcher counts as missing, too."""
+        script = "".join(
+            f"timeout 10 /bin/bash -c {shlex.quote(f'{shlex.quote(program)} --version')} </dev/null >/dev/null 2>&1\n"
+            f"[ $? = {_NOT_FOUND} ] && printf '%s\\n' {shlex.quote(program)}\n"
+            for program in programs
+        )
         env = {"PATH": _PATH, "HOME": str(self._home)}
         ran = subprocess.run(
-            [*self._box(), *words], env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=20, check=False
-        )
-        return ran.returncode != _NOT_FOUND
+            [*self._box(), "/bin/bash", "-s"], env=env, input=script, capture_output=True, text=True, timeout=100,
+            check=False,
+        )  # fmt: skip
+        return set(ran.stdout.splitlines())
 
     def _environment(self, facts: LineFacts) -> Mapping[str, str]:
         key = (tuple(facts.git_folders), tuple(facts.needed_environment.items()))

@@ -262,3 +262,22 @@ async def test_what_cannot_be_stopped_is_said_while_the_session_goes_on(place: P
             process.kill()
             process.wait()
         assert f"may go on changing files, although plan mode is on: sleep ({process.pid})" in place.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("tools", "wishes", "is_early"),
+    [
+        ("", {}, True),
+        ("", {"mode": "plan"}, False),
+        ("", {"mode": "plan", "is_attended": True}, True),
+        ('"*" = false\nRead = true\nGrep = true', {}, False),
+    ],
+)
+async def test_files_are_only_kept_early_where_some_can_be_changed(
+    place: Place, tools: str, wishes: dict[str, Any], is_early: bool
+) -> None:
+    place.home.mkdir()
+    (place.home / "settings.toml").write_text(f"[tools.enabled]\n{tools}\n")
+    async with place.open(**wishes) as session:
+        assert session.parts.snapshots is not None
+        assert (session.parts.snapshots.rounds.serve in session.parts.alongside) is is_early

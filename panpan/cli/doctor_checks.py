@@ -62,7 +62,7 @@ def check_panpan() -> Check:
 def check_snapshots(locations: Locations) -> Check:
     """What is kept of files to undo changes; it only grows, since nothing is deleted by age."""
     here = _size_mb(snapshots_folder(locations.home, locations.project_root))
-    all_ = sum(_size_mb(folder) for folder in locations.home.glob("projects/*/snapshots"))
+    all_ = sum(_size_mb(folder) for folder in locations.home.glob("projects/*/snapshots*"))
     return Check("snapshots", "ok", f"{here:,.1f} MB of this project, {all_:,.1f} MB of all, below {locations.home}")
 
 

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,8 @@ from panpan.system.terminal_text import clean_for_terminal, clean_line
 if TYPE_CHECKING:
     from panpan.services.cassettes.difference import Divergence
     from panpan.services.cassettes.replay import Mode, Replay
-    from panpan.services.cassettes.replaying import ReplayReport, Show
+    from panpan.services.cassettes.replay_report import ReplayReport
+    from panpan.services.cassettes.replaying import Show
 
 EXIT_DIFFERENT = 1
 
@@ -43,7 +44,7 @@ EXIT_DIFFERENT = 1
 @click.option(
     "--model",
     metavar="NAME",
-    help="With semantic: ask this model, whose calls have to be the recorded ones; its key from the environment.",
+    help="With semantic: ask this model, whose calls have to be the recorded ones.",
 )
 @click.option("--in-place", is_flag=True, help="With live-tools: work in the folder itself, and not in a copy.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -62,16 +63,17 @@ def command(
     """
     from panpan.services.cassettes.recorded_session import read_session
     from panpan.services.cassettes.replay import Replay
+    from panpan.services.cassettes.replaying import model_of_user
 
     if model is not None and mode != "semantic":
         raise click.UsageError("--model goes with --mode semantic")
     if in_place and mode != "live-tools":
         raise click.UsageError("--in-place goes with --mode live-tools")
-    replay = Replay(read_session(file), mode, has_rules_of_now=has_rules_of_now, asks_model=model is not None)
     folder = chosen_folder(ctx, cwd).expanduser().resolve()
+    asked = None if model is None else model_of_user(model, folder, os.environ)
+    replay = Replay(read_session(file), mode, has_rules_of_now=has_rules_of_now, asked=asked)
     with _workspace(folder, mode, is_copied=not in_place, is_read=has_rules_of_now) as workspace:
-        overrides = {} if model is None else {"model": model}
-        report = anyio.run(partial(_played, replay, workspace, folder, overrides, is_quiet=quiet or as_json))
+        report = anyio.run(partial(_played, replay, workspace, folder, is_quiet=quiet or as_json))
     if as_json:
         click.echo(json.dumps(report.as_json(), indent=2))
     else:
@@ -80,14 +82,11 @@ def command(
     return 0 if report.is_same else EXIT_DIFFERENT
 
 
-async def _played(
-    replay: "Replay", workspace: Path | None, folder: Path, overrides: Mapping[str, object], *, is_quiet: bool
-) -> "ReplayReport":
+async def _played(replay: "Replay", workspace: Path | None, folder: Path, *, is_quiet: bool) -> "ReplayReport":
     from panpan.app import open_session
     from panpan.services.cassettes.replaying import nothing, play, replay_session, rules_of_user
 
-    if replay.mode == "live-tools":
-        overrides = {**overrides, **rules_of_user(folder, os.environ)}
+    overrides = rules_of_user(folder, os.environ) if replay.mode == "live-tools" else {}
     warn = (lambda _: None) if is_quiet else say
     opening = replay_session(replay, open_session, workspace, env=os.environ, overrides=overrides, warn=warn)
     return await play(replay, opening, nothing if is_quiet else _shown())

@@ -32,7 +32,7 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 @click.option("--redo", "is_redo", is_flag=True, help="Do again what was undone last.")
 @click.option("--session", "wanted", metavar="ID", help="Session whose turn it is; the newest one if not given.")
 @click.option("--yes", "says_yes", is_flag=True, help="Do not ask.")
-@click.option("--skip-changed", is_flag=True, help="With --yes: leave files that you changed since, and go on.")
+@click.option("--skip-changed", is_flag=True, help="With --yes: leave files that were changed since, and go on.")
 @click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder of the session.")
 @click.pass_context
 def command(
@@ -59,7 +59,7 @@ async def _undo(snapshots: Snapshots, is_redo: bool, says_yes: bool, skip_change
         say(f"{reason}; --skip-changed lets the next one go on from there" if plan.conflicts else reason)
         return 1 if plan.conflicts else 0
     if plan.conflicts and says_yes and not skip_changed:
-        raise SnapshotError("nothing was changed, since you changed some files since; --skip-changed leaves those")
+        raise SnapshotError("nothing was changed, since some of these files have to stay as they are; --skip-changed leaves those")
     if not says_yes and not _asked(plan):
         say("nothing was changed")
         return 1
@@ -91,7 +91,7 @@ def _snapshots(
     """
     folder = locations.sessions_folder
     path = find_session(locations.home, folder, wanted) if wanted else newest_session(folder)
-    log = SessionLog(path, session_id=path.stem, cwd=roots[0])
+    log = SessionLog(path, session_id=path.stem, cwd=roots[0], must_exist=True)
     try:
         log.parent_uuid = folded(read_records(path)).last_uuid
         snapshots = Snapshots(settings, locations.home, warn=say)

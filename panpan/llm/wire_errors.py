@@ -42,17 +42,22 @@ _SPENT_KINDS = frozenset({"insufficient_quota", "billing_error", "billing_hard_l
 
 _OVERFLOW_KINDS = frozenset({"context_length_exceeded", "exceed_context_size_error", "request_too_large"})
 _OVERFLOW_TEXT = re.compile(
-    r"prompt is too long"  # Anthropic
-    r"|exceeds? (?:the )?(?:model'?s? )?(?:maximum )?context (?:limit|length|size|window)"  # Anthropic, Ollama, GLM
-    r"|maximum context length"  # OpenAI, DeepSeek, vLLM
+    r"prompt (?:is )?too long"  # Anthropic, Ollama
+    r"|exceeds? (?:the )?(?:model'?s? )?(?:maximum )?context (?:limit|length|size|window)"  # Anthropic, OpenAI, GLM
+    r"|maximum (?:context|prompt) length"  # OpenAI, DeepSeek, vLLM, Mistral; xAI
     r"|context_length_exceeded"
     r"|exceeds? the available context size"  # llama.cpp
-    r"|context (?:length|size|window) (?:has been |is |was )?(?:exceeded|overflow|reached)"
-    r"|(?:greater|larger|longer|more) than the (?:model'?s )?context (?:length|window|size)"  # LM Studio
+    r"|context (?:length|size|window) (?:has been |is |was )?(?:exceed|overflow|reached)"  # MiniMax, many others
+    r"|context the overflows|reached context length of"  # LM Studio
+    r"|(?:greater|larger|longer|more) than the (?:model'?s )?context (?:length|window|size)"  # LM Studio, SGLang
+    r"|longer than the maximum model length|too long to fit into the model"  # vLLM
+    r"|(?:input|prompt) token count (?:(?:of |is )?\(?\d+\)? )?(?:exceeds|but )"  # Gemini, GitHub
     r"|range of input length should be"  # Qwen (DashScope)
     r"|exceed(?:s|ed)? (?:the )?model(?:'s)? (?:token|context) (?:limit|length)"  # Kimi
-    r"|exceeded model token limit"  # Kimi
-    r"|input (?:is |length )?(?:too long|exceeds)"
+    r"|input (?:is |length |token length )?(?:too long|exceeds)"  # Bedrock, Kimi
+    r"|prompt exceeds max|prompt ?超长"  # GLM
+    r"|reduce the length of the (?:messages|input|prompt)"  # Groq, Cerebras
+    r"|`inputs` (?:must have less than|tokens \+ `max_new_tokens` must)"  # servers of Hugging Face's text generation
     r"|reached its context window limit"
     r"|too many (?:input )?tokens",
     re.IGNORECASE,
@@ -80,6 +85,8 @@ def read_error_body(body: object) -> WireError:
     """Return what an error document says: `{"error": {"type", "code", "message"}}` and the many looser forms of it."""
     if isinstance(body, str):
         return WireError(message=_without_markup(body))
+    if isinstance(body, list) and len(body) == 1:
+        body = body[0]  # Gemini
     if not isinstance(body, Mapping):
         return WireError()
     error = body.get("error", body)

@@ -29,7 +29,16 @@ class Budget(Hook):
         Raises:
             BudgetError: The money is spent, or a reply has no known price.
         """
-        for reply in self._new_replies(round_.conversation):
+        await self.before_spending(round_.conversation)
+        return ()
+
+    async def before_spending(self, conversation: Conversation) -> None:
+        """Count what is new.
+
+        Raises:
+            BudgetError: The money is spent, or a reply has no known price.
+        """
+        for reply in self._new_replies(conversation):
             if reply.cost_usd is None and reply.stop_reason != "interrupted" and reply.usage.context_tokens:
                 raise BudgetError(
                     f"the price of a reply of {reply.model or 'the model'} is not known, so that what is spent cannot "
@@ -41,7 +50,6 @@ class Budget(Hook):
             raise BudgetError(
                 f"${self._spent_usd:.4f} of a budget of ${self._limit_usd:.4f} is spent; raise --max-budget-usd"
             )
-        return ()
 
     def _new_replies(self, conversation: Conversation) -> list[AssistantMessage]:
         """Return the replies since the last count, oldest first; looks at no older message, however long it all is.

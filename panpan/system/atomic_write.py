@@ -108,6 +108,11 @@ def temporary_name(folder: Path) -> Path:
     return folder / f".panpan-{_machine()}-{os.getpid()}-{secrets.token_hex(12)}.tmp"
 
 
+def is_temporary_name(path: str) -> bool:
+    """Return whether a path ends in a name that `temporary_name` gives."""
+    return bool(_TEMPORARY.fullmatch(path.rpartition("/")[2]))
+
+
 def remove_leavings(folder: Path) -> None:
     """Remove what writers of this machine have left in a folder that were killed at work; what cannot be stays."""
     with suppress(OSError):

@@ -5,9 +5,11 @@ attribute of the folder changes a byte, no hook and no filter exists, and no rep
 index, the objects and the references are all below the panpan home.
 """
 
+import hashlib
 import os
 import time
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -47,11 +49,6 @@ _SETTINGS: Mapping[str, str] = {
 _ATTRIBUTES = "* -text -ident -filter !working-tree-encoding !diff !merge\n"
 """Stronger than every .gitattributes of the folder: bytes are bytes."""
 
-_IDENTITY = {
-    f"GIT_{who}_{what}": value
-    for who in ("AUTHOR", "COMMITTER")
-    for what, value in (("NAME", "panpan"), ("EMAIL", "panpan@localhost"))
-}
 _MAX_MESSAGE_CHARS = 200
 _UNFINISHED_S = 86_400
 """So old is no file that some git still writes."""
@@ -88,7 +85,7 @@ class OwnRepository:
             (self.folder / part).mkdir(mode=0o700, exist_ok=True)
         for name, text in (("info/attributes", _ATTRIBUTES), ("HEAD", "ref: refs/heads/none\n")):
             if not (self.folder / name).is_file():
-                self._write(name, text)
+                self._write(name, text.encode("ascii"))
         for place in (self.folder / "objects" / "pack").glob("tmp_*"):  # of a git that was killed
             if place.stat().st_mtime < time.time() - _UNFINISHED_S:
                 place.unlink(missing_ok=True)
@@ -99,7 +96,24 @@ class OwnRepository:
         Raises:
             OSError: It cannot be written; it leads where it did.
         """
-        self._write(reference, f"{oid}\n")
+        self._write(reference, f"{oid}\n".encode("ascii"))
+
+    def add_object(self, kind: str, content: bytes) -> str:
+        """Add an object as git does, and return its id; git itself takes a process for it.
+
+        Args:
+            kind: Such as `commit`.
+            content: What it consists of.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        data = f"{kind} {len(content)}\0".encode("ascii") + content
+        oid = hashlib.sha1(data, usedforsecurity=False).hexdigest()
+        place = self.folder / "objects" / oid[:2] / oid[2:]
+        if not place.exists():
+            self._write(f"objects/{oid[:2]}/{oid[2:]}", zlib.compress(data, 1), mode=0o444)
+        return oid
 
     async def run(
         self,
@@ -111,6 +125,7 @@ class OwnRepository:
         accepted: Sequence[int] = (0,),
         timeout_s: float = 60,
         max_bytes: int = 100_000_000,
+        note_warnings: Callable[[bytes], object] = lambda _: None,
     ) -> bytes:
         """Run git on it and return what it printed.
 
@@ -123,6 +138,7 @@ class OwnRepository:
             accepted: Exit codes that are no error.
             timeout_s: Seconds, after which it is ended.
             max_bytes: Most that it may print.
+            note_warnings: Told what it says beside that, where it has done it all the same.
 
         Raises:
             TooMuchError: It took too long or printed too much.
@@ -152,15 +168,21 @@ class OwnRepository:
             raise TooMuchError(f"git {args[0]} printed more than {max_bytes:,} bytes")
         if done.exit_code not in accepted:
             raise ToolError(f"git {args[0]} failed: {_reason(done.stderr) or f'exit code {done.exit_code}'}")
+        note_warnings(done.stderr)
         return done.stdout
 
-    def _write(self, name: str, text: str) -> None:
+    def _write(self, name: str, data: bytes, *, mode: int = 0o600) -> None:
         """Write a file of the repository, whole or not at all, whoever else writes it now."""
         place = self.folder / name
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         new = place.with_name(f"{place.name}.{os.getpid()}.lock")  # a name that git takes for no reference
-        new.write_text(text, encoding="ascii")
-        new.replace(place)
+        new.unlink(missing_ok=True)
+        try:
+            new.write_bytes(data)
+            new.chmod(mode)
+            new.replace(place)
+        finally:
+            new.unlink(missing_ok=True)
 
     def _environment(self, work_tree: Path, index: Path | None) -> dict[str, str]:
         self._base = self._base or {
@@ -169,7 +191,6 @@ class OwnRepository:
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_CONFIG_GLOBAL": os.devnull,
             "LC_ALL": "C",
-            **_IDENTITY,
         }
         env = {**self._base, "GIT_WORK_TREE": str(work_tree)}
         if index is not None:

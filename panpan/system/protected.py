@@ -2,6 +2,12 @@
 
 The rule: a place is protected by its name, whether it exists or not, and so is everything below it. Names are compared
 as the most careless file system would: without regard to case, invisible characters, trailing dots or streams.
+
+What is run only by somebody who builds, tests or runs the project is source, and not protected: Makefile, conftest.py,
+package.json, build.rs, .rspec, settings of linters. Nor is what only chooses among what the user has set up himself, or
+among released versions: .gitattributes, whose drivers stand in git's configuration, .nvmrc, .python-version. Protected
+is what a shell, an editor or a tool's launcher takes up by itself, and what makes one name run another program: a path
+in .tool-versions or rust-toolchain.toml, an address in .bazeliskrc or gradle/wrapper.
 """
 
 import unicodedata
@@ -72,7 +78,7 @@ PROTECTED_GROUPS = (
         (
             ".vscode", ".vscode-server", "*.code-workspace", ".idea", ".zed", ".config/zed", ".fleet", ".nova",
             "*.sublime-project", ".vim", ".vimrc", ".gvimrc", ".exrc", ".nvimrc", ".nvim.lua", ".config/nvim",
-            ".emacs", ".emacs.d", ".config/emacs", ".dir-locals.el", ".dir-locals-2.el", ".projectile",
+            ".emacs", ".emacs.d", ".config/emacs", ".dir-locals.el", ".dir-locals-2.el", ".projectile", ".helix",
         ),
     ),
     ProtectedGroup(
@@ -90,7 +96,10 @@ PROTECTED_GROUPS = (
     ProtectedGroup(
         "is run by other programs without being asked for",
         (
-            ".envrc", ".direnv", ".config/direnv", ".mise.toml", "mise.toml", ".husky", ".pre-commit-config.yaml",
+            ".envrc", ".direnv", ".config/direnv", ".autoenv", ".autoenv.zsh", ".mise.toml", "mise.toml",
+            ".mise.local.toml", "mise.local.toml", ".mise", ".config/mise", ".tool-versions", "rust-toolchain",
+            "rust-toolchain.toml", ".bazelrc", ".bazeliskrc", ".bazelversion", ".mvn", "gradle/wrapper", ".jvmopts",
+            ".sbtopts", "bunfig.toml", ".bunfig.toml", ".bundle/config", ".husky", ".pre-commit-config.yaml",
             ".pre-commit-config.yml", "lefthook.yml", ".lefthook.yml", ".overcommit.yml", ".github/workflows",
             ".github/actions", ".gitlab-ci.yml", ".circleci", "Jenkinsfile", ".travis.yml", "azure-pipelines.yml",
             "azure-pipelines.yaml", "bitbucket-pipelines.yml", "appveyor.yml", ".appveyor.yml", ".drone.yml",
@@ -101,14 +110,18 @@ PROTECTED_GROUPS = (
             ".config/autostart", ".config/systemd", "Library/LaunchAgents", "Library/LaunchDaemons", ".local/bin",
             ".cargo/config", ".cargo/config.toml", ".pnpmfile.cjs", ".ripgreprc", ".gdbinit", ".lldbinit", ".pdbrc",
             ".pythonrc", ".pythonrc.py", "sitecustomize.py", "usercustomize.py", ".ipython", ".jupyter", ".Rprofile",
-            ".Renviron", ".julia/config", ".hg/hgrc", ".hgrc", ".irbrc", ".pryrc",
-            ".psqlrc", ".sqliterc", "/etc/crontab", "/etc/cron.*", "/etc/systemd", "/var/spool/cron",
+            ".Renviron", ".julia/config", ".hg/hgrc", ".hgrc", ".irbrc", ".pryrc", ".ghci", ".ocamlinit", ".iex.exs",
+            ".octaverc", ".pnpmfile.mjs", ".psqlrc", ".sqliterc", "/etc/crontab", "/etc/cron.*", "/etc/systemd",
+            "/var/spool/cron",
         ),
     ),
     ProtectedGroup(
         "is run whenever Python or yarn starts",
         # Of Python only there: elsewhere such a file is often a trained network.
-        ("site-packages/*.pth", "dist-packages/*.pth", ".yarn/plugins", ".yarn/releases"),
+        (
+            "site-packages/*.pth", "dist-packages/*.pth", ".yarn/plugins", ".yarn/releases", ".pnp.cjs",
+            ".pnp.loader.mjs",
+        ),
         is_only_as_named=True,
     ),
 )  # fmt: skip

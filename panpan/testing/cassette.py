@@ -14,9 +14,10 @@ from panpan.config.environment import VARIABLES
 from panpan.errors import CassetteError, ConfigError
 from panpan.services.cassettes.canonical import transcript_hash
 from panpan.services.cassettes.recorded_session import read_session
+from panpan.services.cassettes.recorded_steps import RecordedTurn
 from panpan.services.cassettes.recording import Recording
 from panpan.services.cassettes.replay import Mode, Replay
-from panpan.services.cassettes.replaying import Prompts, replay_session
+from panpan.services.cassettes.replaying import Prompts, do_again, replay_session
 from panpan.services.sessions.session import Session
 from panpan.system.terminal_text import clean_for_terminal
 from panpan.types.content import ToolUseBlock
@@ -100,6 +101,7 @@ class Cassette:
             CassetteMismatchError: Something is not as it was recorded.
             ConfigError: There is no cassette, or none can be recorded.
         """
+        __tracebackhide__ = True
         say_all = partial(
             self.arun,
             *prompts,
@@ -117,6 +119,7 @@ class Cassette:
         append_system_prompt: str | None = None,
     ) -> CassetteRun:
         """Do what `run` does, in a test that is a coroutine."""
+        __tracebackhide__ = True
         wishes = Prompts(system_prompt, append_system_prompt)
         if self.path.exists():
             return await self._played(prompts, settings or {}, wishes)
@@ -125,6 +128,7 @@ class Cassette:
         return await self._recorded(prompts, settings or {}, wishes)
 
     async def _played(self, prompts: Sequence[str], settings: Mapping[str, object], wishes: Prompts) -> CassetteRun:
+        __tracebackhide__ = True
         recorded = read_session(self.path)
         if len(prompts) > len(recorded.turns):
             raise CassetteMismatchError(
@@ -135,21 +139,40 @@ class Cassette:
             replay, open_session, self.workspace, env=os.environ, overrides=settings, prompts=wishes
         )
         async with opening as session:
-            for prompt, turn in zip(prompts, recorded.turns, strict=False):
-                replay.begin(turn)
+            left = iter(prompts)
+            for step in recorded.steps:
+                if not isinstance(step, RecordedTurn):
+                    await do_again(replay, session, step)
+                    continue
+                if (prompt := next(left, None)) is None:
+                    break
+                replay.begin(step)
                 try:
                     await _say(session, prompt)
                 except CassetteError as error:
                     text = clean_for_terminal(f"{self.path}: {error}\n({_AGAIN})")
-                    raise CassetteMismatchError(text) from error
+                    raise CassetteMismatchError(text) from None  # the loop's frames say nothing to who tests prompts
                 if not replay.is_turn_over:
                     raise CassetteMismatchError(f"{self.path}: the turn ended before all its requests; {_AGAIN}")
             return CassetteRun(tuple(session.conversation.messages))
 
     async def _recorded(self, prompts: Sequence[str], settings: Mapping[str, object], wishes: Prompts) -> CassetteRun:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = self.path.with_name(f"{self.path.name}.unfinished")
+        # of this process alone: tests that run side by side may want the same cassette
+        unfinished = self.path.with_name(f"{self.path.name}.{os.getpid()}.unfinished")
         unfinished.unlink(missing_ok=True)
+        try:
+            run = await self._said_to_a_model(unfinished, prompts, settings, wishes)
+            if not self.path.exists():  # else another test was first
+                unfinished.rename(self.path)  # only what is whole counts as a cassette
+        finally:
+            unfinished.unlink(missing_ok=True)
+        return run
+
+    async def _said_to_a_model(
+        self, into: Path, prompts: Sequence[str], settings: Mapping[str, object], wishes: Prompts
+    ) -> CassetteRun:
+        """Say the prompts to a model, and record what comes of it."""
         problems: list[str] = []
         with tempfile.TemporaryDirectory(prefix="panpan-record-", ignore_cleanup_errors=True) as home:
             async with open_session(
@@ -158,14 +181,13 @@ class Cassette:
                 system_prompt=wishes.system_prompt,
                 append_system_prompt=wishes.append_system_prompt,
                 env={**_environment(), "PANPAN_HOME": home},
-                tap=Recording(unfinished, warn=problems.append),
+                tap=Recording(into, warn=problems.append),
             ) as session:
                 for prompt in prompts:
                     await _say(session, prompt)
                 run = CassetteRun(tuple(session.conversation.messages))
         if problems:
             raise ConfigError("; ".join(problems))
-        unfinished.rename(self.path)  # only what is whole counts as a cassette
         return run
 
 

@@ -15,6 +15,7 @@ _MARKER = (
     "cassette(path, mode='strict', rules=True): play the recorded conversation at `path`, which is relative to the "
     "file of the test, through the fixture panpan_cassette"
 )
+_MODES = ("strict", "semantic", "live-tools")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,12 +49,15 @@ def panpan_cassette(request: pytest.FixtureRequest, tmp_path: Path) -> "Cassette
         )
     if unknown := set(marker.kwargs) - {"mode", "rules"}:
         raise pytest.UsageError(f"the marker cassette takes mode and rules, not {', '.join(sorted(unknown))}")
+    mode = marker.kwargs.get("mode", "strict")
+    if mode not in _MODES:
+        raise pytest.UsageError(f"the marker cassette knows the modes {', '.join(_MODES)}, and not {mode!r}")
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     return Cassette(
         request.node.path.parent / marker.args[0],
         workspace,
-        mode=marker.kwargs.get("mode", "strict"),
+        mode=mode,
         has_rules_of_now=marker.kwargs.get("rules", True),
         records_missing=request.config.getoption("--panpan-record"),
         model=request.config.getoption("--panpan-model"),

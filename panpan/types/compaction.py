@@ -62,4 +62,6 @@ class Compaction:
     report: CompactionReport = CompactionReport()
     reply: AssistantMessage | None = None
     """The model's reply to the wish for a summary, for what it cost; None where it was not asked."""
+    hint: str = ""
+    """What the user wanted the summary to heed."""
     uuid: str = field(default_factory=new_id)

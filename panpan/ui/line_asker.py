@@ -11,7 +11,7 @@ from panpan.system.terminal_text import spelled_out
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 from panpan.types.plan import PlanApproved, PlanProposal, PlanRejected
 from panpan.types.user_questions import UserAnswer, UserQuestion
-from panpan.ui.diff_text import diff_text
+from panpan.ui.diff_text import counts_text, diff_text
 from panpan.ui.line_plan import PLAN_KEYS, plan_text
 from panpan.ui.line_questions import answer_in, is_declined, question_text
 from panpan.ui.line_reader import LineReader
@@ -139,7 +139,7 @@ def _what_would_run(question: PermissionQuestion) -> Iterator[str]:
     yield f"    {_shown(question.title)}"
     for file in question.preview.files:
         mark = " (new)" if file.is_new else " (deleted)" if file.is_deleted else ""
-        yield f"    {_shown(file.path)}{mark} +{file.added} -{file.removed}"
+        yield f"    {_shown(file.path)}{mark} {counts_text(file)}"
         yield from (f"      {spelled_out(line)}" for line in diff_text(file.diff))
 
 

@@ -12,7 +12,7 @@ from panpan.errors import ConfigError
 from panpan.services.sessions.session import Session
 from panpan.system.terminal_text import clean_for_terminal
 from panpan.ui.repl.canvas import say
-from panpan.ui.repl.commands.command import Command, Next, Option, Terminal
+from panpan.ui.repl.commands.command import Command, Next, Option, OptionSearch, Terminal
 from panpan.ui.repl.commands.help_command import help_command
 from panpan.ui.repl.commands.registry import all_commands, find, unknown
 from panpan.ui.repl.commands.screen_commands import SCREEN_COMMANDS
@@ -42,6 +42,7 @@ class LineTerminal:
         show: Prints a line.
         command: The command that runs.
         numbers: What the user picked of its lists, one after the other, from 1; behind them he wants to see the list.
+        waited_s: Seconds that the session has waited for the user's answers.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class LineTerminal:
         show: Callable[[str], None],
         command: Command,
         numbers: Sequence[int],
+        waited_s: float,
     ) -> None:
         self.session = session
         self.env = env
@@ -59,6 +61,8 @@ class LineTerminal:
         self.theme_setting: ThemeSetting = "auto"
         self.prompts: list[str] = []
         """What the model is to be asked when the command is over."""
+        self.waited_s = waited_s
+        """Seconds that the session has waited for the user's answers."""
         self.then: Next | None = None
         """What comes after this session; None: it goes on."""
         self._show = show
@@ -76,7 +80,7 @@ class LineTerminal:
         for line in lines:
             self._show(line)
 
-    async def choose(self, title: str, options: Sequence[Option]) -> int | None:
+    async def choose(self, title: str, options: Sequence[Option], search: OptionSearch | None = None) -> int | None:
         """Return what the user picked by its number; else print the list, and how to pick from it."""
         number = self._numbers.pop(0) if self._numbers else None
         if number is not None and 1 <= number <= len(options):
@@ -128,12 +132,13 @@ class LineCommands:
         self._theme = Theme("plain", has_sequences=has_colour)
         self._commands = line_commands()
 
-    async def run(self, line: str, session: Session) -> LineTerminal:
+    async def run(self, line: str, session: Session, waited_s: float = 0.0) -> LineTerminal:
         """Run the command of a line, and return the terminal that it ran on.
 
         Args:
             line: What was typed, with its slash.
             session: The one that it is about.
+            waited_s: Seconds that it has waited for the user's answers.
 
         Raises:
             ConfigError: There is no such command.
@@ -148,7 +153,13 @@ class LineCommands:
         )
         send, receive = anyio.create_memory_object_stream[str](float("inf"))
         terminal = LineTerminal(
-            session, self._env, self._theme, send.send_nowait, command, [*map(int, rest.split())] if is_number else ()
+            session,
+            self._env,
+            self._theme,
+            send.send_nowait,
+            command,
+            numbers=[*map(int, rest.split())] if is_number else (),
+            waited_s=waited_s,
         )
         await _printed(command.run(terminal, "" if is_number else rest), send, receive, self._out)
         return terminal

@@ -2,12 +2,13 @@
 
 import shutil
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, suppress
+from time import monotonic
 
 import anyio
 
 from panpan.core.single_exception import unwrap_single_exception
-from panpan.errors import PanpanError
+from panpan.errors import OutputError, PanpanError
 from panpan.services.keys_in_results import provider_keys
 from panpan.services.mentions import with_mentions
 from panpan.services.reply_limits import note_on_end
@@ -29,6 +30,8 @@ PROMPT = "❯ "
 AGAIN_S = 3.0
 """How soon a second Ctrl+C has to follow to leave; a later one has a line of its own to drop."""
 HOW_TO_LEAVE = "press Ctrl+C again or Ctrl+D to leave"
+WAY_BACK_S = 0.5
+"""What a terminal gets to take the last line when a signal ends the process."""
 LEAVING = {"exit", "quit", "q", "/exit", "/quit", "/q"}
 
 
@@ -58,6 +61,7 @@ async def run_line_loop(
     """
     received = Received()
     loop: _LineLoop | None = None
+    waiting = waiting or WaitingTime(monotonic)
     with unwrap_single_exception():
         async with anyio.create_task_group() as task_group:
             stop = task_group.cancel_scope.cancel
@@ -66,13 +70,16 @@ async def run_line_loop(
                 async with opening as session:
                     if loop is None:
                         face = LineFace(out, has_colour=has_colour, waiting=waiting)
-                        loop = _LineLoop(session, out, lines, face, LineCommands(out, env, has_colour=has_colour), env)
+                        commands = LineCommands(out, env, has_colour=has_colour)
+                        loop = _LineLoop(session, out, lines, face, commands, env, waiting)
                         task_group.start_soon(_watch, received, loop, stop)
                     then = await loop.run(session, received)
                     if isinstance(then, Leave):
                         stop("the user left")
                     else:
                         opening = change.to(then, session)
+    if received.exit_code is not None and loop is not None:
+        await loop.say_way_back_after_signal()
     return received.exit_code or 0
 
 
@@ -91,6 +98,7 @@ class _LineLoop:
         face: LineFace,
         commands: LineCommands,
         env: Mapping[str, str],
+        waiting: WaitingTime,
     ) -> None:
         self._session = session
         self._out = out
@@ -98,6 +106,9 @@ class _LineLoop:
         self._face = face
         self._commands = commands
         self._env = env
+        self._waiting = waiting
+        self._waited_before_s = 0.0
+        """When the session was opened."""
         self._shown_id = ""
         """Of the session whose turns were printed last."""
         self._is_in_turn = False
@@ -105,14 +116,18 @@ class _LineLoop:
         """Of the slash command, or the user's own command of the shell, that runs."""
         self._warned_at = float("-inf")
         """When the user was told how to leave, in seconds of the event loop's clock."""
+        self._has_said_way_back = False
 
     async def run(self, session: Session, received: Received) -> Next:
         """Take prompts until the user leaves the session, or a signal has come that ends the process."""
         info = session.info
         is_shown = info.id == self._shown_id  # where the one that was wanted could not be opened
         self._session, self._shown_id = session, info.id
+        self._waited_before_s = self._waiting.answered_s
+        note = f"{session.model_note}\n" if session.model_note else ""
         await self._out.write(
-            f"panpan in {info.cwd}, mode {session.permission_mode}: {info.choice}\n'help' tells the commands and keys\n"
+            f"panpan in {info.cwd}, mode {session.permission_mode}: {info.choice}\n{note}"
+            "'help' tells the commands and keys\n"
         )
         if not is_shown:
             await self._face.show_past(session.conversation.messages)
@@ -147,6 +162,14 @@ class _LineLoop:
         await self._out.write(f"\n{HOW_TO_LEAVE}\n{PROMPT}")
         return False
 
+    async def say_way_back_after_signal(self) -> None:
+        """Tell the user how to go on, unless that was said, or the terminal is gone or takes nothing."""
+        if self._has_said_way_back:
+            return
+        with suppress(OSError, OutputError), anyio.move_on_after(WAY_BACK_S):
+            await self._out.write("\n")
+            await self._say_how_to_go_on()
+
     async def _ask_for_prompt(self) -> str | None:
         """Return what the user typed, or None when he leaves."""
         await self._out.write(PROMPT)
@@ -164,7 +187,8 @@ class _LineLoop:
         terminal = None
         try:
             with anyio.CancelScope() as self._command_scope:
-                terminal = await self._commands.run(line, self._session)
+                waited_s = self._waiting.answered_s - self._waited_before_s
+                terminal = await self._commands.run(line, self._session, waited_s)
         except PanpanError as error:
             await self._warn(str(error))
         finally:
@@ -225,3 +249,4 @@ class _LineLoop:
     async def _say_how_to_go_on(self) -> None:
         if self._session.conversation.messages:
             await self._out.write(f"to go on from here: panpan -c, or panpan -r {self._session.info.id}\n")
+        self._has_said_way_back = True

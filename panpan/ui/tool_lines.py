@@ -8,6 +8,7 @@ from panpan.types.content import ToolUseBlock
 from panpan.types.display import DiffDisplay, PlanDisplay, SummaryDisplay
 from panpan.types.events import Compacted, Event, RetryScheduled, ToolStarted, Waiting
 from panpan.types.messages import AssistantMessage, ToolResultMessage
+from panpan.ui.diff_text import counts_text
 
 MAX_CHARS = 160
 """What a line shows of an argument or an error."""
@@ -73,7 +74,7 @@ def _result_lines(result: ToolResultMessage, whose: str) -> Sequence[str]:
 def _result_text(result: ToolResultMessage) -> str:
     match result.display:
         case DiffDisplay(files=files):
-            return ", ".join(f"{_one_line(file.path)} +{file.added} -{file.removed}" for file in files)
+            return ", ".join(f"{_one_line(file.path)} {counts_text(file)}" for file in files)
         case SummaryDisplay(text=text) | PlanDisplay(summary=text):
             return _one_line(text)
         case None:

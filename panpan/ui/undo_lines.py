@@ -16,9 +16,9 @@ _DONE = {"undo": "undone", "redo": "done again", "rewind": "brought back"}
 
 def plan_lines(plan: RestorePlan) -> Sequence[str]:
     """Return the files that would change, and those that stay and why; safe for a terminal."""
-    files = plan.files
-    lines = [f"{plan.cause} changes {files_in_short(files)}:"] if files else []
+    lines = [f"{plan.cause} changes {files_in_short(plan.files)}:"] if plan.files else []
     merged = set(plan.merged)
+    files = [file for file in plan.files if not file.is_generated]
     lines += [f"  {change_line(file)}{_note(file, merged)}" for file in files[:MAX_FILES]]
     if len(files) > MAX_FILES:
         lines.append(f"  … {len(files) - MAX_FILES:,} more")
@@ -39,11 +39,19 @@ def diff_lines(plan: RestorePlan) -> Sequence[str]:
 
 
 def change_line(change: FileChange) -> str:
-    """Return what becomes of one file, such as "~ src/app.py +3 -1"; safe for a terminal."""
-    lines = "binary" if change.added is None else f"+{change.added:,} -{change.deleted or 0:,}"
-    if change.kind == "modified" and not change.added and not change.deleted and change.added is not None:
-        lines = "mode"
-    return f"{_SIGNS[change.kind]} {clean_line(change.path)} {lines}"
+    """Return what becomes of one file or folder, such as "~ src/app.py +3 -1"; safe for a terminal."""
+    return f"{_SIGNS[change.kind]} {clean_line(change.path)} {_extent(change)}"
+
+
+def _extent(change: FileChange) -> str:
+    """Return how much of it changes, in lines where there are any."""
+    if change.is_folder:
+        return "folder, mode" if change.kind == "modified" else "folder"
+    if change.added is None or change.deleted is None:
+        return "binary"
+    if change.added or change.deleted:
+        return f"+{change.added:,} -{change.deleted:,}"
+    return {"added": "new, empty", "deleted": "was empty", "modified": "mode"}[change.kind]
 
 
 def nothing_to_do(plan: RestorePlan) -> str:
@@ -51,7 +59,7 @@ def nothing_to_do(plan: RestorePlan) -> str:
     if plan.files:
         return ""
     if plan.conflicts:
-        return "nothing can be brought back: you changed each of these files since"
+        return "nothing can be brought back: each of these files was changed since"
     if plan.notes:
         return f"no file of this workspace was changed; the next {plan.cause} goes on from there"
     return f"the files are as they should be already; the next {plan.cause} goes on from there"

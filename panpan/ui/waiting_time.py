@@ -24,6 +24,11 @@ class WaitingTime:
         """So far, what is open included."""
         return self._before_s + (self._clock() - self._since_s if self._open else 0.0)
 
+    @property
+    def answered_s(self) -> float:
+        """So far, without what is open."""
+        return self._before_s
+
     @contextmanager
     def counted(self) -> Iterator[None]:
         """Count the time in the block; blocks may overlap, and what they share counts once."""

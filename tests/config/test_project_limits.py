@@ -195,7 +195,7 @@ _VALUES = st.sampled_from(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.dictionaries(st.sampled_from(_KEYS), _VALUES, max_size=5), st.booleans())
 def test_no_project_file_takes_rights_or_redirects_requests(values: dict[str, str], is_trusted: bool) -> None:
     text = "".join(f"{key} = {value}\n" for key, value in values.items())

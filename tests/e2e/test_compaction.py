@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
+from subprocess import DEVNULL
+from threading import Event
 from typing import Any
 
 import pytest
 
 from tests.e2e.conftest import Panpan
-from tests.model_server import HttpError, RecordedRequest, Reply, Step, Text, Tokens, ToolCall, serving
+from tests.model_server import HttpError, RecordedRequest, Reply, Stall, Step, Text, Tokens, ToolCall, serving
 
 WINDOW = 40_000
 SUMMARY = "\n".join(
@@ -44,9 +47,20 @@ def answering(*steps: Reply | HttpError, summary: Reply | None = None) -> Callab
 
     def answer(request: RecordedRequest) -> Step:
         step = (summary or Reply((Text(SUMMARY),))) if wants_summary(request) else left.pop(0)
-        return step if isinstance(step, HttpError) else Reply(step.blocks, step.stop_reason, tokens_of(request))
+        return step if isinstance(step, HttpError) else replace(step, tokens=tokens_of(request))
 
     return answer
+
+
+def noticing(answer: Callable[[RecordedRequest], Step], asked: Event) -> Callable[[RecordedRequest], Step]:
+    """The same server, which tells when it is asked for a summary."""
+
+    def noticed(request: RecordedRequest) -> Step:
+        if wants_summary(request):
+            asked.set()
+        return answer(request)
+
+    return noticed
 
 
 def read(number: int) -> Reply:
@@ -196,13 +210,40 @@ def test_a_request_that_is_refused_twice_is_not_sent_again(panpan: Panpan, diale
     assert len(bodies) == len(set(bodies)) == 11
 
 
-def test_a_request_that_cannot_be_made_shorter_is_sent_once(panpan: Panpan) -> None:
-    with serving(answering(TOO_LONG["anthropic"])) as server:
+def test_a_prompt_that_is_too_long_is_sent_once_and_named_and_the_session_goes_on_without_it(panpan: Panpan) -> None:
+    with serving(answering(TOO_LONG["anthropic"], TOO_LONG["anthropic"], say("it fits"))) as server:
         panpan.use(server)
-        done = panpan.run("-p", "hello " * 2_000)
+        done = panpan.run("-p", stdin="too much " * 60_000)
+        again = panpan.run("-c", "-p", "in short")
 
     assert done.code == 1
-    assert len(server.requests) == 1
+    assert done.stderr.count("\n") == 1
+    assert "are your newest message; say less at once" in done.stderr
+    assert (again.code, again.stdout) == (0, "it fits\n")
+    assert len({request.raw for request in server.requests}) == len(server.requests)
+    assert "too much too much too much" not in messages_text(server.requests[-1])
+
+
+def test_a_kill_in_the_midst_of_a_compaction_leaves_the_conversation_as_it_was(panpan: Panpan) -> None:
+    never = Reply((Text(SUMMARY),), faults=(Stall("text"),))
+    with_window(panpan)
+    asked = Event()
+    with serving(noticing(answering(*long_answers(), summary=never), asked)) as server:
+        panpan.use(server)
+        formats = ("--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
+        process = panpan.start("-p", *formats, stdout=DEVNULL)
+        assert process.stdin is not None
+        process.stdin.write(prompts_of(*TALK, "and then?").encode())
+        process.stdin.close()
+        assert asked.wait(20)
+        panpan.stop_all()
+    with serving(answering(*[say("whole")] * 2, summary=say(SUMMARY))) as server:
+        panpan.use(server)
+        done = panpan.run("-c", "-p", "and then?")
+
+    assert (done.code, done.stdout) == (0, "whole\n"), done.stderr
+    assert server.refusals == []
+    assert [wants_summary(request) for request in server.requests] == [True, False]
 
 
 def test_without_a_summary_the_session_goes_on_with_what_was_computed(panpan: Panpan) -> None:

@@ -2,15 +2,17 @@
 
 import fcntl
 import os
+import signal
 import sys
 from collections.abc import Iterator
+from threading import Event
 
 import pexpect
 import pytest
 
 from panpan.ui.line_loop import HOW_TO_LEAVE, PROMPT
 from tests.e2e.conftest import COMMAND, Panpan, wait_until
-from tests.model_server import HttpError, Reply, Stall, Text, ToolCall, call, say, serving
+from tests.model_server import Hold, HttpError, Reply, Stall, Text, ToolCall, call, say, serving
 
 
 class Terminal:
@@ -180,13 +182,15 @@ def test_lines_that_are_pasted_together_are_one_prompt(panpan: Panpan, terminals
 
 
 def test_exit_that_was_typed_twice_during_a_turn_leaves(panpan: Panpan, terminals: list[Terminal]) -> None:
-    with serving([Reply((Text("Slowly, slowly."),), delta_delay_s=0.3)]) as server:
+    gate = Event()
+    with serving([Reply((Text("Slowly"),), chunk_chars=0, faults=(Hold(-3, gate),))]) as server:
         panpan.use(server)
         terminal = Terminal(panpan)
         terminals.append(terminal)
         terminal.type("go")
         terminal.expect("Slowly")
         terminal.type("exit\nexit")
+        gate.set()
 
         assert terminal.end() == 0
 
@@ -217,7 +221,9 @@ def test_what_the_model_says_cannot_drive_the_terminal(panpan: Panpan, terminals
 
 
 def test_what_was_typed_before_a_question_does_not_answer_it(panpan: Panpan, terminals: list[Terminal]) -> None:
-    reply = Reply((Text("Slowly, slowly, slowly."), ToolCall("Bash", {"command": "touch ahead"})), delta_delay_s=0.3)
+    gate = Event()
+    touch = ToolCall("Bash", {"command": "touch ahead"})
+    reply = Reply((Text("Slowly"), touch), chunk_chars=0, faults=(Hold(-3, gate),))
     with serving([reply, say("Fine.")]) as server:
         panpan.use(server)
         terminal = Terminal(panpan)
@@ -225,6 +231,7 @@ def test_what_was_typed_before_a_question_does_not_answer_it(panpan: Panpan, ter
         terminal.type("go")
         terminal.expect("Slowly")
         terminal.type("y")
+        gate.set()
         terminal.expect("what you typed before this question was dropped")
         terminal.expect("what to do instead: ")
         terminal.type("n")
@@ -454,3 +461,23 @@ def test_questions_of_the_model_are_answered_with_numbers_and_words(panpan: Panp
     told = str(server.requests[1].messages[-1])
     assert "Blue" in told
     assert "neither, Ada" in told
+
+
+@pytest.mark.parametrize("is_in_turn", [False, True], ids=["at-the-prompt", "in-a-turn"])
+def test_a_signal_ends_it_and_it_says_how_to_go_on_once(
+    panpan: Panpan, terminals: list[Terminal], is_in_turn: bool
+) -> None:
+    with serving([say("Hello."), Reply((Text("Thinking about it"),), faults=(Stall(-1),))]) as server:
+        panpan.use(server)
+        terminal = Terminal(panpan, "hi")
+        terminals.append(terminal)
+        terminal.expect(PROMPT)
+        if is_in_turn:
+            terminal.type("go")
+            terminal.expect("Thinking about it")
+        terminal.child.kill(signal.SIGTERM)
+        terminal.child.expect(pexpect.EOF)
+        terminal.child.wait()
+
+    assert str(terminal.child.before).count("to go on from here: panpan -c") == 1
+    assert terminal.child.exitstatus == 128 + signal.SIGTERM

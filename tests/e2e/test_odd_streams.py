@@ -129,24 +129,22 @@ def test_a_debug_log_that_cannot_be_written_is_one_line(panpan: Panpan) -> None:
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
+def test_slips_on_the_command_line_are_told(panpan: Panpan) -> None:
+    panpan.env["ANTHROPIC_API_KEY"] = "sk-ant-test-0123456789"
+    said_by_args = [
         (["--add-dir", "/nope"], "/nope (--add-dir) is not a folder"),
         (["--disallowedTools", "Bsh"], "did you mean Bash"),
         (["--disallowedTools", "Bsh(ls)"], "there is no tool Bsh; did you mean Bash?"),
         (["--allowedTools", "Reed"], "there is no tool Reed; did you mean Read?"),
         (["--allowedTools", "WebFech(domain:example.org)"], "there is no tool WebFech; did you mean WebFetch?"),
         (["doctor"], "does not go with the command doctor"),
-    ],
-)
-def test_slips_on_the_command_line_are_told(panpan: Panpan, args: list[str], said: str) -> None:
-    panpan.env["ANTHROPIC_API_KEY"] = "sk-ant-test-0123456789"
+    ]
 
-    done = panpan.run("-p", "hi", *args)
+    runs = panpan.run_each(*(["-p", "hi", *args] for args, _ in said_by_args))
 
-    assert done.code == 2
-    assert said in done.stderr
+    for (args, said), done in zip(said_by_args, runs, strict=True):
+        assert done.code == 2, args
+        assert said in done.stderr
 
 
 def test_an_interrupt_before_the_prompt_still_ends_with_a_result(panpan: Panpan) -> None:

@@ -1,5 +1,6 @@
 """What programs read: shapes, the last line, and the exit code."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -175,62 +176,61 @@ def test_a_prompt_without_p_is_answered_where_there_is_no_terminal(panpan: Panpa
     assert server.requests[0].messages[0]["content"][0]["text"] == "two words\n\nand a pipe"
 
 
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        (["--no-such-flag"], "no such option '--no-such-flag'"),
-        (["--modle", "x"], "no such option '--modle'; did you mean '--model'? See panpan --help"),
-        (["doctor", "--jso"], "did you mean '--json'? See panpan doctor --help"),
-        (["-f", "yaml"], "invalid value for '-f' / '--output-format'"),
-        (["--max-turns", "0"], "--max-turns"),
-        (["-c", "-r", "x"], "exclude each other"),
-        (["--include-partial-messages", "-p", "x"], "goes with --output-format stream-json"),
-        (["--mcp-config", "x"], "no such option '--mcp-config'"),
-        (["--max-turns", "3", "demo"], "--max-turns does not go with the command demo; see panpan --help"),
-        (["--model", "x", "doctor"], "--model does not go with the command doctor"),
-        (["--no-thinking", "sessions"], "--thinking / --no-thinking does not go with the command sessions"),
-        (["-p", "x", "config", "show"], "-p / --print does not go with the command config"),
-        (["-q", "config", "show"], "-q / --quiet does not go with the command config"),
-        (["doctr", "--json"], "there is no command 'doctr'; did you mean doctor?"),
-        (["fix", "the", "test"], "a prompt of several words needs quotes"),
-        (["-p", "fix", "the test"], "there are two prompts"),
-        (["-r", "-p", "x"], "-r needs the id or title of a session"),
-        (["-r"], "-r needs the id or title of a session"),
-        (["-p", "x", "--resume=-c"], "-c and -r exclude each other"),
-    ],
-)
-def test_wrong_usage_is_exit_two_and_says_what(panpan: Panpan, args: list[str], said: str) -> None:
-    done = panpan.run(*args)
-
-    assert done.code == 2
-    assert said in done.stderr
-    assert done.stdout == ""
-    assert done.stderr.startswith("panpan: ")
-    assert done.stderr.count("\n") == 1
+WRONG_USAGE: Sequence[tuple[list[str], str]] = [
+    (["--no-such-flag"], "no such option '--no-such-flag'"),
+    (["--modle", "x"], "no such option '--modle'; did you mean '--model'? See panpan --help"),
+    (["doctor", "--jso"], "did you mean '--json'? See panpan doctor --help"),
+    (["-f", "yaml"], "invalid value for '-f' / '--output-format'"),
+    (["--max-turns", "0"], "--max-turns"),
+    (["-c", "-r", "x"], "exclude each other"),
+    (["--include-partial-messages", "-p", "x"], "goes with --output-format stream-json"),
+    (["--mcp-config", "x"], "no such option '--mcp-config'"),
+    (["--max-turns", "3", "demo"], "--max-turns does not go with the command demo; see panpan --help"),
+    (["--model", "x", "doctor"], "--model does not go with the command doctor"),
+    (["--no-thinking", "sessions"], "--thinking / --no-thinking does not go with the command sessions"),
+    (["-p", "x", "config", "show"], "-p / --print does not go with the command config"),
+    (["-q", "config", "show"], "-q / --quiet does not go with the command config"),
+    (["doctr", "--json"], "there is no command 'doctr'; did you mean doctor?"),
+    (["fix", "the", "test"], "a prompt of several words needs quotes"),
+    (["-p", "fix", "the test"], "there are two prompts"),
+    (["-r", "-p", "x"], "-r needs the id or title of a session"),
+    (["-r"], "-r needs the id or title of a session"),
+    (["-p", "x", "--resume=-c"], "-c and -r exclude each other"),
+]
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
+def test_wrong_usage_is_exit_two_and_says_what(panpan: Panpan) -> None:
+    one, *others = WRONG_USAGE
+    runs = [panpan.run(*one[0]), *panpan.run_each(*(args for args, _ in others))]
+
+    for (args, said), done in zip(WRONG_USAGE, runs, strict=True):
+        assert done.code == 2, args
+        assert said in done.stderr
+        assert done.stdout == "", args
+        assert done.stderr.startswith("panpan: "), args
+        assert done.stderr.count("\n") == 1, args
+
+
+def test_wrong_usage_is_told_to_programs_as_a_result(panpan: Panpan) -> None:
+    lines = [
         ["-f", "json", "--modle", "x"],
         ["--modle", "x", "--output-format=stream-json"],
         ["-qfjson", "fix", "the", "test"],
         ["-f", "text", "-c", "-f", "json", "-r", "x"],
         ["-f", "json", "doctor"],
         ["--input-format", "stream-json", "-f", "stream-json", "fix it"],
-    ],
-)
-def test_wrong_usage_is_told_to_programs_as_a_result(panpan: Panpan, args: list[str]) -> None:
-    done = panpan.run(*args)
+    ]
 
-    assert done.code == 2
-    assert done.result["is_error"]
-    assert done.result["errors"] == [done.stderr.removeprefix("panpan: ").rstrip("\n")]
+    for args, done in zip(lines, panpan.run_each(*lines), strict=True):
+        assert done.code == 2, args
+        assert done.result["is_error"], args
+        assert done.result["errors"] == [done.stderr.removeprefix("panpan: ").rstrip("\n")], args
 
 
-@pytest.mark.parametrize("args", [["-f", "text", "--modle"], ["--modle", "--", "-f", "json"], ["-f", "jason"]])
-def test_wrong_usage_that_asks_for_no_json_gets_none(panpan: Panpan, args: list[str]) -> None:
-    assert panpan.run(*args).stdout == ""
+def test_wrong_usage_that_asks_for_no_json_gets_none(panpan: Panpan) -> None:
+    lines = [["-f", "text", "--modle"], ["--modle", "--", "-f", "json"], ["-f", "jason"]]
+
+    assert [done.stdout for done in panpan.run_each(*lines)] == ["", "", ""]
 
 
 def test_options_before_config_show_are_shown_as_a_run_would_take_them(panpan: Panpan) -> None:

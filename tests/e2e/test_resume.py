@@ -74,6 +74,19 @@ def test_a_session_cannot_be_continued_where_there_is_none(panpan: Panpan) -> No
     assert "no session to continue" in done.stderr
 
 
+def test_a_session_that_goes_on_with_another_model_says_so_in_one_line(panpan: Panpan) -> None:
+    with serving([say("First."), say("Second.")]) as server:
+        panpan.use(server)
+        panpan.run("-p", "one", "--model", "claude-opus-4-5")
+        done = panpan.run("-c", "-p", "two", "--model", "claude-haiku-4-5")
+
+    opus, haiku = "claude-opus-4-5", "claude-haiku-4-5"
+    said = (
+        f"the session was last with {opus} and goes on with {haiku}; --model {opus} or /model {opus} goes on with that"
+    )
+    assert (done.stdout, done.stderr) == ("Second.\n", f"panpan: {said} one\n")
+
+
 @pytest.mark.parametrize("flags", [["-c"], ["-r", "01"]])
 def test_a_session_that_goes_on_in_another_folder_says_so_in_one_line(panpan: Panpan, flags: list[str]) -> None:
     below = panpan.workspace / "below"

@@ -55,30 +55,6 @@ def run(code: str, *arguments: str, env: dict[str, str] | None = None) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize("sdk", SDKS, ids=lambda sdk: sdk[0])
-def test_the_client_of_the_installed_sdk_loads_without_the_rest(sdk: tuple[str, str, str]) -> None:
-    told = run(
-        """
-        classes = load()
-        client = classes.client_type(api_key="k", base_url="http://127.0.0.1:1")
-        loaded = [name for name in sys.modules if name == sdk or name.startswith(sdk + ".")]
-        print(classes.is_lean, loaded, len([n for n in sys.modules if n.startswith("_panpan_")]) < 500)
-        print(classes.client_type.__name__, issubclass(classes.error_type, Exception))
-        print(load().client_type is classes.client_type)
-        """,
-        *sdk,
-    )
-    assert told.splitlines() == ["True [] True", f"{sdk[1]} True", "True"]
-
-
-@pytest.mark.parametrize("sdk", SDKS, ids=lambda sdk: sdk[0])
-def test_a_real_answer_streams_and_nothing_more_is_imported(sdk: tuple[str, str, str]) -> None:
-    with serving([say("Hello.")]) as server:
-        url = server.url if sdk[0] == "anthropic" else server.openai_url
-        told = run(OPEN + "    print(len(anyio.run(ask)) > 2, load().is_lean, sdk in sys.modules)", *sdk, url)
-    assert told == "True True False"
-
-
 ERRORS = {
     400: "ProviderError",
     401: "AuthenticationError",
@@ -89,31 +65,58 @@ ERRORS = {
     529: "RetryableError",
 }
 
-
-@pytest.mark.parametrize("sdk", SDKS, ids=lambda sdk: sdk[0])
-def test_real_http_errors_become_ours(sdk: tuple[str, str, str]) -> None:
-    code = f"""
+STORY = f"""
+    classes = load()
+    client = classes.client_type(api_key="k", base_url="http://127.0.0.1:1")
+    loaded = [name for name in sys.modules if name == sdk or name.startswith(sdk + ".")]
+    print("loaded", classes.is_lean, loaded, len([n for n in sys.modules if n.startswith("_panpan_")]) < 500)
+    print("loaded", classes.client_type.__name__, issubclass(classes.error_type, Exception))
+    print("loaded", load().client_type is classes.client_type)
+    print("answer", len(anyio.run(ask)) > 2, load().is_lean, sdk in sys.modules)
     for _ in range({len(ERRORS)}):
         try:
             anyio.run(ask)
         except Exception as exc:
-            print(type(exc).__name__, exc.status, isinstance(exc.__cause__, load().error_type), sdk in sys.modules)
-    """
-    with serving([HttpError(status) for status in ERRORS]) as server:
-        url = server.url if sdk[0] == "anthropic" else server.openai_url
-        told = run(OPEN + code, *sdk, url)
-    assert told.splitlines() == [f"{error} {status} True False" for status, error in ERRORS.items()]
-
-
-@pytest.mark.parametrize("sdk", SDKS, ids=lambda sdk: sdk[0])
-def test_a_server_that_is_not_there_becomes_our_error(sdk: tuple[str, str, str]) -> None:
-    code = """
+            print("error", type(exc).__name__, exc.status, isinstance(exc.__cause__, load().error_type))
+    sys.argv[4] = "http://127.0.0.1:1"
+    transport = Transport(provider=sdk, open_client=lambda: opened(api_key="k", base_url=sys.argv[4], headers={{}}))
     try:
         anyio.run(ask)
     except Exception as exc:
-        print(type(exc).__name__, isinstance(exc.__cause__, load().error_type), sdk in sys.modules)
-    """
-    assert run(OPEN + code, *sdk, "http://127.0.0.1:1") == "ProviderError True False"
+        print("nobody", type(exc).__name__, isinstance(exc.__cause__, load().error_type))
+    print("end", sdk in sys.modules)
+"""
+"""All in one process, since most of its time goes by until there is a client."""
+
+
+@pytest.fixture(scope="module", params=SDKS, ids=lambda sdk: sdk[0])
+def told(request: pytest.FixtureRequest) -> dict[str, list[str]]:
+    """What a program tells of each part of the story: its lines by their first words."""
+    sdk = request.param
+    with serving([say("Hello."), *(HttpError(status) for status in ERRORS)]) as server:
+        lines = run(OPEN + STORY, *sdk, server.url if sdk[0] == "anthropic" else server.openai_url).splitlines()
+    parts: dict[str, list[str]] = {"client": [sdk[1]]}
+    for part, _, line in (line.partition(" ") for line in lines):
+        parts.setdefault(part, []).append(line)
+    return parts
+
+
+def test_the_client_of_the_installed_sdk_loads_without_the_rest(told: dict[str, list[str]]) -> None:
+    assert told["loaded"] == ["True [] True", f"{told['client'][0]} True", "True"]
+
+
+def test_a_real_answer_streams_and_nothing_more_is_imported(told: dict[str, list[str]]) -> None:
+    assert told["answer"] == ["True True False"]
+
+
+def test_real_http_errors_become_ours(told: dict[str, list[str]]) -> None:
+    assert told["error"] == [f"{error} {status} True" for status, error in ERRORS.items()]
+
+
+def test_a_server_that_is_not_there_becomes_our_error_and_the_sdk_is_not_imported_to_the_end(
+    told: dict[str, list[str]],
+) -> None:
+    assert (told["nobody"], told["end"]) == (["ProviderError True"], ["False"])
 
 
 def test_each_special_error_of_anthropic_can_be_raised_and_caught_as_a_status_error() -> None:

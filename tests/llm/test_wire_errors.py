@@ -39,7 +39,30 @@ OVERFLOWS: list[tuple[int | None, Any]] = [
     (None, {"error": "The number of tokens to keep from the initial prompt is greater than the context length"}),
     # Ollama
     (400, {"error": {"message": "input length exceeds the context length", "type": "api_error", "code": None}}),
+    # Gemini, whose error is in a list
+    (400, [{"error": {"code": 400, "status": "INVALID_ARGUMENT",
+                      "message": "The input token count (1200293) exceeds the maximum number of tokens allowed."}}]),
 ]  # fmt: skip
+IN_WORDS_ALONE = [
+    "Your input exceeds the context window of this model. Please adjust your input and try again.",  # OpenAI
+    "The input token count exceeds the maximum number of tokens allowed 1048575.",  # Gemini
+    "Unable to submit request because the input token count is 1200000 but the model only supports up to 9.",  # Vertex
+    "prompt token count of 130000 exceeds the limit of 128000",  # GitHub
+    "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",  # xAI
+    "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",  # Mistral
+    "Please reduce the length of the messages or completion.",  # Groq, Cerebras
+    "Context size has been exceeded.",  # llama.cpp
+    "prompt too long; exceeded max context length by 27 tokens",  # Ollama
+    "Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded with 4096",
+    "The decoder prompt (length 5000) is longer than the maximum model length of 4096.",  # vLLM
+    "The prompt (total length 25938) is too long to fit into the model (context length 4096).",  # vLLM
+    "The input (5000 tokens) is longer than the model's context length (4096 tokens).",  # SGLang
+    "`inputs` must have less than 4096 tokens. Given: 5000",  # text-generation-inference
+    "invalid params, context window exceeds limit (2013)",  # MiniMax
+    "Prompt exceeds max length",  # GLM
+    "Input token length too long",  # Kimi
+    "Input is too long for requested model.",  # Bedrock
+]
 
 
 @pytest.mark.parametrize(("status", "body"), OVERFLOWS)
@@ -47,6 +70,26 @@ def test_a_request_that_is_too_long_is_recognised(status: int | None, body: Any)
     error = provider_error(with_status(read_error_body(body), status), provider="p", is_mid_stream=status is None)
 
     assert type(error) is ContextOverflowError
+
+
+@pytest.mark.parametrize("words", IN_WORDS_ALONE)
+def test_it_is_recognised_by_the_words_of_many_servers(words: str) -> None:
+    error = provider_error(WireError(message=words, status=400), provider="p")
+
+    assert type(error) is ContextOverflowError
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "max_tokens: 200000 > 64000, which is the maximum allowed number of output tokens for this model",
+        "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]",
+        "messages: text content blocks must be non-empty",
+        "input should be a valid list",
+    ],
+)
+def test_other_refusals_are_not_taken_for_one_that_is_too_long(words: str) -> None:
+    assert type(provider_error(WireError(message=words, status=400), provider="p")) is ProviderError
 
 
 def with_status(error: WireError, status: int | None) -> WireError:

@@ -42,8 +42,7 @@ async def test_nothing_that_the_repository_names_is_run_and_nothing_changes(
     os.utime(repository.folder / "picture.bin", (1, 1))
     before = tree_of(repository.folder)
 
-    for line in LINES:
-        await run(line, repository.folder)
+    await run("\n".join(LINES), repository.folder)
 
     assert repository.traces == set()
     assert tree_of(repository.folder) == before

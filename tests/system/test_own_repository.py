@@ -76,6 +76,25 @@ async def test_a_repository_in_the_folder_is_not_asked(repository: OwnRepository
     assert await kept(repository, "a") == b"a\n"
 
 
+async def test_an_object_that_was_added_without_git_is_gits(repository: OwnRepository, tmp_path: Path) -> None:
+    oids = [repository.add_object("blob", b"content\x00\n") for _ in range(2)]
+
+    assert await repository.run("cat-file", "blob", oids[0]) == b"content\x00\n"
+    assert oids[0] == oids[1]
+    assert await repository.run("fsck", "--strict") == f"dangling blob {oids[0]}\n".encode()
+    (folder,) = [path for path in (repository.folder / "objects").iterdir() if len(path.name) == 2]
+    assert names_in(folder) == [oids[0][2:]]
+
+
+async def test_what_git_warns_of_is_told(repository: OwnRepository, work: Path) -> None:
+    (work / "a").write_bytes(b"a\n")
+    told: list[bytes] = []
+    await repository.run("rm", "--cached", "-r", "--ignore-unmatch", "a", note_warnings=told.append)
+    await repository.run("update-index", "--add", "a", ".git/config", note_warnings=told.append)
+
+    assert told == [b"", b"Ignoring path .git/config\n"]
+
+
 async def test_what_git_says_is_the_error(repository: OwnRepository) -> None:
     with pytest.raises(ToolError, match="git cat-file failed: fatal: "):
         await repository.run("cat-file", "blob", "nothing")

@@ -40,7 +40,8 @@ class Screen(pyte.Screen):
         answer: Callable[[str], None] = lambda _: None,
         background: str = "rgb:1111/1111/1111",
     ) -> None:
-        self.scrolled_off: list[dict[int, Any]] = []
+        self.scrollback: list[str] = []
+        """The rows that went off the top, oldest first."""
         self.controls: list[Control] = []
         """Every control function that came, in order."""
         self.titles: list[str] = []
@@ -61,11 +62,6 @@ class Screen(pyte.Screen):
     def visible(self) -> list[str]:
         """The rows on the screen, without blanks at their ends."""
         return [_text_of(self.buffer[row]) for row in range(self.lines)]
-
-    @property
-    def scrollback(self) -> list[str]:
-        """The rows that went off the top, oldest first."""
-        return [_text_of(row) for row in self.scrolled_off]
 
     @property
     def text(self) -> str:
@@ -133,12 +129,12 @@ class Screen(pyte.Screen):
         bottom = self.lines - 1 if self.margins is None else self.margins.bottom
         top = 0 if self.margins is None else self.margins.top
         if self.cursor.y == bottom and top == 0 and not self.is_alternate:
-            self.scrolled_off.append(dict(self.buffer[0]))
+            self.scrollback.append(_text_of(self.buffer[0]))
         super().index()
 
     def erase_in_display(self, how: int = 0, *args: Any, **kwargs: Any) -> None:
         if how == 3:
-            self.scrolled_off.clear()
+            self.scrollback.clear()
         else:
             super().erase_in_display(how)
 
@@ -147,7 +143,7 @@ class Screen(pyte.Screen):
         lines, columns = lines or self.lines, columns or self.columns
         over = max(0, self.cursor.y - lines + 1)
         for _ in range(over):
-            self.scrolled_off.append(dict(self.buffer[0]))
+            self.scrollback.append(_text_of(self.buffer[0]))
             for row in range(self.lines - 1):
                 self.buffer[row] = self.buffer[row + 1]
             self.buffer.pop(self.lines - 1, None)

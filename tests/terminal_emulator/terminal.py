@@ -115,7 +115,7 @@ class Terminal:
     @property
     def scrollback(self) -> list[str]:
         """The rows above the screen."""
-        return self.read(lambda screen: screen.scrollback)
+        return self.read(lambda screen: list(screen.scrollback))
 
     def wait_for(self, wanted: Wanted, *, timeout_s: float = 30) -> None:
         """Wait until the screen is as wanted.

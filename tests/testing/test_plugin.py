@@ -1,5 +1,6 @@
 """The pytest plug-in in a pytest of its own, as somebody uses it who tests his prompts and rules."""
 
+import json
 import os
 import re
 import shutil
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.model_server import HttpError, ModelServer, call, say, serving
+from tests.model_server import HttpError, ModelServer, RecordedRequest, Reply, call, say, serving
 
 ROOT = Path(__file__).parents[2]
 KEY = "sk-ant-test-0123456789abcdef"
@@ -94,6 +95,7 @@ def test_a_changed_prompt_fails_and_is_named(recorded: OwnPytest) -> None:
     assert done.returncode == 1
     assert "request 1 differs in messages[0].content[0].text" in done.stdout
     assert "+what do the notes say?" in done.stdout
+    assert "panpan/core" not in done.stdout, "the loop's frames say nothing to who tests prompts"
 
 
 def test_changed_rules_of_the_workspace_fail_and_are_named(recorded: OwnPytest) -> None:
@@ -115,6 +117,31 @@ def test_in_semantic_mode_only_the_calls_count(recorded: OwnPytest) -> None:
     assert done.returncode == 0, done.stdout
 
 
+def test_a_marker_that_says_nonsense_is_told_what_it_can_say(own: OwnPytest) -> None:
+    own.test.write_text(TEST.replace('jsonl")', 'jsonl", mode="strictest")'))
+
+    done = own.run()
+
+    assert done.returncode == 1
+    assert "the marker cassette knows the modes strict, semantic, live-tools, and not 'strictest'" in done.stdout
+
+
+def test_tests_that_run_side_by_side_may_record_the_same_cassette(own: OwnPytest) -> None:
+    second = TEST.split("\n\n\n", 1)[1].replace("def test_it_reads_the_notes", "def test_it_reads_them_again")
+    own.test.write_text(f"{TEST}\n\n{second}")
+
+    def answer(request: RecordedRequest) -> Reply:
+        has_read = "tool_result" in json.dumps(request.messages)
+        return say("It is swordfish.") if has_read else call("Read", {"file_path": "notes.txt"})
+
+    with serving(answer) as server:
+        own.use(server)
+        done = own.run("-n", "2", "--panpan-record", "--panpan-model", "claude-sonnet-5")
+
+    assert done.returncode == 0, done.stdout
+    assert [path.name for path in own.cassette.parent.iterdir()] == [own.cassette.name]
+
+
 def test_a_failed_recording_leaves_no_cassette(own: OwnPytest) -> None:
     with serving([call("Read", {"file_path": "notes.txt"}), HttpError(401, "no such key")]) as server:
         own.use(server)
@@ -122,7 +149,7 @@ def test_a_failed_recording_leaves_no_cassette(own: OwnPytest) -> None:
 
     assert done.returncode == 1
     assert "no such key" in done.stdout
-    assert not own.cassette.exists()
+    assert list(own.cassette.parent.iterdir()) == []
 
 
 def test_without_a_cassette_test_it_loads_nothing_of_panpan(own: OwnPytest) -> None:

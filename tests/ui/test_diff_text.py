@@ -1,4 +1,7 @@
-from panpan.ui.diff_text import diff_text
+import pytest
+
+from panpan.types.display import FileDiff
+from panpan.ui.diff_text import counts_text, diff_text
 
 
 def test_a_line_that_looks_like_the_name_of_a_file_is_kept_within_the_diff() -> None:
@@ -12,3 +15,16 @@ def test_a_line_that_looks_like_the_name_of_a_file_is_kept_within_the_diff() -> 
 def test_what_has_no_hunk_has_no_lines() -> None:
     assert diff_text("") == []
     assert diff_text("--- a\n+++ b\n") == []
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        (FileDiff(path="a", diff="", added=3, removed=0), "+3 -0"),
+        (FileDiff(path="a", diff="", added=0, removed=0, is_new=True), "empty"),
+        (FileDiff(path="a", diff="", added=0, removed=0, is_deleted=True), "empty"),
+        (FileDiff(path="a", diff="", added=0, removed=0), "no line changed"),
+    ],
+)
+def test_where_no_line_is_to_be_counted_it_is_said_why(file: FileDiff, said: str) -> None:
+    assert counts_text(file) == said

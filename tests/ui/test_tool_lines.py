@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from panpan.core.conversation import error_result
 from panpan.types.content import TextBlock, ToolResultBlock
+from panpan.types.display import DiffDisplay, FileDiff
 from panpan.types.events import Event, PermissionDecided, RetryScheduled, ToolStarted, Waiting
 from panpan.types.messages import ToolResultMessage
 from panpan.ui.tool_lines import ToolLines
@@ -82,3 +83,13 @@ def test_a_wait_for_the_model_says_what_for() -> None:
 
 def test_a_new_try_says_why_and_when() -> None:
     assert lines_of(RetryScheduled(2, "the stream\nbroke off", 1.25)) == ["! the stream broke off; try 2 in 1.2 s"]
+
+
+def test_a_file_without_lines_is_not_counted_in_lines() -> None:
+    files = (
+        FileDiff(path="a.py", diff="", added=2, removed=1),
+        FileDiff(path="b", diff="", added=0, removed=0, is_new=True),
+    )
+    edited = ToolResultMessage(result=ToolResultBlock(tool_use_id="1", content=()), display=DiffDisplay(files=files))
+
+    assert lines_of(ToolStarted("1", "Patch", "a.py, b"), edited)[1:] == ["  └ a.py +2 -1, b empty"]

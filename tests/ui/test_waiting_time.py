@@ -36,6 +36,16 @@ def test_a_question_that_is_withdrawn_is_waited_for_no_more() -> None:
     assert waiting.seconds == 3
 
 
+def test_what_is_open_is_not_answered_yet() -> None:
+    clock = Clock()
+    waiting = WaitingTime(clock)
+    with waiting.counted():
+        clock.now_s += 3
+        assert (waiting.seconds, waiting.answered_s) == (3, 0)
+
+    assert (waiting.seconds, waiting.answered_s) == (3, 3)
+
+
 def test_a_duration_names_the_time_for_answers_where_it_matters() -> None:
     assert spoken_duration(52.5, 40.0) == "12.5 s (and 40 s for your answers)"
     assert spoken_duration(2.5, 0.2) == "2.3 s"

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from panpan.cli.sessions.common import ALL, CWD, JSON, locations_of, log_of, logs_of
+from panpan.errors import ConfigError, SessionLogError
 from panpan.services.sessions.examination import Finding, examined
 from panpan.services.sessions.mending import mended_copies, set_modes
 from panpan.system.terminal_text import printable
@@ -42,10 +43,15 @@ def command(
 
 
 def _repaired(log: Path, findings: list[Finding]) -> list[Path]:
+    """Mend a log, and return its copies; what cannot be mended is one more finding, and keeps no other from it."""
     remedies = {finding.remedy for finding in findings}
-    if "mode" in remedies:
-        set_modes(log)
-    return mended_copies(log, log.parent) if "copy" in remedies else []
+    try:
+        if "mode" in remedies:
+            set_modes(log)
+        return mended_copies(log, log.parent) if "copy" in remedies else []
+    except (ConfigError, SessionLogError) as error:
+        findings.append(Finding("not mended", str(error)))
+        return []
 
 
 def _show(log: Path, findings: list[Finding], copies: list[Path]) -> None:

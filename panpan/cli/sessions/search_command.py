@@ -16,6 +16,8 @@ from panpan.services.sessions.search.search import search_sessions
 from panpan.services.sessions.summary import SessionSummary, summary_of
 from panpan.system.terminal_text import printable
 
+_MOST_WANTED_CHARS = 200
+
 
 @click.command("search")
 @click.argument("text", nargs=-1, required=True)
@@ -53,7 +55,7 @@ def command(
         click.echo("to go on with one: panpan -r ID; to read it: panpan sessions show ID", err=True)
     else:
         more = "" if is_all else "; --all looks in those of other projects"
-        click.echo(f"no session says {printable(wanted)}{more}", err=True)
+        click.echo(f"no session says {cut(printable(wanted), _MOST_WANTED_CHARS)}{more}", err=True)
     return 0
 
 

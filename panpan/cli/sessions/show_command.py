@@ -15,6 +15,9 @@ from panpan.services.sessions.export.told import facts_of, title_of
 from panpan.services.sessions.export.transcript import Transcript, without_secrets
 from panpan.services.sessions.export.write import SUFFIX_BY_FORMAT, exported_text
 from panpan.system.redact import Redactor
+from panpan.system.terminal_text import clean_for_terminal
+from panpan.types.content import TextBlock
+from panpan.types.messages import AssistantMessage, Message
 from panpan.ui.line_face import LineFace
 from panpan.ui.stdout import StdoutWriter
 
@@ -43,4 +46,16 @@ async def _show(transcript: Transcript) -> None:
         if name != "Exported":
             await out.write(f"{name}: {text}\n")
     await out.write("\n")
-    await LineFace(out, has_colour=out.is_terminal and "NO_COLOR" not in os.environ).show_all(transcript.messages)
+    face = LineFace(out, has_colour=out.is_terminal and "NO_COLOR" not in os.environ)
+    await face.show_all([_harmless(message) for message in transcript.messages])
+
+
+def _harmless(message: Message) -> Message:
+    """Return a message whose text drives no terminal, also behind a pipe: what is shown is read, and not worked on."""
+    if not isinstance(message, AssistantMessage):
+        return message  # the face makes them harmless, wherever they go
+    content = [
+        block.model_copy(update={"text": clean_for_terminal(block.text)}) if isinstance(block, TextBlock) else block
+        for block in message.content
+    ]
+    return message.model_copy(update={"content": tuple(content)})

@@ -4,6 +4,7 @@ The rule: the text of a block is changed as a whole and then cut again at about 
 may lie across two pieces of a stream.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -18,8 +19,8 @@ Change: TypeAlias = Callable[[str], str]
 
 _Place: TypeAlias = tuple[type, int]
 
-_OPAQUE = ("data", "signature")
-"""Fields that hold bytes or seals, and no text."""
+_OPAQUE: Mapping[object, str] = {"base64": "data", "redacted_thinking": "data", "thinking": "signature"}
+"""Fields that hold bytes or seals, and no text, by the type of what has them."""
 
 
 def changed_json(value: Any, change: Change) -> Any:
@@ -28,7 +29,8 @@ def changed_json(value: Any, change: Change) -> Any:
         case str():
             return change(value)
         case Mapping():
-            return {name: item if name in _OPAQUE else changed_json(item, change) for name, item in value.items()}
+            opaque = _opaque_field(value)
+            return {name: item if name == opaque else changed_json(item, change) for name, item in value.items()}
         case list() | tuple():
             return [changed_json(item, change) for item in value]
         case _:
@@ -41,8 +43,21 @@ def changed_reply(reply: RecordedReply, change: Change) -> RecordedReply:
     for _, event in reply.events:
         if (piece := _piece(event)) is not None:
             pieces.setdefault(piece[0], []).append(piece[1])
-    anew = {place: iter(recut(texts, change("".join(texts)))) for place, texts in pieces.items()}
+    anew = {place: iter(recut(texts, _changed_whole(place, "".join(texts), change))) for place, texts in pieces.items()}
     return RecordedReply(tuple((at_s, _changed(event, change, anew)) for at_s, event in reply.events), reply.failure)
+
+
+def _changed_whole(place: _Place, text: str, change: Change) -> str:
+    """Return the text of a block changed; arguments as what they mean, whatever way of writing the model chose."""
+    changed = change(text)
+    if place[0] is not ToolInputDelta:
+        return changed
+    try:
+        means = json.loads(changed)
+    except (ValueError, RecursionError):
+        return changed
+    meant = changed_json(means, change)
+    return changed if meant == means else json.dumps(meant, ensure_ascii=False)
 
 
 def recut(pieces: Sequence[str], text: str) -> list[str]:
@@ -89,5 +104,10 @@ def _with_texts(value: Any, change: Change) -> Any:
 
 
 def _block(block: Mapping[str, Any], change: Change) -> dict[str, Any]:
-    kept = ("type", "id", "name", *_OPAQUE)
+    kept = ("type", "id", "name", _opaque_field(block))
     return {name: item if name in kept else changed_json(item, change) for name, item in block.items()}
+
+
+def _opaque_field(value: Mapping[Any, Any]) -> str | None:
+    kind = value.get("type")
+    return _OPAQUE.get(kind) if isinstance(kind, str) else None

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Protocol
 
-from panpan.services.cassettes.recorded_session import RecordedRequest
+from panpan.services.cassettes.recorded_steps import RecordedRequest
 from panpan.types.events import StreamEvent
 from panpan.types.llm import ModelOptions, ModelRequest, Provider
 from panpan.types.messages import AssistantMessage
@@ -13,7 +13,7 @@ from panpan.types.messages import AssistantMessage
 class Comparison(Protocol):
     """Compares requests and replies with a recording."""
 
-    def answer(self, request: ModelRequest) -> RecordedRequest:
+    def answer(self, request: ModelRequest, options: ModelOptions) -> RecordedRequest:
         """Return the recorded request that this is.
 
         Raises:
@@ -40,7 +40,7 @@ class ComparedModel:
         self._asked: RecordedRequest | None = None
 
     async def stream(self, request: ModelRequest, options: ModelOptions) -> AsyncGenerator[StreamEvent, None]:
-        recorded = self._asked or self._comparison.answer(request)
+        recorded = self._asked or self._comparison.answer(request, options)
         self._asked = recorded  # the same request may be tried again
         async with aclosing(self._inner.stream(request, options)) as stream:
             async for event in stream:

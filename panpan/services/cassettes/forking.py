@@ -1,6 +1,7 @@
 """A fork of a recorded conversation: the same up to a round, and from there on another model's."""
 
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from panpan.errors import ConfigError
@@ -62,6 +63,8 @@ def _split(messages: Sequence[Message], at: int) -> tuple[Sequence[Message], Seq
 
 
 def _prompt(kept: Sequence[Message], rest: Sequence[Message]) -> str | None:
-    if kept and isinstance(kept[-1], ToolResultMessage):
-        return GO_ON
-    return next((message.text for message in rest if isinstance(message, UserMessage)), None)
+    """Return what the user said next; he may have said it while the model worked."""
+    if not kept or not isinstance(kept[-1], ToolResultMessage):
+        return next((message.text for message in rest if isinstance(message, UserMessage)), None)
+    meanwhile = takewhile(lambda message: not isinstance(message, AssistantMessage), rest)
+    return next((message.text for message in meanwhile if isinstance(message, UserMessage)), GO_ON)

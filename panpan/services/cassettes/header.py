@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from panpan.config.keys import dotted
+from panpan.config.keys import dotted, put
 from panpan.config.settings import Settings
+from panpan.config.settings_file import Source, check
 from panpan.errors import ConfigError
 from panpan.llm.model_profile import FULL
 from panpan.llm.recorded_file import VERSION, RecordedFile
@@ -89,7 +90,7 @@ def header_of(file: RecordedFile) -> Header:
             return Header(
                 model,
                 workspace,
-                {key: value for key, value in settings.items() if key in _keys()},
+                _checked(settings, f"cassette {file.path}:1"),
                 frozenset(map(str, asks)),
                 is_attended=file.header.get("isAttended") is True,
                 is_resumed=file.header.get("isResumed") is True,
@@ -99,6 +100,20 @@ def header_of(file: RecordedFile) -> Header:
             )
         case _:
             raise ConfigError(f"cassette {file.path}:1 does not say what a replay has to know")
+
+
+def _checked(settings: Mapping[str, Any], place: str) -> Mapping[str, Any]:
+    """Return what counts of the recorded settings.
+
+    Raises:
+        ConfigError: One cannot be.
+    """
+    chosen = {key: value for key, value in settings.items() if key in _keys()}
+    values: dict[str, Any] = {}
+    for key, value in chosen.items():
+        put(values, tuple(key.split(".")), value)
+    check(Source("flag", place, values, {}))
+    return chosen
 
 
 def _keys() -> frozenset[str]:

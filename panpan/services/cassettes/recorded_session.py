@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from panpan.errors import ConfigError, RetryableError
 from panpan.llm.recorded_file import RecordedFile, read_recorded
@@ -11,44 +11,22 @@ from panpan.llm.recorded_reply import RecordedReply, recorded_reply
 from panpan.services.cassettes.header import Header, header_of
 from panpan.services.cassettes.recorded_answers import is_answer
 from panpan.services.cassettes.recorded_requests import RequestReader
+from panpan.services.cassettes.recorded_steps import (
+    AnswersChosen,
+    ModelChanged,
+    RecordedCompaction,
+    RecordedRequest,
+    RecordedStep,
+    RecordedTurn,
+    Rewound,
+    Said,
+)
 from panpan.services.sessions.compaction_record import compaction_of
 from panpan.services.sessions.records import message_of
 from panpan.types.compaction import Compaction
 from panpan.types.dataclass import dataclass
+from panpan.types.llm import Effort
 from panpan.types.messages import Message, SystemReminder, ToolResultMessage, UserMessage
-
-BY_HAND = "the conversation was compacted by hand there, which a replay cannot do"
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedRequest:
-    """One request, and what came of it."""
-
-    number: int
-    canonical: Mapping[str, Any]
-    additions: tuple[UserMessage | SystemReminder, ...]
-    """What panpan put into the conversation just before it."""
-    reply: RecordedReply = RecordedReply(())
-    """Without events where the recording was cut off there."""
-
-
-@dataclass(slots=True)
-class RecordedTurn:
-    """One turn."""
-
-    prompt: UserMessage
-    before: Sequence[UserMessage] = ()
-    """What the user said or did before it, without asking for an answer."""
-    kept: int | None = None
-    """How many messages a rewind before it left; None: there was none."""
-    obstacle: str = ""
-    """Why a replay cannot come here; empty where it can."""
-    requests: list[RecordedRequest] = field(default_factory=list)
-    counts: list[int | None] = field(default_factory=list)
-    """What the provider said when it was asked how many tokens a request has."""
-    is_interrupted: bool = False
-    is_whole: bool = False
-    """Whether its end was recorded."""
 
 
 @dataclass(slots=True)
@@ -61,7 +39,7 @@ class RecordedSession:
     """What was said before the recording began."""
     compactions: list[Compaction] = field(default_factory=list)
     """What was made shorter of it before the recording began."""
-    turns: list[RecordedTurn] = field(default_factory=list)
+    steps: list[RecordedStep] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
     """The conversation as it was in the end."""
     results: dict[str, ToolResultMessage] = field(default_factory=dict)
@@ -72,6 +50,11 @@ class RecordedSession:
     """What somebody was asked and said, in order."""
     end: str = ""
     """Why the recording ended early; empty where it did not."""
+
+    @property
+    def turns(self) -> Sequence[RecordedTurn]:
+        """The steps that are turns."""
+        return [step for step in self.steps if isinstance(step, RecordedTurn)]
 
 
 def read_session(path: Path) -> RecordedSession:
@@ -92,14 +75,18 @@ class _Reader:
         self._turn: RecordedTurn | None = None  # that which runs
         self._waiting: list[UserMessage | SystemReminder] = []
         self._path: list[tuple[str, Message | None]] = []  # from the root to the newest record
-        self._kept: int | None = None
-        self._obstacle = ""
+        self._beside: list[RecordedRequest] = []  # requests of no turn, such as those for a summary
+        self._chosen: AnswersChosen | None = None  # whose first request is still to come
         self._compactions: list[Compaction] = []
         for number, line in file.lines:
             try:
                 self._take(line, f"{file.path}:{number}")
             except (KeyError, TypeError, ValueError) as exc:
                 raise ConfigError(f"cassette {file.path}:{number} is damaged: {exc}") from exc
+            except RecursionError as exc:
+                raise ConfigError(f"cassette {file.path}:{number} is nested too deeply") from exc
+        if self._turn is None:
+            self._say_what_waits()
         self.session.messages = [message for _, message in self._path if message is not None]
 
     def _take(self, line: Mapping[str, Any], place: str) -> None:
@@ -108,9 +95,11 @@ class _Reader:
                 self.session.history = [message for _, message in self._path if message is not None]
                 self.session.compactions = list(self._compactions)
                 self._waiting.clear()
-                self._kept, self._obstacle = None, ""
+                self.session.steps.clear()
             case "cassette_turn":
                 self._begin_turn()
+            case "cassette_model":
+                self._take_model(line)
             case "cassette_turn_end" if self._turn is not None:
                 self._turn.is_whole, self._turn.is_interrupted = True, line.get("isInterrupted") is True
                 self._turn = None
@@ -135,25 +124,42 @@ class _Reader:
         said = [message for message in self._waiting if isinstance(message, UserMessage)]
         if not said:
             raise ValueError("a turn begins without a message of the user")
-        self._turn = RecordedTurn(said[-1], said[:-1], self._kept, self._obstacle)
-        self.session.turns.append(self._turn)
+        self.session.steps += map(Said, said[:-1])
+        self._turn = RecordedTurn(said[-1])
+        self.session.steps.append(self._turn)
         self._waiting.clear()
-        self._kept, self._obstacle = None, ""
+        self._beside = []
+
+    def _say_what_waits(self) -> None:
+        """Take what was said outside of turns for a step of its own, since something else comes behind it."""
+        said = [message for message in self._waiting if isinstance(message, UserMessage)]
+        self.session.steps += map(Said, said)
+        self._waiting.clear()
+
+    def _take_model(self, line: Mapping[str, Any]) -> None:
+        match line:
+            case {"profile": str(profile), "window": int() | None as window}:
+                self._say_what_waits()
+                self.session.steps.append(ModelChanged(profile, window))
+            case _:
+                raise ValueError("it does not say what the other model was given")
 
     def _take_request(self, line: Mapping[str, Any]) -> None:
         canonical = self._requests.request(line)
-        if self._turn is None:
-            self._obstacle = BY_HAND
-            return
-        requests = self._turn.requests
-        additions = tuple(self._waiting)
-        self._waiting.clear()
+        options = line["options"] if isinstance(line.get("options"), dict) else {}
+        if self._chosen is not None:
+            self._chosen.thinks, self._chosen = options.get("thinking_budget_tokens") is not None, None
+        requests = self._beside
+        additions: tuple[UserMessage | SystemReminder, ...] = ()
+        if self._turn is not None:
+            requests, additions = self._turn.requests, tuple(self._waiting)
+            self._waiting.clear()
         if requests and isinstance(requests[-1].reply.failure, RetryableError):  # it was sent again
             additions = (*requests.pop().additions, *additions)
-        requests.append(RecordedRequest(line["number"], canonical, additions))
+        requests.append(RecordedRequest(line["number"], canonical, additions, options))
 
     def _take_reply(self, reply: RecordedReply, number: int) -> None:
-        requests = self._turn.requests if self._turn is not None else []
+        requests = self._turn.requests if self._turn is not None else self._beside
         if requests and requests[-1].number == number:
             requests[-1] = replace(requests[-1], reply=reply)
 
@@ -164,12 +170,14 @@ class _Reader:
                 self._rewind(record.get("parentUuid"))
             case {"type": "system", "subtype": "call_started", "toolUseId": str(id_)}:
                 self.session.begun.add(id_)
-            case {"type": "system", "subtype": "compact_boundary"} if self._turn is None and self._path:
-                self._obstacle = BY_HAND
+            case {"type": "system", "subtype": "model", "effort": effort}:
+                self._say_what_waits()
+                self._chosen = AnswersChosen(effort if effort in get_args(Effort) else None)
+                self.session.steps.append(self._chosen)
+            case {"type": "system", "subtype": "compact_boundary"}:
+                self._take_compaction(record)
             case _:
                 pass
-        if (compaction := compaction_of(record)) is not None:
-            self._compactions.append(compaction)
         message = message_of(record)
         self._path.append((record["uuid"], message))
         if message is None:
@@ -180,8 +188,18 @@ class _Reader:
         elif isinstance(message, ToolResultMessage):
             self.session.results[message.tool_use_id] = message
 
+    def _take_compaction(self, record: Mapping[str, Any]) -> None:
+        if (compaction := compaction_of(record)) is None:
+            raise ValueError("it does not say how the conversation was made shorter")
+        self._compactions.append(compaction)
+        if self._turn is None:
+            self._say_what_waits()
+            is_undo = compaction.trigger == "undo"
+            self.session.steps.append(RecordedCompaction(is_undo, compaction.hint, self._beside))
+            self._beside = []
+
     def _rewind(self, parent: Any) -> None:
         uuids = [uuid for uuid, _ in self._path]
         del self._path[uuids.index(parent) + 1 if parent in uuids else 0 :]
-        self._kept = sum(message is not None for _, message in self._path)
-        self._waiting.clear()
+        self._say_what_waits()
+        self.session.steps.append(Rewound(sum(message is not None for _, message in self._path)))

@@ -22,6 +22,7 @@ from panpan.services.cassettes.recorded_answers import recording_askers
 from panpan.services.cassettes.recorded_requests import RequestWriter
 from panpan.services.sessions.compaction_record import compaction_record
 from panpan.services.sessions.records import message_of, record_of
+from panpan.services.sessions.setup import Setup
 from panpan.services.sessions.tap import Askers, Opening, Tap
 from panpan.system.redact import Redactor
 from panpan.types.events import StreamEvent
@@ -54,10 +55,18 @@ class Recording(Tap):
         self._redact = Redactor().redact
         self._requests = RequestWriter(self._redacted)
         self._number = 0
+        self._is_open = False
 
     def askers(self, askers: Askers) -> Askers:
         self._askers = askers
         return recording_askers(askers, self._answered)
+
+    def setup(self, setup: Setup) -> Setup:
+        if self._is_open:  # the user has chosen another model
+            self.mark(
+                "cassette_model", model=setup.model.model, profile=setup.profile.name, window=setup.context_window
+            )
+        return setup
 
     def provider(self, provider: Provider) -> Provider:
         return _RecordedProvider(provider, self)
@@ -75,6 +84,7 @@ class Recording(Tap):
         for compaction in opening.compactions:
             self._note_record(compaction_record(compaction))
         self.mark("cassette_opened")
+        self._is_open = True
         opening.log.listener = self._note_record
 
     def close(self) -> None:

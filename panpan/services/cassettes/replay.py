@@ -5,9 +5,8 @@ result of the replay then.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import anyio
 
@@ -18,11 +17,13 @@ from panpan.services.cassettes.canonical import canonical_request, outline, plai
 from panpan.services.cassettes.changed_text import Change, changed_json, changed_reply
 from panpan.services.cassettes.compared_model import ComparedModel
 from panpan.services.cassettes.difference import Difference, Divergence, first_difference
-from panpan.services.cassettes.recorded_session import RecordedRequest, RecordedSession, RecordedTurn
+from panpan.services.cassettes.recorded_session import RecordedSession
+from panpan.services.cassettes.recorded_steps import ModelChanged, RecordedCompaction, RecordedRequest, RecordedTurn
 from panpan.services.cassettes.relocation import relocation
 from panpan.services.cassettes.replayed_hooks import LiveHook, TapedHook
 from panpan.services.cassettes.tape_askers import tape_askers
 from panpan.services.cassettes.taped_context import with_rules_of_now
+from panpan.services.cassettes.taped_model import TapedModel
 from panpan.services.cassettes.taped_tool import taped
 from panpan.services.sessions.setup import Setup
 from panpan.services.sessions.tap import Askers, Opening, Tap
@@ -32,8 +33,15 @@ from panpan.types.events import StreamEvent
 from panpan.types.llm import ModelOptions, ModelRequest, Provider
 from panpan.types.messages import AssistantMessage, SystemReminder, UserMessage
 
+if TYPE_CHECKING:
+    from panpan.llm.factory import ResolvedModel
+
 Mode: TypeAlias = Literal["strict", "semantic", "live-tools"]
 """What must be as it was: every byte of the requests; the calls and whether they failed; the same, with real tools."""
+
+
+_COMPARED_OPTIONS = ("thinking_budget_tokens", "effort", "temperature")
+"""What the user chose of how the model answers; the longest reply follows the table of models."""
 
 
 async def at_once() -> None:
@@ -47,7 +55,7 @@ class Replay(Tap):
         recorded: What is played.
         mode: What must be as it was.
         has_rules_of_now: Whether the rules files of the workspace count as they are now, and not as they were.
-        asks_model: Whether the session's own model is asked, in the mode semantic, and has to make the recorded calls.
+        asked: Who is asked, in the mode semantic, and has to make the recorded calls; None: the cassette answers.
         wait: Awaited before each answer of a tool that comes from the cassette.
     """
 
@@ -57,7 +65,7 @@ class Replay(Tap):
         mode: Mode,
         *,
         has_rules_of_now: bool = False,
-        asks_model: bool = False,
+        asked: "ResolvedModel | None" = None,
         wait: Callable[[], Awaitable[None]] = at_once,
     ) -> None:
         self.recorded = recorded
@@ -70,10 +78,12 @@ class Replay(Tap):
         self.played = 0
         """How many requests were answered."""
         self._has_rules_of_now = has_rules_of_now
-        self._asks_model = asks_model
+        self._asked = asked
+        self._model = ModelChanged(recorded.header.profile, None)
+        self._is_changed = False
         self._results = dict(recorded.results)
         self._wait = wait
-        self._turn: RecordedTurn | None = None
+        self._turn: RecordedTurn | RecordedCompaction | None = None
         self._next = 0  # of the requests of the turn
         self._counts: Iterator[int | None] = iter(())
         self._given: set[int] = set()
@@ -86,7 +96,11 @@ class Replay(Tap):
         return tape_askers(self.recorded)
 
     def setup(self, setup: Setup) -> Setup:
-        if self._asks_model or self.recorded.header.profile == setup.profile.name:
+        if self._asked is not None:
+            return replace(setup, model=self._asked)
+        if self._is_changed:
+            setup = _with_window(setup, self._model.window_tokens)
+        if self._model.profile == setup.profile.name:
             return setup
         from panpan.llm.embedded.profile import embedded_profile
 
@@ -94,7 +108,7 @@ class Replay(Tap):
         return replace(setup, model=replace(setup.model, profile=profile))
 
     def provider(self, provider: Provider) -> Provider:
-        return ComparedModel(provider, self) if self._asks_model else _TapedModel(self)
+        return ComparedModel(provider, self) if self._asked is not None else TapedModel(self)
 
     def tools(self, tools: Mapping[str, Tool[Any]]) -> Mapping[str, Tool[Any]]:
         if self.mode == "live-tools":
@@ -119,8 +133,17 @@ class Replay(Tap):
 
     def begin(self, turn: RecordedTurn) -> UserMessage:
         """Let the next turn be `turn`, and return its prompt."""
-        self._turn, self._next, self._counts = turn, 0, iter(turn.counts)
+        self.expect(turn)
         return self.here(turn.prompt)
+
+    def expect(self, step: RecordedTurn | RecordedCompaction) -> None:
+        """Let the next requests be those of a step."""
+        self._turn, self._next, self._counts = step, 0, iter(step.counts)
+
+    def change_model(self, step: ModelChanged) -> bool:
+        """Let the next model be another one, and return whether there is one to change to."""
+        self._model, self._is_changed = step, True
+        return self._asked is None
 
     def here(self, message: UserMessage) -> UserMessage:
         """Return a message of the user's with the paths of this folder."""
@@ -152,7 +175,7 @@ class Replay(Tap):
 
     # the model
 
-    def answer(self, request: ModelRequest) -> RecordedRequest:
+    def answer(self, request: ModelRequest, options: ModelOptions) -> RecordedRequest:
         """Return the recorded request that this is, if it is as it was.
 
         Raises:
@@ -164,7 +187,7 @@ class Replay(Tap):
             raise CassetteError(f"no more requests of this turn are recorded{why and f': {why}'}", provider="cassette")
         recorded = turn.requests[self._next]
         now = changed_json(plain(canonical_request(request)), self._as_recorded)
-        if difference := self._difference(recorded.canonical, now):
+        if difference := self._difference(recorded, now, options):
             self.divergence = Divergence(recorded.number, difference)
             raise CassetteError(f"{self.divergence.sentence}\n{difference.diff}", provider="cassette")
         if self.mode == "live-tools":
@@ -210,10 +233,17 @@ class Replay(Tap):
             if before.id in self.recorded.results:
                 self._results[now.id] = self.recorded.results[before.id]
 
-    def _difference(self, recorded: Mapping[str, Any], now: Mapping[str, Any]) -> Difference | None:
-        if self.mode == "strict":
-            return first_difference(recorded, now)
-        return first_difference({"steps": outline(recorded["messages"])}, {"steps": outline(now["messages"])})
+    def _difference(
+        self, recorded: RecordedRequest, now: Mapping[str, Any], options: ModelOptions
+    ) -> Difference | None:
+        before = recorded.canonical
+        if self.mode != "strict":
+            return first_difference({"steps": outline(before["messages"])}, {"steps": outline(now["messages"])})
+        names = [name for name in _COMPARED_OPTIONS if name in recorded.options]
+        return first_difference(
+            {**before, "options": {name: recorded.options[name] for name in names}},
+            {**now, "options": {name: getattr(options, name) for name in names}},
+        )
 
     def _note_other_texts(self, recorded: RecordedRequest, now: Mapping[str, Any]) -> None:
         before = {
@@ -230,29 +260,12 @@ class Replay(Tap):
                 self.other_texts.append(Divergence(recorded.number, difference, what))
 
 
+def _with_window(setup: Setup, window_tokens: int | None) -> Setup:
+    """Return a setup with another size of the context window; None: it is not known."""
+    settings = setup.loaded.settings
+    compaction = settings.compaction.model_copy(update={"window_tokens": window_tokens})
+    return replace(setup, loaded=replace(setup.loaded, settings=settings.model_copy(update={"compaction": compaction})))
+
+
 def _calls(reply: AssistantMessage) -> list[dict[str, Any]]:
     return [{"name": use.name, "input": plain(use.input)} for use in reply.tool_uses]
-
-
-class _TapedModel:
-    """Implements `Provider` with the replies of a cassette."""
-
-    name = "cassette"
-
-    def __init__(self, replay: Replay) -> None:
-        self._replay = replay
-
-    async def stream(self, request: ModelRequest, options: ModelOptions) -> AsyncGenerator[StreamEvent, None]:
-        recorded = self._replay.answer(request)
-        async with aclosing(self._replay.events(recorded)) as events:
-            async for event in events:
-                yield event
-
-    async def count_tokens(self, request: ModelRequest, options: ModelOptions) -> int | None:
-        return self._replay.count()
-
-    async def prepare(self) -> None:
-        """Do nothing: the cassette is in memory."""
-
-    async def aclose(self) -> None:
-        """Do nothing: the cassette is in memory."""

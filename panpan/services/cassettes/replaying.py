@@ -3,18 +3,28 @@
 import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from dataclasses import field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from panpan.config.environment import VARIABLES
 from panpan.config.locations import Locations
 from panpan.config.sources import load_settings
 from panpan.errors import CassetteError, PanpanError
+from panpan.llm.factory import ResolvedModel, resolve_from
 from panpan.services.cassettes.canonical import canonical_message, transcript_hash
 from panpan.services.cassettes.difference import Divergence, first_difference
-from panpan.services.cassettes.recorded_session import RecordedSession, RecordedTurn
+from panpan.services.cassettes.recorded_session import RecordedSession
+from panpan.services.cassettes.recorded_steps import (
+    AnswersChosen,
+    ModelChanged,
+    RecordedCompaction,
+    RecordedStep,
+    RecordedTurn,
+    Rewound,
+    Said,
+)
 from panpan.services.cassettes.replay import Replay
+from panpan.services.cassettes.replay_report import ReplayReport
 from panpan.services.cassettes.session_copy import write_session
 from panpan.services.sessions.session import Session
 from panpan.types.dataclass import dataclass
@@ -39,42 +49,6 @@ Show: TypeAlias = Callable[[Event], Awaitable[None]]
 
 async def nothing(event: Event) -> None:
     """Show nothing."""
-
-
-@dataclass(slots=True)
-class ReplayReport:
-    """What came of a replay."""
-
-    mode: str
-    turns: int = 0
-    requests: int = 0
-    tool_calls: int = 0
-    transcript: str = ""
-    """Hash of the conversation; the same for the same messages."""
-    divergence: Divergence | None = None
-    error: str = ""
-    """Why the replay ended, where nothing differs and it still is not whole."""
-    other_texts: list[Divergence] = field(default_factory=list)
-    """With real tools: results that say something else than they did."""
-
-    @property
-    def is_same(self) -> bool:
-        """Whether all was as it was recorded."""
-        return self.divergence is None and not self.error
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it for programs."""
-        return {
-            "mode": self.mode,
-            "same": self.is_same,
-            "turns": self.turns,
-            "requests": self.requests,
-            "tool_calls": self.tool_calls,
-            "transcript_sha256": self.transcript,
-            "divergence": None if self.divergence is None else self.divergence.as_json(),
-            "error": self.error or None,
-            "other_texts": [other.as_json() for other in self.other_texts],
-        }
 
 
 @asynccontextmanager
@@ -145,7 +119,12 @@ def _settings(replay: Replay) -> dict[str, object]:
         settings.pop("permission.doom_loop", None)
         if settings.get("permission.mode") in ("bypassPermissions", "acceptEdits"):
             del settings["permission.mode"]
-    return {**settings, "model": f"cassette:{replay.recorded.path.absolute()}", "snapshots.enabled": False}
+    return {**settings, "model": _model_of(replay), "snapshots.enabled": False}
+
+
+def _model_of(replay: Replay) -> str:
+    """Return the name by which the session knows its model, whoever answers for it."""
+    return f"cassette:{replay.recorded.path.absolute()}"
 
 
 async def play(
@@ -162,11 +141,11 @@ async def play(
     """
     report = ReplayReport(replay.mode)
     async with opening as session:
-        for turn in replay.recorded.turns:
-            report.error = await _play_turn(replay, session, turn, show)
+        for step in replay.recorded.steps:
+            report.error = await _play_step(replay, session, step, show)
             if replay.divergence is not None or report.error:
                 break
-            report.turns += 1
+            report.turns += isinstance(step, RecordedTurn)
         messages = session.conversation.messages
     if replay.divergence is not None:
         report.error = ""
@@ -181,14 +160,45 @@ async def play(
     return report
 
 
+async def _play_step(replay: Replay, session: Session, step: RecordedStep, show: Show) -> str:
+    """Do one step again, and return why the replay cannot go on; empty where it can."""
+    if isinstance(step, RecordedTurn):
+        return await _play_turn(replay, session, step, show)
+    try:
+        await do_again(replay, session, step)
+    except PanpanError as error:
+        return str(error)
+    return ""
+
+
+async def do_again(replay: Replay, session: Session, step: RecordedStep) -> None:
+    """Do again what the user did between the turns.
+
+    Raises:
+        PanpanError: It cannot be done.
+    """
+    match step:
+        case Said(message=message):
+            session.add_message(replay.here(message))
+        case Rewound(kept=kept) if kept < len(session.conversation.messages):
+            await session.rewind(session.conversation.messages[kept].uuid)
+        case RecordedCompaction(is_undo=True):
+            session.undo_compaction()
+        case RecordedCompaction(hint=hint):
+            replay.expect(step)
+            await session.compact(hint)
+        case ModelChanged() if replay.change_model(step):
+            await session.use_model(_model_of(replay))
+        case AnswersChosen(effort=effort, thinks=thinks):
+            await session.use_effort(effort)
+            if thinks is not None and thinks != session.thinks:
+                session.use_thinking(is_on=thinks)
+        case _:
+            pass
+
+
 async def _play_turn(replay: Replay, session: Session, turn: RecordedTurn, show: Show) -> str:
     """Play one turn, and return why the replay cannot go on; empty where it can."""
-    if turn.obstacle:
-        return f"turn with the prompt {turn.prompt.text[:60]!r}: {turn.obstacle}"
-    if turn.kept is not None and turn.kept < len(session.conversation.messages):
-        await session.rewind(session.conversation.messages[turn.kept].uuid)
-    for message in turn.before:
-        session.add_message(replay.here(message))
     prompt = replay.begin(turn)
     await show(prompt)
     try:
@@ -218,3 +228,12 @@ def rules_of_user(folder: Path, env: Mapping[str, str]) -> dict[str, object]:
     """Return the rules with which the user's own settings withhold something, for a replay with real tools."""
     permission = load_settings(folder, env, {}, Locations.find(folder, env)).settings.permission
     return {"permission.deny": permission.deny, "permission.ask": permission.ask}
+
+
+def model_of_user(name: str, folder: Path, env: Mapping[str, str]) -> ResolvedModel:
+    """Return the model that `panpan --model NAME` would ask in a folder, with its key.
+
+    Raises:
+        ConfigError: The name leads to no model, or there is no key.
+    """
+    return resolve_from(load_settings(folder, env, {"model": name}, Locations.find(folder, env)), env)

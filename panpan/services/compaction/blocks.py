@@ -43,10 +43,17 @@ def newest_prompt(messages: Sequence[Message]) -> int | None:
 
 
 def _start_of_newest(messages: Sequence[Message]) -> int:
-    """Return where that begins which the model has not answered yet, or its answer, where nothing came since."""
+    """Return where that begins which the model has not answered yet, or its answer, where nothing came since.
+
+    Of several things that the user has said since, the newest: a turn that failed before leaves its prompt behind, and
+    one that is too long for the window would be in the way of all that he says after it.
+    """
+    prompts: list[int] = []
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
-        if isinstance(message, AssistantMessage):
+        if isinstance(message, UserMessage):
+            prompts.append(index)
+        elif isinstance(message, AssistantMessage):
             is_open = index == len(messages) - 1 or bool(message.tool_uses)
-            return index if is_open else index + 1
-    return 0
+            return prompts[0] if len(prompts) > 1 else index if is_open else index + 1
+    return prompts[0] if len(prompts) > 1 else 0

@@ -4,16 +4,22 @@ Old output of tools leaves first. Then a computed record and the user's own word
 conversation; and with them a summary by the model, which may fail without harm. What is pinned stays as it is.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
 
 from panpan.core.conversation import Conversation
 from panpan.services.compaction.limits import Limits
 from panpan.services.plan_mode import PlanMode
 from panpan.types.compaction import Compaction, CompactionTrigger
 from panpan.types.llm import ModelClient
+from panpan.types.messages import SystemReminder
 
 if TYPE_CHECKING:
     from panpan.services.compaction.situation import Situation
+
+Pin: TypeAlias = Callable[[], Awaitable[SystemReminder | None]]
+"""Returns what a service wants to stay before the model's eyes, as it is now; None where there is nothing."""
 
 LEAST_LEAVING_TOKENS = 300
 """Of a part of the conversation that is worth being summarised."""
@@ -23,15 +29,26 @@ _MATERIAL_SHARE = 0.6
 """Of the room, for what the model is given to summarise."""
 
 
+def plan_pin(plan_mode: PlanMode) -> Pin:
+    """Return what keeps the session's plan before the model's eyes."""
+
+    async def pinned() -> SystemReminder | None:
+        from panpan.services.compaction.pinned import plan_reminder
+
+        return await plan_reminder(plan_mode)
+
+    return pinned
+
+
 class Compactor:
     """Makes conversations shorter; one for each session.
 
     Args:
-        plan_mode: Has the session's plan; None: there is none.
+        pins: What the services keep in it, in the order in which the model is told.
     """
 
-    def __init__(self, plan_mode: PlanMode | None = None) -> None:
-        self._plan_mode = plan_mode
+    def __init__(self, pins: Sequence[Pin] = ()) -> None:
+        self._pins = tuple(pins)
 
     async def compaction(
         self,
@@ -41,7 +58,7 @@ class Compactor:
         trigger: CompactionTrigger,
         hint: str = "",
     ) -> Compaction | None:
-        """Return what makes the next request shorter; None where nothing does. The conversation stays as it is.
+        """Return what makes the next request shorter; None where nothing does. What is said and sent stays as it is.
 
         Args:
             conversation: What was said; no call may be open.
@@ -61,23 +78,28 @@ class Compactor:
         compaction = await self._steps(situation, llm, hint)
         if compaction is None or situation.is_present(compaction):
             return None
-        return compaction if compaction.tokens_after < _WORTH * compaction.tokens_before else None
+        if compaction.tokens_after < _WORTH * compaction.tokens_before:
+            return replace(compaction, hint=hint)
+        if compaction.reply is not None:  # it has cost money all the same
+            conversation.replies_beside.append(compaction.reply)
+        return None
 
     async def _steps(self, situation: "Situation", llm: ModelClient, hint: str) -> Compaction | None:
-        from panpan.services.compaction.pinned import plan_reminder
-        from panpan.services.compaction.steps import fitted, with_record, without_old_output
+        from panpan.services.compaction.steps import fitted, leaving_tokens, with_record, without_old_output
         from panpan.services.compaction.summary import ask_for_summary
 
         is_manual = situation.trigger == "manual"
         if not is_manual and (first := without_old_output(situation)) is not None:
             return first
-        if situation.size.of(situation.leaving) < LEAST_LEAVING_TOKENS:
+        least = max(LEAST_LEAVING_TOKENS, (1 - _WORTH) * situation.size.whole)  # else a summary is asked for in vain
+        if leaving_tokens(situation) < least:
             return None if is_manual else fitted(situation, situation.present)
         summary = await ask_for_summary(
             llm,
-            situation.leaving,
+            situation.to_summarise,
             earlier=situation.earlier_summary,
             hint=hint,
             most_chars=situation.chars(_MATERIAL_SHARE),
         )
-        return with_record(situation, summary, await plan_reminder(self._plan_mode))
+        pinned = [reminder for pin in self._pins if (reminder := await pin()) is not None]
+        return with_record(situation, summary, pinned)

@@ -47,6 +47,7 @@ class MakeRoom(Hook):
         self._window_tokens = window_tokens
         self._warn = warn
         self._has_warned = False
+        self._has_said_too_large = False
         self._made = ""
         """Id of the newest compaction that came from here."""
         self._failed_at = 0
@@ -58,10 +59,13 @@ class MakeRoom(Hook):
         """Yield a compaction where the window is nearly full or the provider has refused the request.
 
         Raises:
+            ContextOverflowError: It was refused, and what cannot leave it is too much by itself; says what that is.
             ProviderError: The provider cannot be reached.
         """
         conversation = round_.conversation
         limits = self._limits(conversation, refusal)
+        if limits is None and refusal is not None:
+            raise _as_refused(f"{refusal}; /compact makes it shorter ([compaction] enabled is off)", refusal)
         if limits is None or not await self._is_too_long(conversation, llm, limits, is_refused=refusal is not None):
             return
         yield Waiting(WAITING)
@@ -69,9 +73,27 @@ class MakeRoom(Hook):
         compaction = await self._compactor.compaction(conversation, llm, limits, trigger)
         if compaction is None:
             self._failed_at = len(conversation.messages)
-            return
-        self._has_warned, self._made = False, compaction.uuid
-        yield Compacted(compaction)
+        else:
+            self._has_warned, self._made = False, compaction.uuid
+            yield Compacted(compaction)
+        self._say_if_too_large(conversation, limits, refusal, is_shorter=compaction is not None)
+
+    def _say_if_too_large(
+        self, conversation: Conversation, limits: Limits, refusal: ContextOverflowError | None, *, is_shorter: bool
+    ) -> None:
+        """Tell the user where what is left is still too much.
+
+        Raises:
+            ContextOverflowError: The provider has refused it, and would again.
+        """
+        from panpan.services.compaction.too_large import too_large
+
+        used, window = used_tokens(conversation), self._window_tokens
+        if refusal is not None and (not is_shorter or (window is not None and used > window)):
+            raise _as_refused(too_large(conversation, window), refusal) from refusal
+        if refusal is None and used > limits.request_tokens and not self._has_said_too_large:
+            self._has_said_too_large = True
+            self._warn(f"{too_large(conversation, window)}; it is sent as it is")
 
     def _limits(self, conversation: Conversation, refusal: ContextOverflowError | None) -> Limits | None:
         """Return what the request may have; None where nobody knows, or the user wants nothing done about it."""
@@ -119,3 +141,8 @@ class MakeRoom(Hook):
             else "nothing makes it shorter by itself ([compaction] enabled is off); /compact does"
         )
         self._warn(f"the conversation fills about {used:,} of the {window:,} tokens of the context window; {then}")
+
+
+def _as_refused(text: str, refusal: ContextOverflowError) -> ContextOverflowError:
+    """Return the refusal in words that help."""
+    return ContextOverflowError(text, provider=refusal.provider, status=refusal.status, request_id=refusal.request_id)

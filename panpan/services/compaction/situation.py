@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from panpan.core.conversation import Conversation
-from panpan.services.compaction.blocks import start_of_recent
+from panpan.services.compaction.blocks import newest_prompt, start_of_recent
 from panpan.services.compaction.limits import Limits
 from panpan.services.compaction.size import Size
 from panpan.services.compaction.stand_ins import summary_told_by
@@ -83,6 +83,13 @@ class Situation:
     def leaving(self) -> Sequence[Message]:
         """What is sent as it is now, and does not have to stay."""
         return self.messages[self.start : self.recent]
+
+    @property
+    def to_summarise(self) -> Sequence[Message]:
+        """The same, behind the prompt of the turn that goes on, should that be older."""
+        prompt = newest_prompt(self.messages)
+        asked = [] if prompt is None or prompt >= self.start else [self.messages[prompt]]
+        return [*asked, *self.leaving]
 
     @property
     def earlier_summary(self) -> str:

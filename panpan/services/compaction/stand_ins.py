@@ -3,11 +3,15 @@
 from panpan.services.compaction.computed_record import ComputedRecord
 from panpan.services.compaction.summary import Summary
 from panpan.services.compaction.users_words import Said, words_text
+from panpan.services.project_context.our_tags import untagged
 from panpan.tools.history.read_history import ReadHistoryTool
 from panpan.types.messages import SystemReminder
 
 NOTICE, WORDS, RECORD, SUMMARY = "compact:notice", "compact:words", "compact:record", "compact:summary"
+LAST_REPLY = "compact:last-reply"
 """Their causes."""
+_LAST_REPLY_CHARS = 1_500
+"""Of its end, where questions stand."""
 
 
 def notice(*, has_history: bool) -> SystemReminder:
@@ -47,6 +51,14 @@ def summary_reminder(summary: Summary) -> SystemReminder | None:
         "said in his own words."
     )
     return SystemReminder(text=f"{heading}\n\n{summary.text}", cause=SUMMARY)
+
+
+def last_reply_reminder(text: str) -> SystemReminder | None:
+    """Return the end of what the model said last, which the user's next message answers; None where it said nothing."""
+    if not text.strip():
+        return None
+    heading = "The end of your last reply, word for word; what the user says next may answer it:"
+    return SystemReminder(text=f"{heading}\n\n{untagged(text.strip()[-_LAST_REPLY_CHARS:])}", cause=LAST_REPLY)
 
 
 def summary_told_by(reminder: SystemReminder) -> str:

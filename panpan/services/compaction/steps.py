@@ -9,11 +9,17 @@ from panpan.services.compaction.computed_record import computed_record
 from panpan.services.compaction.pinned import pinned_reminders
 from panpan.services.compaction.situation import Situation
 from panpan.services.compaction.stale_output import notes_for, output_notes
-from panpan.services.compaction.stand_ins import notice, record_reminder, summary_reminder, words_reminder
+from panpan.services.compaction.stand_ins import (
+    last_reply_reminder,
+    notice,
+    record_reminder,
+    summary_reminder,
+    words_reminder,
+)
 from panpan.services.compaction.summary import Summary
 from panpan.services.compaction.users_words import quoted, said_by_user
 from panpan.types.compaction import Compaction, CompactionReport
-from panpan.types.messages import Message, SystemReminder
+from panpan.types.messages import AssistantMessage, Message, SystemReminder
 
 _ENOUGH = 0.7
 """What of the room may be filled after the first step; more would soon be full again."""
@@ -33,8 +39,20 @@ def without_old_output(situation: Situation) -> Compaction | None:
     return compaction if is_enough else None
 
 
-def with_record(situation: Situation, summary: Summary, plan: SystemReminder | None) -> Compaction:
-    """Return the second and third step: what is computed, the user's words and the summary stand for what is older."""
+def leaving_tokens(situation: Situation) -> float:
+    """Return how much of what is older does not have to stay."""
+    pinned = set(pinned_reminders(situation.leaving))
+    return situation.size.of(message for message in situation.leaving if message.uuid not in pinned)
+
+
+def with_record(situation: Situation, summary: Summary, pins: Sequence[SystemReminder]) -> Compaction:
+    """Return the second and third step: what is computed, the user's words and the summary stand for what is older.
+
+    Args:
+        situation: What is made shorter.
+        summary: What the model made of it.
+        pins: What services want to stay, as it is now.
+    """
     older, kept = situation.messages[: situation.recent], situation.messages[situation.recent :]
     pinned = pinned_reminders(older)
     said = list(said_by_user(older))
@@ -47,9 +65,10 @@ def with_record(situation: Situation, summary: Summary, plan: SystemReminder | N
     reminders = (
         notice(has_history=situation.has_history),
         words_reminder(words, len(said) - len(words)),
-        plan,
+        *pins,
         record_reminder(record, situation.chars(_RECORD_SHARE)),
         summary_reminder(summary),
+        last_reply_reminder(_unanswered_reply(older, kept)),
     )
     gone = _count_of_gone(older, pinned)
     compaction = replace(
@@ -98,6 +117,13 @@ def _measured(situation: Situation, compaction: Compaction) -> Compaction:
         outputs=len(compaction.notes),
     )
     return replace(compaction, tokens_after=situation.size.of_request(sent), report=report)
+
+
+def _unanswered_reply(older: Sequence[Message], kept: Sequence[Message]) -> str:
+    """Return what the model said last, where that is older, and the user has just spoken; else nothing."""
+    if any(isinstance(message, AssistantMessage) for message in kept):
+        return ""
+    return next((message.text for message in reversed(older) if isinstance(message, AssistantMessage)), "")
 
 
 def _count_of_gone(older: Sequence[Message], pinned: Sequence[str]) -> int:

@@ -11,11 +11,11 @@ from importlib.resources import files
 
 from anyio import move_on_after
 
-from panpan.errors import AuthenticationError, ContextOverflowError, ProviderError, RetryableError
+from panpan.errors import AuthenticationError, CassetteError, ContextOverflowError, ProviderError, RetryableError
 from panpan.services.compaction.material import material
 from panpan.services.project_context.our_tags import untagged
 from panpan.types.dataclass import dataclass
-from panpan.types.events import TextDelta, ThinkingDelta
+from panpan.types.events import TextDelta, ThinkingDelta, ToolInputDelta
 from panpan.types.llm import ModelClient, ModelRequest
 from panpan.types.messages import AssistantMessage, Message, UserMessage
 
@@ -24,7 +24,7 @@ NEEDED_HEADINGS = ("Goal", "Progress", "Next steps")
 """Without these a text is no summary."""
 MOST_CHARS = 16_000
 MOST_STREAMED_CHARS = 120_000
-"""Of text and thinking together, after which the model is not listened to any more."""
+"""Of text, thinking and arguments together, after which the model is not listened to any more."""
 TIME_LIMIT_S = 300.0
 _LEAST_CHARS = 40
 """Of what stands under the headings."""
@@ -64,13 +64,14 @@ async def ask_for_summary(
 
     Raises:
         AuthenticationError: The key is not accepted, so that no other request would be, either.
+        CassetteError: A recorded conversation is played, and this was not asked in it.
         RetryableError: The provider cannot be reached, so that the next request would fail, too.
     """
     for share in (1.0, 0.4):
         text = material(messages, earlier=earlier, hint=hint, most_chars=round(most_chars * share))
         try:
             return await _asked(llm, text, time_limit_s)
-        except (AuthenticationError, RetryableError):
+        except (AuthenticationError, CassetteError, RetryableError):
             raise
         except ContextOverflowError:
             continue
@@ -87,6 +88,8 @@ async def _asked(llm: ModelClient, text: str, time_limit_s: float) -> Summary:
             async for event in events:
                 match event:
                     case TextDelta(text=more) | ThinkingDelta(text=more):
+                        streamed += len(more)
+                    case ToolInputDelta(json=more):
                         streamed += len(more)
                     case AssistantMessage():
                         reply = event

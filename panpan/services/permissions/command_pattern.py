@@ -40,13 +40,14 @@ class CommandPattern:
         if all(token is _NOTHING or token is _BLANK for token in tokens):
             raise ValueError("names no command")
         self.is_everything = all(token is _STAR or token is _NOTHING for token in tokens)
-        self._has_wildcard = _STAR in tokens
-        is_joined = not self._has_wildcard and _JOINT.search(self._line) is not None
+        self.has_wildcard = _STAR in tokens
+        """Whether it means more than one line."""
+        is_joined = not self.has_wildcard and _JOINT.search(self._line) is not None
         self._joined = spelled_evenly(self._line) if is_joined else ""
         """A line of several commands, which no part of another one can be."""
         self._program = _leading_program(tokens)
-        self._words = None if self._has_wildcard else _fixed_words(self._line)
-        self._strict = _segments(tokens, blank="\0", tilde=LIVE_TILDE) if self._has_wildcard else []
+        self._words = None if self.has_wildcard else _fixed_words(self._line)
+        self._strict = _segments(tokens, blank="\0", tilde=LIVE_TILDE) if self.has_wildcard else []
         self._loose = [re.sub(" +", " ", segment) for segment in _segments(tokens, blank=" ", tilde="~")]
         self._loose[0] = self._loose[0].lstrip(" ")
         if tokens[-1] is _NOTHING:
@@ -58,17 +59,17 @@ class CommandPattern:
         Args:
             words: As `simple_commands` returns them.
         """
-        if not self._has_wildcard:
+        if not self.has_wildcard:
             return words == self._words
         return _fits("\0".join(words), self._strict, blank="\0")
 
     def matches_exactly(self, command: str) -> bool:
         """Return whether the whole line, shell syntax and all, is the text of the rule."""
-        return not self._has_wildcard and _trimmed(command) == self._line
+        return not self.has_wildcard and _trimmed(command) == self._line
 
     def restricts(self, command: str) -> bool:
         """Return whether a restriction of this pattern holds for anything that the line may run."""
-        if self.is_everything or (not self._has_wildcard and command.strip() == self._line.strip()):
+        if self.is_everything or (not self.has_wildcard and command.strip() == self._line.strip()):
             return True
         if self._joined and self._joined in spelled_evenly(command):
             return True

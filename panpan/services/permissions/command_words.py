@@ -189,6 +189,9 @@ _BEFORE_LINE = re.compile(r"[=!]|(?<=\s)-[A-Za-z]{0,9}[Sxe](?=['\"])")
 _FED = re.compile(r"[|<]")
 _MOST_WORDS = 20_000
 """Words looked at in all parts together; behind a wrapper each word begins a part of its own."""
+_ADDS_WORDS = frozenset({"parallel", "xargs"})
+"""Programs that give further words to what they run."""
+_UNKNOWN_WORD = "$"
 _MOST_OPTION_WORDS = 12
 """Words looked at behind the first option of a program for its subcommand."""
 
@@ -229,11 +232,16 @@ def _parts(command: str) -> list[CommandPart]:
         for start in starts:
             program = _program(words[start])
             parts[tuple(words[start:])] = None
+            if not _ADDS_WORDS.isdisjoint(words[:start]):
+                parts[(*words[start:], _UNKNOWN_WORD)] = None
             for following in (start + 1, *_behind_options(words, start + 1)):
                 parts[(program, *words[following:])] = None
                 count += len(words) - following + 1
             if count > _MOST_WORDS:
-                return [CommandPart(("$",)), *map(CommandPart, parts)]  # too many to look at: treated as unknown
+                return [
+                    CommandPart((_UNKNOWN_WORD,)),
+                    *map(CommandPart, parts),
+                ]  # too many to look at: treated as unknown
     return [CommandPart(words) for words in parts]
 
 

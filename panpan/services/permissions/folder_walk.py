@@ -11,6 +11,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TypeAlias
 
+from panpan.services.permissions.tracked import TrackedFiles
+from panpan.system.canonical import canonical_path
 from panpan.system.home import user_home
 
 _IGNORE_FILES = (".gitignore", ".ignore", ".rgignore")
@@ -25,7 +27,11 @@ Entries: TypeAlias = Sequence[os.DirEntry[str]]
 
 
 def walk_folders(
-    tops: Iterable[Path], *, leaves_out_hidden: bool = False, enters_git: bool = True
+    tops: Iterable[Path],
+    *,
+    leaves_out_hidden: bool = False,
+    enters_git: bool = True,
+    only_tracked: bool = False,
 ) -> Iterator[tuple[str, Entries, Entries]]:
     """Yield some folders and each one below them, with the folders in it and with all else, links among that.
 
@@ -33,17 +39,24 @@ def walk_folders(
         tops: Where to begin.
         leaves_out_hidden: Whether what begins with a dot is left out, as ripgrep does where no flag says otherwise.
         enters_git: Whether `.git` counts as a folder to look into.
+        only_tracked: Whether what git does not track is left out, and what leads to nothing else.
     """
     for top in tops:
-        yield from _walk(top, leaves_out_hidden, () if enters_git else (".git",))
+        place = canonical_path(top) if only_tracked else top
+        tracked = TrackedFiles(place) if only_tracked else None
+        yield from _walk(place, leaves_out_hidden, () if enters_git else (".git",), tracked)
 
 
-def _walk(top: Path, leaves_out_hidden: bool, closed: Sequence[str]) -> Iterator[tuple[str, Entries, Entries]]:
+def _walk(
+    top: Path, leaves_out_hidden: bool, closed: Sequence[str], tracked: TrackedFiles | None
+) -> Iterator[tuple[str, Entries, Entries]]:
     taken_in = tuple(_taken_in_above(top)) if leaves_out_hidden else ()
     waiting: list[tuple[str, Sequence[str]]] = [(str(top), taken_in)]
     while waiting:
         folder, patterns = waiting.pop()
         entries = entries_of(folder)
+        if tracked is not None:
+            entries = [entry for entry in entries if tracked.may_lead_to(entry.path)]
         if leaves_out_hidden:
             names = {entry.name for entry in entries if entry.name.startswith(".")}
             if names:

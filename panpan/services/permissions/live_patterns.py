@@ -29,21 +29,31 @@ class TooManyNamesError(ToolError):
     """A pattern cannot be looked up in bounded time; says which."""
 
 
-def look_for_odd_names(folders: Iterable[Path]) -> str | None:
-    """Return which name in the folders xargs, or the program that it runs, would take for something else, or None."""
+def look_for_odd_names(folders: Iterable[Path], *, only_tracked: bool = False) -> str | None:
+    """Return which name in the folders xargs, or the program that it runs, would take for something else, or None.
+
+    Args:
+        folders: Where to look.
+        only_tracked: Whether git names what it tracks there, and nothing else is meant. It puts names in quotes then in
+            which there is anything but ASCII.
+    """
     count = 0
-    for _, subs, others in walk_folders(folders):
+    for _, subs, others in walk_folders(folders, only_tracked=only_tracked):
         count += len(subs) + len(others)
         if count > MOST_NAMES:
             return "the folder is too large to tell how xargs would take the names in it; name a narrower one"
         for entry in (*subs, *others):
-            if ODD_NAME.search(entry.name):
+            if ODD_NAME.search(entry.name) or (only_tracked and not entry.name.isascii()):
                 return f"xargs would not take the name {entry.path} as it is; use find with -exec … {{}} +"
     return None
 
 
 def links_below(
-    folders: Iterable[Path], only_names: Sequence[str] = (), *, leaves_out_hidden: bool = False
+    folders: Iterable[Path],
+    only_names: Sequence[str] = (),
+    *,
+    leaves_out_hidden: bool = False,
+    only_tracked: bool = False,
 ) -> Iterator[Path | None]:
     """Yield the links in the folders and below, and None for each name that is none.
 
@@ -51,9 +61,10 @@ def links_below(
         folders: Where to look.
         only_names: Patterns, of which the names of the links that are meant fit one; empty for all.
         leaves_out_hidden: Whether what begins with a dot is not searched.
+        only_tracked: Whether what git does not track is not, either.
     """
     is_meant = names_filter(only_names)
-    for _, subs, others in walk_folders(folders, leaves_out_hidden=leaves_out_hidden):
+    for _, subs, others in walk_folders(folders, leaves_out_hidden=leaves_out_hidden, only_tracked=only_tracked):
         yield from repeat(None, len(subs))
         for entry in others:
             yield Path(entry.path) if entry.is_symlink() and is_meant(entry.name) else None

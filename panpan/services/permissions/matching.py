@@ -40,7 +40,12 @@ def restriction(rule: Rule, subject: Subject) -> Restriction | None:
 
 
 def _restricts_as_read(pattern: CommandPattern, subject: Subject) -> bool:
-    """Return whether the pattern holds for a command as the shell reads it, with words such as `$'ls'` decoded."""
+    """Return whether the pattern holds for a command as the shell reads it, with words such as `$'ls'` decoded.
+
+    Or for what a shell or `xargs` in the line is given to run.
+    """
+    if any(effect.command.is_fed and pattern.restricts(effect.command.source) for effect in subject.effects):
+        return True
     commands = [effect.command.words for effect in subject.effects] if subject.only_looks else []
     return any(
         pattern.restricts(shlex.join(word.text or "" for word in words))
@@ -55,7 +60,8 @@ def _may_hold(pattern: CommandPattern, command: str, subject: Subject) -> bool:
     Of a line of which it is known that it only looks, it is known which words these are, and which words are programs.
     """
     if not subject.only_looks:
-        return pattern.may_restrict(command)
+        runs_unseen = subject.facts is not None and subject.facts.line.runs_unseen
+        return runs_unseen or pattern.may_restrict(command)
     words = [word for effect in subject.effects for word in effect.command.words]
     has_unknown = any(word.text is None for word in words)
     return has_unknown and pattern.may_speak_of({word.text for word in words if word.text})
@@ -108,7 +114,8 @@ def allowing_rules(rules: Iterable[Rule], subject: Subject) -> list[Rule] | None
         if rule.specifier is None or _allows_alone(rule, subject):
             return [rule]
     if subject.command is not None:
-        return _rules_for_each_command(candidates, subject.command)
+        runs_input = subject.facts is None or subject.facts.line.runs_input
+        return _rules_for_each_command(candidates, subject.command, runs_input=runs_input)
     return _rules_for_each_use(candidates, subject)
 
 
@@ -149,13 +156,19 @@ def _allows_alone(rule: Rule, subject: Subject) -> bool:
             return False
 
 
-def _rules_for_each_command(rules: Sequence[Rule], command: str) -> list[Rule] | None:
+def _rules_for_each_command(rules: Sequence[Rule], command: str, *, runs_input: bool) -> list[Rule] | None:
+    """Return the rules that open each simple command of a line.
+
+    Where something in the line runs what it is given, a rule of fixed words is about these words alone, and does not
+    open it: `Bash(bash)` says nothing of `cat x | bash`.
+    """
     commands = simple_commands(command)
     if commands is None:
         return None
     found: list[Rule] = []
     for words in commands:
-        rule = next((rule for rule in rules if _opens(rule, words)), None)
+        needs_wildcard = runs_input and _runs_what_it_is_given(words)
+        rule = next((rule for rule in rules if _opens(rule, words, needs_wildcard=needs_wildcard)), None)
         if rule is not None:
             found.append(rule)
         elif not _only_filters(words):
@@ -177,8 +190,17 @@ def _only_filters(words: tuple[str, ...]) -> bool:
     return effect.is_read_only and not is_at_files and not effect.needed_environment
 
 
-def _opens(rule: Rule, words: tuple[str, ...]) -> bool:
-    return isinstance(rule.specifier, CommandPattern) and rule.specifier.matches_words(words)
+def _runs_what_it_is_given(words: tuple[str, ...]) -> bool:
+    from panpan.tools.shell.analysis.fed import runs_what_it_is_given  # as above
+
+    return runs_what_it_is_given(words)
+
+
+def _opens(rule: Rule, words: tuple[str, ...], *, needs_wildcard: bool) -> bool:
+    pattern = rule.specifier
+    if not isinstance(pattern, CommandPattern) or (needs_wildcard and not pattern.has_wildcard):
+        return False
+    return pattern.matches_words(words)
 
 
 def _rules_for_each_use(rules: Sequence[Rule], subject: Subject) -> list[Rule] | None:

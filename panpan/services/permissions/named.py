@@ -13,9 +13,10 @@ from itertools import islice
 from pathlib import Path
 
 from panpan.errors import ToolError
+from panpan.services.permissions.autostart import autostart_places
 from panpan.services.permissions.live_patterns import matches
 from panpan.services.permissions.located import LocatedUse, Locator
-from panpan.services.permissions.takings import SHELLS, fed_words
+from panpan.services.permissions.takings import SHELLS
 from panpan.system.protected import protections
 from panpan.tools.shell.analysis.facts import Effect, LineFacts, SimpleCommand, Word
 from panpan.tools.tool import PathUse
@@ -73,8 +74,7 @@ def _names(effect: Effect, cwd: Path) -> Iterator[str]:
     if is_unknown or effect.program in _LEADS_TO:
         yield from map(str, _matched(words, command, cwd))
         yield from _used_unseen(effect, words, cwd)
-        fed = [word.text for word in fed_words(command) if word.text]
-        yield from (posixpath.join(folder, text) for text in fed for folder in _folders(command))
+        yield from autostart_places(command)
 
 
 def _matched(words: Sequence[Word], command: SimpleCommand, cwd: Path) -> Iterator[Path]:

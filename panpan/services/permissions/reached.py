@@ -106,7 +106,9 @@ def _add_matched(effect: Effect, cwd: Path, found: ReachedPaths, *, is_wide: boo
 def _linked(effect: Effect, cwd: Path) -> Iterator[PathUse]:
     """Yield the links in folders that a command searches and follows links in."""
     folders = dict.fromkeys(cwd / path for path in effect.placed_searches) if effect.follows_links else ()
-    links = links_below(folders, effect.only_names, leaves_out_hidden=effect.leaves_out_hidden)
+    links = links_below(
+        folders, effect.only_names, leaves_out_hidden=effect.leaves_out_hidden, only_tracked=effect.only_tracked
+    )
     for count, link in enumerate(links, 1):
         if count > MOST_NAMES:
             raise _TooManyError("the folder is too large to tell whether links in it lead elsewhere")

@@ -25,7 +25,8 @@ def recorded_uses(facts: LineFacts, cwd: Path, locator: Locator) -> Iterator[Loc
         locator: Locates them.
     """
     for effect in facts.effects:
-        for folder in effect.git_folders if effect.recorded else ():
+        folders = effect.git_folders or [effect.asks_git_in or "."]
+        for folder in folders if effect.recorded else ():
             top = repository_around(canonical_path(cwd / folder))
             for path in effect.recorded:
                 with suppress(ToolError):  # no path that could be shown

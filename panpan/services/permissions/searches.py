@@ -17,6 +17,7 @@ from panpan.services.permissions.path_pattern import PathPattern
 from panpan.services.permissions.recorded import repository_around
 from panpan.services.permissions.rules import Rule
 from panpan.services.permissions.subject import Subject
+from panpan.services.permissions.tracked import why_unclear
 from panpan.system.canonical import canonical_path
 from panpan.system.paths import PathResolver
 from panpan.system.protected import may_name_secrets
@@ -67,7 +68,9 @@ async def secret_file(subject: Subject, paths: PathResolver) -> Reason | None:
 def _look_through(search: Effect, cwd: Path, paths: PathResolver) -> Reason | None:
     """Return why what is in the folders of a search may not be shown, or not as it would be, or None."""
     folders = _folders_of(search, cwd)
-    odd = look_for_odd_names(folders) if search.splits_names else None
+    odd = why_unclear(folders) if search.only_tracked else None
+    if odd is None and search.splits_names:
+        odd = look_for_odd_names(folders, only_tracked=search.only_tracked)
     if odd is not None:
         return Reason(odd, "protected", command=search.command.source, assumption=odd)
     return _look_for_secrets(folders, paths, search)
@@ -77,7 +80,9 @@ def _look_for_secrets(folders: Sequence[Path], paths: PathResolver, search: Effe
     source = search.command.source
     is_meant = names_filter(search.only_names)
     count = 0
-    for parent, _, files in walk_folders(folders, leaves_out_hidden=search.leaves_out_hidden):
+    for parent, _, files in walk_folders(
+        folders, leaves_out_hidden=search.leaves_out_hidden, only_tracked=search.only_tracked
+    ):
         count += len(files)
         if count > MOST_NAMES:
             doubt = "the folder is too large to tell whether it holds files for secrets"
@@ -143,8 +148,10 @@ def _files(folders: Sequence[Path], search: Effect | None) -> Iterator[tuple[Pat
     """Yield each folder, the names of the files in it that a search may show, links among them, and its command."""
     source = search.command.source if search is not None else ""
     leaves_out_hidden = search is not None and search.leaves_out_hidden
+    only_tracked = search is not None and search.only_tracked
     is_meant = names_filter(search.only_names if search is not None else ())
-    for folder, _, files in walk_folders(folders, leaves_out_hidden=leaves_out_hidden, enters_git=False):
+    walk = walk_folders(folders, leaves_out_hidden=leaves_out_hidden, enters_git=False, only_tracked=only_tracked)
+    for folder, _, files in walk:
         yield Path(folder), [file.name for file in files if is_meant(file.name)], source
 
 

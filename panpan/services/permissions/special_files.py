@@ -52,7 +52,9 @@ def _found_files(search: Effect, cwd: Path) -> Iterator[Path]:
     count = 0
     is_meant = names_filter(search.only_names)
     folders = [cwd / path for path in search.placed_searches]
-    for _, _, others in walk_folders(folders, leaves_out_hidden=search.leaves_out_hidden):
+    for _, _, others in walk_folders(
+        folders, leaves_out_hidden=search.leaves_out_hidden, only_tracked=search.only_tracked
+    ):
         count += len(others)
         if count > _MOST_FILES:
             return

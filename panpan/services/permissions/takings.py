@@ -1,17 +1,15 @@
 """What commands take away, or change in all that lies below, as their words say it; nothing is looked up yet.
 
-The rule: only what is known to do so is named, through wrappers, shells and `xargs`: a guess would ask about builds and
+The rule: only what is known to do so is named, through wrappers: a guess would ask about builds and
 tests. What is taken away by a program of one's own is the sandbox's matter.
 """
 
 import posixpath
 import re
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from itertools import chain, pairwise
+from itertools import pairwise
 
 from panpan.tools.shell.analysis.facts import SimpleCommand, Word
 from panpan.types.dataclass import dataclass
@@ -19,7 +17,7 @@ from panpan.types.dataclass import dataclass
 SHELLS = frozenset({"bash", "dash", "env", "eval", "fish", "ksh", "script", "sh", "su", "trap", "zsh"})
 """Programs that take a word for a command line."""
 _MOST_LAYERS = 5
-"""Of wrappers and shells around a command."""
+"""Of wrappers around a command."""
 _CHANGES_FILES = frozenset({
     "chgrp", "chmod", "chown", "mv", "rm", "rmdir", "sed", "shred", "tee", "trash", "truncate", "unlink", *SHELLS,
 })  # fmt: skip
@@ -33,9 +31,6 @@ _HOME = Word("~", None)
 _EXCLUDES = re.compile(r"-[A-Za-z]*e|--exclude")
 """Flags of `git clean` with a value in the next word."""
 _MAGIC = frozenset(":*?[")
-_SPLIT = re.compile(r"-[A-Za-z0-9]*S|--split-string=")
-"""Flags of `env` in front of a command line in the same word."""
-_BETWEEN_PRINTED = re.compile(r"(?:\s|\\[nt0])+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +83,13 @@ class Taking:
         return self.spares_tracked or self.tests not in (None, Tests())
 
 
-def takings(command: SimpleCommand, layers: int = _MOST_LAYERS) -> Iterator[Taking]:
+def takings(command: SimpleCommand) -> Iterator[Taking]:
     """Yield what a command takes away."""
     directories = command.directories or (".",)
     words, is_fed = _unwrapped(command.words)
     name = name_of(words)
-    if name in SHELLS and layers:
-        yield from _in_shell((*words, *_fed_line(command)), directories, layers)
-    if is_fed and name in _CHANGES_FILES:
-        if command.fed_by and name_of(command.fed_by[0].words) == "find":
-            yield _found_by(command.fed_by[0].words, directories, takes_whole=True)
-        words = (*words, *fed_words(command))
+    if is_fed and name in _CHANGES_FILES and command.fed_by and name_of(command.fed_by[0].words) == "find":
+        yield _found_by(command.fed_by[0].words, directories, takes_whole=True)
     places = _TAKERS[name](words) if name in _TAKERS else ()
     if places:
         yield Taking(tuple(places), directories)
@@ -106,37 +97,6 @@ def takings(command: SimpleCommand, layers: int = _MOST_LAYERS) -> Iterator[Taki
         yield _found_by(words, directories, takes_whole="-delete" not in [word.text for word in words])
     elif name == "git":
         yield from _cleaned(words, directories)
-
-
-def fed_words(command: SimpleCommand) -> Sequence[Word]:
-    """Return the words that `xargs` is given by an `echo` or `printf` before it; none for other commands."""
-    if not _unwrapped(command.words)[1]:
-        return ()
-    if not command.fed_by:
-        return [Word(part, part) for text in _here_string(command) for part in text.split()]
-    first = command.fed_by[0]
-    given = first.words[1:] if name_of(first.words) in ("echo", "printf") else ()
-    printed = [(Word(part, part) for part in _BETWEEN_PRINTED.split(word.text) if part) for word in given if word.text]
-    return [*chain.from_iterable(printed), *(word for word in given if word.text is None)]
-
-
-def _here_string(command: SimpleCommand) -> Sequence[str]:
-    """Return the text behind `<<<`; nothing where there is none."""
-    behind = command.source.partition("<<<")[2]
-    with suppress(ValueError):  # quotes that do not end in it
-        return shlex.split(behind)[:1] if behind else ()
-    return ()
-
-
-def _fed_line(command: SimpleCommand) -> Sequence[Word]:
-    """Return what a shell is given to run by `<<<`, or an `echo` or `printf` before it, as one word."""
-    if given := _here_string(command):
-        return [Word(text, f"{text} ") for text in given]
-    first = command.fed_by[-1] if command.fed_by else None
-    if first is None or name_of(first.words) not in ("echo", "printf"):
-        return ()
-    text = " ".join(word.text if word.text is not None else word.source for word in operands(first.words))
-    return (Word(text, f"{text} "),)
 
 
 def led_to(words: Sequence[Word]) -> Sequence[Word]:
@@ -172,17 +132,6 @@ def _unwrapped(words: tuple[Word, ...]) -> tuple[tuple[Word, ...], bool]:
             break
         words, is_fed = wrapped.words, is_fed or wrapped.adds_words
     return words, is_fed
-
-
-def _in_shell(words: Sequence[Word], directories: Sequence[str], layers: int) -> Iterator[Taking]:
-    """Yield what the words of a shell take away that it would read as command lines."""
-    from panpan.tools.shell.analysis.analyse import analyse  # as above
-
-    for text in (word.text for word in words[1:] if word.text and " " in word.text):
-        for command in analyse(_SPLIT.sub("", text, count=1) if text.startswith("-") else text).line.commands:
-            for taking in takings(command, layers - 1):
-                joined = (posixpath.join(first, then) for first in directories for then in taking.directories)
-                yield replace(taking, directories=tuple(joined))
 
 
 def _moved(words: Sequence[Word]) -> Sequence[Word]:

@@ -37,6 +37,7 @@ def _metadata(compaction: Compaction) -> dict[str, Any]:
         "preTokens": compaction.tokens_before,
         "postTokens": compaction.tokens_after,
         **{name: getattr(report, name) for name in _COUNTS},
+        "hint": compaction.hint,
         "computed": report.computed,
         "problem": report.problem,
     }
@@ -73,6 +74,7 @@ def compaction_of(record: Mapping[str, Any]) -> Compaction | None:
                 notes=notes,
                 report=_report(details),
                 reply=_reply(record.get("reply")),
+                hint=str(details.get("hint", "")),
                 uuid=uuid,
             )
     return None

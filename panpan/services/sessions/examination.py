@@ -15,6 +15,7 @@ from panpan.errors import SessionError
 from panpan.services.sessions.compaction_record import compaction_of
 from panpan.services.sessions.fold import folded
 from panpan.services.sessions.log import read_records
+from panpan.services.sessions.log_lines import open_to_read
 from panpan.services.sessions.records import FORMAT_VERSION, message_of
 from panpan.types.dataclass import dataclass
 
@@ -40,6 +41,8 @@ KNOWN_SUBTYPES = frozenset(
 """Of records of the type `system` that this version reads or writes."""
 
 _MOST_LINES = 5
+_MOST_CHARS = 60
+"""Of what a record says of itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +172,9 @@ def _of_kinds(records: Sequence[Mapping[str, Any]], session_id: str) -> Iterator
     versions = [version for record in records if type(version := record.get("version")) is int]
     if any(version > FORMAT_VERSION for version in versions):
         yield Finding("newer version", "a newer panpan wrote some of it; what this one does not know is left out")
-    if others := {str(record["sessionId"]) for record in records if record.get("sessionId")} - {session_id}:
+    if others := {str(record["sessionId"])[:_MOST_CHARS] for record in records if record.get("sessionId")} - {
+        session_id
+    }:
         yield Finding("other session", f"records say that they are of the session {', '.join(sorted(others)[:3])}")
 
 
@@ -181,9 +186,9 @@ def _unknown_kind(record: Mapping[str, Any]) -> str:
         case {"type": "system", "subtype": "compact_boundary"} if compaction_of(record) is None:
             return "a compaction of another program"
         case {"type": "system", "subtype": str(subtype)}:
-            return "" if subtype in KNOWN_SUBTYPES else f"system/{subtype}"
+            return "" if subtype in KNOWN_SUBTYPES else f"system/{subtype[:_MOST_CHARS]}"
         case _:
-            return str(record.get("type"))
+            return str(record.get("type"))[:_MOST_CHARS]
 
 
 def _of_calls(records: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
@@ -192,7 +197,8 @@ def _of_calls(records: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
         names = ", ".join(call.tool_use.name for call in calls[:_MOST_LINES])
         yield Finding(
             "open calls",
-            f"the session ended while calls were open ({names}): what became of them is settled when it goes on",
+            f"calls are open ({names}): the session is in the midst of them, or ended there; what became of them is "
+            "settled when it goes on",
         )
 
 
@@ -200,7 +206,7 @@ def _is_torn(log: Path, status: os.stat_result) -> bool:
     if not status.st_size:
         return False
     try:
-        with log.open("rb") as file:
+        with open_to_read(log) as file:
             file.seek(-1, os.SEEK_END)
             return file.read(1) != b"\n"
     except OSError:

@@ -5,6 +5,7 @@ before those of others, and the more exact before the less.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias
 
@@ -56,7 +57,7 @@ def find_session(home: Path, folder: Path, wanted: str) -> Path:
         )
     raise NoSuchSessionError(
         f"there is no session {wanted!r}; `panpan sessions --all` lists them, "
-        "`panpan sessions search` looks in what was said"
+        "`panpan sessions search --all` looks in what was said in all projects"
     )
 
 
@@ -66,9 +67,8 @@ def only_session(logs: Sequence[Path], wanted: str) -> Path:
     Raises:
         SessionError: There are several; names them.
     """
-    if len(logs) == 1:
-        return logs[0]
-    return _only([summary for path in logs if (summary := summary_of(path)) is not None], wanted)
+    readable = [summary for path in logs if (summary := summary_of(path)) is not None]
+    return _only(readable, wanted) if readable and len(logs) > 1 else logs[0]
 
 
 def _beginning_with(paths: Iterable[Path], wanted: str) -> list[Path]:
@@ -101,14 +101,20 @@ def _is_in_prompt(session: SessionSummary, text: str) -> bool:
 def _only(sessions: Sequence[SessionSummary], wanted: str) -> Path:
     if len(sessions) == 1:
         return sessions[0].path
-    named = ", ".join(map(_told, sessions[:MOST_NAMED]))
-    more = f" and {len(sessions) - MOST_NAMED} more" if len(sessions) > MOST_NAMED else ""
-    raise SessionError(f"several sessions fit {wanted!r}: {named}{more}; name one by its id")
+    ids = {session.id for session in sessions}
+    lines = [_told(session, has_folder=len(ids) < len(sessions)) for session in sessions[:MOST_NAMED]]
+    if len(sessions) > MOST_NAMED:
+        lines.append(f"and {len(sessions) - MOST_NAMED} more")
+    how = "name one by its id" if len(ids) == len(sessions) else "name one by its id, and its folder with --cwd"
+    raise SessionError("\n    ".join([f"several sessions fit {wanted!r}; {how}:", *lines]))
 
 
-def _told(session: SessionSummary) -> str:
+def _told(session: SessionSummary, *, has_folder: bool) -> str:
+    """Return a session on one line; with its folder where that tells it from others."""
+    when = datetime.fromtimestamp(session.written_at).strftime("%Y-%m-%d %H:%M")
     name = clean_line(session.title or session.prompt)[:_MOST_TITLE_CHARS]
-    return f"{session.id} (“{name}”)" if name else session.id
+    folder = f"  in {clean_line(session.cwd) or 'a folder that its log does not say'}" if has_folder else ""
+    return f"{clean_line(session.id)}  {when}{f'  “{name}”' if name else ''}{folder}"
 
 
 def _compared(text: str) -> str:

@@ -32,6 +32,8 @@ class FoldedSession:
     """Name of the file that holds its newest plan; None: there is none. It may be anything."""
     is_plan_approved: bool = False
     title: str | None = None
+    model: str | None = None
+    """Which model was asked last, or chosen since, by its provider's name for it; None where the log does not say."""
     messages: list[Message] = field(default_factory=list)
     """Valid to send."""
     compactions: list[Compaction] = field(default_factory=list)
@@ -75,6 +77,10 @@ def _take_note(session: FoldedSession, record: Mapping[str, Any]) -> None:
             session.permission_mode = mode
         case {"type": "system", "subtype": "plan_file", "planFile": str(name)}:
             session.plan_file, session.is_plan_approved = name, record.get("isApproved") is True
+        case {"type": "system", "subtype": "model", "model": str(model)} if model:
+            session.model = model
+        case {"type": "assistant", "message": {"model": str(model)}} if model:
+            session.model = model
         case {"type": "summary", "summary": str(title)}:
             session.title = title
             reply = message_of(record["reply"]) if isinstance(record.get("reply"), dict) else None
@@ -107,6 +113,17 @@ def path_to_newest(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, An
         # a parent lies before its child; anything else is damage, and would be a circle
         index = parent if 0 <= parent < index else index - 1 if index > 0 else None
     return path[::-1]
+
+
+def records_to_copy(records: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return what a copy of a session consists of, in order: the path to its newest record, and all snapshots.
+
+    The files have one past, whatever branches the conversation has. The first of the copy has no parent, and each other
+    one follows the one before.
+    """
+    path = {id(record) for record in path_to_newest(records)}
+    copied = (record for record in records if id(record) in path or record.get("subtype") == "snapshot")
+    return [{name: record[name] for name in record if name != "parentUuid"} for record in copied]
 
 
 def _is_new_root(record: Mapping[str, Any]) -> bool:

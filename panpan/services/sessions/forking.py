@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from panpan.errors import SessionError, SessionLogError
-from panpan.services.sessions.fold import path_to_newest
+from panpan.services.sessions.fold import records_to_copy
 from panpan.services.sessions.log import read_records
 from panpan.services.sessions.whole_log import write_whole_log
 
@@ -18,7 +18,7 @@ def fork(log: Path, folder: Path) -> Path:
     Raises:
         SessionError: The log cannot be read, or the fork not be written.
     """
-    records = path_to_newest(list(read_records(log)))
+    records = records_to_copy(list(read_records(log)))
     try:
         return write_whole_log(folder, ({**record, "forkedFrom": log.stem} for record in records), cwd=Path())
     except SessionLogError as error:

@@ -6,15 +6,17 @@ space again, so that the file never has a gap.
 """
 
 import fcntl
-import json
 import os
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from panpan.errors import ConfigError, SessionError, SessionLogError
 from panpan.services.sessions.holder_text import in_brackets
+from panpan.services.sessions.log_lines import lines_of, open_to_read, parsed
 from panpan.services.sessions.records import FORMAT_VERSION, encoded, timestamp
 from panpan.system.lock_holder import lock_holder
 from panpan.system.private import make_private_folder, open_private_file
@@ -28,12 +30,15 @@ class SessionLog:
         session_id: Written into each record.
         cwd: Working directory, written into each record.
         git_branch: Branch at the start, written into each record.
+        must_exist: Whether it is the log of an earlier session, which may be gone meanwhile.
 
     Raises:
         SessionError: Another process holds the session, or the file cannot be opened.
     """
 
-    def __init__(self, path: Path, *, session_id: str, cwd: Path, git_branch: str = "") -> None:
+    def __init__(
+        self, path: Path, *, session_id: str, cwd: Path, git_branch: str = "", must_exist: bool = False
+    ) -> None:
         self.path = path
         self._base = {
             "sessionId": session_id,
@@ -44,14 +49,16 @@ class SessionLog:
         self._waiting: deque[bytes] = deque()
         try:
             make_private_folder(path.parent)
-            self._fd = open_private_file(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+            self._fd = open_private_file(path, os.O_RDWR | os.O_APPEND | (0 if must_exist else os.O_CREAT))
         except ConfigError as error:
             raise SessionError(f"{error}; the variable PANPAN_HOME can name another place for sessions") from error
         except OSError as error:
             raise SessionError(f"cannot open the session log {path}: {error.strerror}") from error
         try:
-            self._lock()
+            self.is_locked = self._lock()
+            """Whether the file system has locks, so that no other panpan writes into it."""
             self._is_torn = _ends_in_mid_line(self._fd)
+            self._newest_ns = _newest_in_future(path)
         except BaseException:
             os.close(self._fd)
             raise
@@ -86,12 +93,19 @@ class SessionLog:
         """Make what was written durable; blocks for some milliseconds.
 
         Raises:
-            SessionLogError: The disk reports an error.
+            SessionLogError: The disk reports an error, or the file was deleted.
         """
         try:
+            self._stay_newest()
             os.fsync(self._fd)
+            is_deleted = os.fstat(self._fd).st_nlink == 0
         except OSError as error:
             raise SessionLogError(f"the session log {self.path} may not be on disk: {error.strerror}") from error
+        if is_deleted:
+            raise SessionLogError(
+                f"another program has deleted or replaced the session log {self.path}, so that nothing said here "
+                "will be there later; /export keeps it, and /clear begins a new session"
+            )
 
     def close(self) -> None:
         """Write what waits, and give the file back; the lock goes with it.
@@ -106,6 +120,7 @@ class SessionLog:
         except SessionLogError as error:
             raise SessionLogError(f"{len(self._waiting)} records of the session are lost: {error}") from error
         finally:
+            self._stay_newest()
             if os.fstat(self._fd).st_size == 0:
                 self.path.unlink(missing_ok=True)
             os.close(self._fd)
@@ -125,7 +140,14 @@ class SessionLog:
             ) from error
         self._is_torn = False
 
-    def _lock(self) -> None:
+    def _stay_newest(self) -> None:
+        """Be newer than the logs that were written before the clock was set back, as what is newest goes by times."""
+        if self._newest_ns:
+            with suppress(OSError, OverflowError):
+                os.utime(self._fd, ns=(self._newest_ns, self._newest_ns))
+
+    def _lock(self) -> bool:
+        """Keep others from writing into the file; return whether its file system has locks."""
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -134,7 +156,16 @@ class SessionLog:
                 "close it there, or start a new one"
             ) from None
         except OSError:
-            pass  # a file system without locks; appending is still whole records
+            return False  # appending is still whole records
+        if not self._is_at_its_place():
+            raise SessionError(f"the session {self._base['sessionId']} was deleted or put away in this moment")
+        return True
+
+    def _is_at_its_place(self) -> bool:
+        try:
+            return os.path.samestat(self.path.stat(), os.fstat(self._fd))
+        except FileNotFoundError:
+            return False
 
 
 def read_records(
@@ -155,20 +186,28 @@ def read_records(
         SessionError: The file cannot be read.
     """
     try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):  # binary files are split at b"\n" only
+        with open_to_read(path) as file:
+            for number, (line, _) in enumerate(lines_of(file), 1):
                 if not only(line):
                     continue
-                try:
-                    record = json.loads(line)
-                except (ValueError, RecursionError):
-                    record = None
-                if isinstance(record, dict) and isinstance(record.get("uuid"), str):
+                record = parsed(line)
+                if record is not None and isinstance(record.get("uuid"), str):
                     yield record
                 elif line.strip() and line.endswith(b"\n"):
                     note_damage(number)
     except OSError as error:
         raise SessionError(f"cannot read the session log {path}: {error.strerror}") from error
+
+
+def _newest_in_future(path: Path) -> int:
+    """Return a time after that of every other log beside this one, where one has a time to come; 0 where none has."""
+    try:
+        others = [entry for entry in os.scandir(path.parent) if entry.name.endswith(path.suffix)]
+        times = [other.stat(follow_symlinks=False).st_mtime_ns for other in others if other.name != path.name]
+    except OSError:
+        return 0
+    newest = max(times, default=0)
+    return newest + 1_000 if newest > time.time_ns() else 0
 
 
 def _ends_in_mid_line(fd: int) -> bool:

@@ -6,11 +6,14 @@ from typing import Any
 
 from panpan.errors import SessionError
 from panpan.services.sessions.examination import left_branches
-from panpan.services.sessions.fold import path_to_newest
+from panpan.services.sessions.fold import path_to_newest, records_to_copy
 from panpan.services.sessions.log import read_records
 from panpan.services.sessions.records import message_of
 from panpan.services.sessions.whole_log import write_whole_log
 from panpan.types.ids import new_id
+
+MOST_BRANCHES = 20
+"""That are copied, the newest ones; two writers make one or two."""
 
 
 def set_modes(log: Path) -> None:
@@ -29,7 +32,8 @@ def set_modes(log: Path) -> None:
 def mended_copies(log: Path, folder: Path) -> list[Path]:
     """Write what can be read of a log as sessions of their own, and return their logs.
 
-    The first is the session as it goes on; there is one more for each branch beside it that two writers have made.
+    The first is the session as it goes on, with all snapshots of its files; there is one more for each of the newest
+    branches beside it that two writers have made.
 
     Args:
         log: The damaged one; stays as it is.
@@ -40,9 +44,9 @@ def mended_copies(log: Path, folder: Path) -> list[Path]:
         SessionLogError: The disk is full.
     """
     records = list(read_records(log))
-    ends = [len(records) - 1, *left_branches(records)]
-    branches = [_sound(path_to_newest(records[: end + 1])) for end in ends] if records else []
-    return [_written(branch, log, folder) for branch in branches if branch]
+    ends = left_branches(records)[-MOST_BRANCHES:]
+    branches = [records_to_copy(records), *(path_to_newest(records[: end + 1]) for end in ends)]
+    return [_written(branch, log, folder) for branch in map(_sound, branches) if branch]
 
 
 def _written(records: Sequence[Mapping[str, Any]], log: Path, folder: Path) -> Path:

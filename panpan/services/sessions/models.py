@@ -66,7 +66,7 @@ class SessionModels:
         return self._parts(self._setup, self._new_client(self._setup))
 
     def other(self, name: str) -> ModelParts:
-        setup = self._setup.with_model(name)
+        setup = self._tap.setup(self._setup.with_model(name))
         return self._parts(setup, self._new_client(setup))
 
     def with_effort(self, effort: Effort | None) -> ModelParts:

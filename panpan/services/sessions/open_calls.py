@@ -29,7 +29,10 @@ class UnfinishedCall:
 
 
 def open_calls(messages: Sequence[Message]) -> list[ToolUseBlock]:
-    """Return the calls of the newest reply that have no result, where nothing was said since."""
+    """Return the calls of the newest reply that have no result.
+
+    What follows them does not settle them: a command that the user ran himself is recorded before the next turn.
+    """
     answered: set[str] = set()
     for message in reversed(messages):
         match message:
@@ -38,7 +41,7 @@ def open_calls(messages: Sequence[Message]) -> list[ToolUseBlock]:
             case AssistantMessage():
                 return [use for use in message.tool_uses if use.id not in answered]
             case _:
-                break
+                pass
     return []
 
 

@@ -5,14 +5,13 @@ from contextlib import ExitStack
 from dataclasses import field
 from pathlib import Path
 
-from panpan.services.sessions.finding import find_session
+from panpan.errors import PanpanError
 from panpan.services.sessions.fold import FoldedSession
-from panpan.services.sessions.forking import fork
 from panpan.services.sessions.git_branch import git_branch
 from panpan.services.sessions.log import SessionLog
 from panpan.services.sessions.parts import ModelParts
 from panpan.services.sessions.prefix import SessionPrefix, kept_prefix
-from panpan.services.sessions.resuming import prefix_note, resumed, resumed_mode
+from panpan.services.sessions.resuming import EarlierModel, prefix_note, resumed, resumed_mode
 from panpan.services.sessions.setup import Setup
 from panpan.services.sessions.store import newest_session, session_path
 from panpan.types.dataclass import dataclass
@@ -39,7 +38,7 @@ def open_log(
     Args:
         setup: The session's.
         continues: Whether to go on with the newest session of the project.
-        resume: The session to go on with, see `find_session`.
+        resume: The session to go on with, see `named_session`.
         forks: Whether to go on in a copy of that session.
         warn: Told what of a resumed session is not as it was.
 
@@ -49,10 +48,17 @@ def open_log(
     folder = setup.locations.sessions_folder
     path: Path | None = None
     if resume is not None:
-        path = find_session(setup.locations.home, folder, resume)
+        from panpan.services.sessions.named_session import named_session
+
+        named = named_session(setup.locations, resume, say=warn)
+        path = named.log
+        if named.note:
+            warn(named.note)
     elif continues:
         path = newest_session(folder)
     if forks and path is not None:
+        from panpan.services.sessions.forking import fork
+
         path = fork(path, folder)
     session_id = path.stem if path is not None else new_id()
     log = SessionLog(
@@ -60,9 +66,12 @@ def open_log(
         session_id=session_id,
         cwd=setup.cwd,
         git_branch=git_branch(setup.locations.project_root),
+        must_exist=path is not None,
     )
     if path is None:
         return OpenedLog(session_id, log)
+    if not log.is_locked:
+        warn("the sessions are on a file system without locks: let no other panpan go on with this one meanwhile")
     with ExitStack() as stack:  # closes the log should it not be readable
         stack.callback(log.close)
         before = resumed(path, cwd=setup.cwd, warn=warn)
@@ -88,6 +97,19 @@ def opening_prefix(
     if before.prefixes and prefix is model.prefix:
         warn(prefix_note(model.name, model.profile))
     return prefix
+
+
+def earlier_model(setup: Setup, before: FoldedSession) -> EarlierModel | None:
+    """Return the model that the session was last with; None where the log does not say."""
+    if before.model is None:
+        return None
+    if before.model == setup.model.model:
+        return EarlierModel(before.model, is_at_hand=True)
+    try:
+        is_at_hand = setup.with_model(before.model).model.model == before.model
+    except PanpanError:
+        is_at_hand = False
+    return EarlierModel(before.model, is_at_hand)
 
 
 def opening_mode(

@@ -15,6 +15,7 @@ from panpan.services.plan_mode import PlanMode
 from panpan.services.sessions.log import SessionLog
 from panpan.services.sessions.made_title import MadeTitle
 from panpan.services.sessions.prefix import NO_PREFIX, SessionPrefix
+from panpan.services.sessions.resuming import EarlierModel
 from panpan.services.sessions.unfinished import UnfinishedCalls
 from panpan.services.snapshots.session_snapshots import Snapshots
 from panpan.services.steering import Steering
@@ -115,6 +116,8 @@ class SessionParts:
     recorded_prefixes: Mapping[str, SessionPrefix] = field(default_factory=dict)
     """What the log holds of prefixes, by profile."""
     panpan_version: str = ""
+    earlier_model: EarlierModel | None = None
+    """That a resumed session was last with; None where nobody knows."""
     title: str | None = None
     make_title: Callable[[str], Awaitable[MadeTitle | None]] | None = None
     """Makes a title of what the user says first; raises nothing. None: there is none before he gives one."""

@@ -6,6 +6,7 @@ this version does not know is kept as it is and left out of the conversation.
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -225,10 +226,16 @@ def _assistant_message(record: Mapping[str, Any]) -> AssistantMessage:
             "model": body["model"],
             "stop_reason": body["stop_reason"],
             "usage": body["usage"],
-            "cost_usd": record.get("costUSD"),
-            "duration_s": record.get("durationMs", 0) / 1000,
+            "cost_usd": _amount(record.get("costUSD")),
+            "duration_s": (_amount(record.get("durationMs")) or 0) / 1000,
         }
     )
+
+
+def _amount(number: Any) -> float | None:
+    """Return a number that can be an amount of something; None for what cannot, such as infinity."""
+    is_amount = isinstance(number, int | float) and math.isfinite(number) and number >= 0
+    return number if is_amount else None
 
 
 def _user_message(record: Mapping[str, Any]) -> UserMessage | ToolResultMessage:

@@ -7,6 +7,8 @@ from panpan.config.project_limits import STRICTNESS
 from panpan.llm.model_profile import ModelProfile
 from panpan.services.sessions.fold import FoldedSession, folded
 from panpan.services.sessions.log import read_records
+from panpan.system.terminal_text import clean_line
+from panpan.types.dataclass import dataclass
 from panpan.types.permission import PermissionMode
 
 
@@ -56,6 +58,24 @@ def resumed_mode(
         return settings
     warn(f"the session goes on in the mode {left_in}, in which it was left; --permission-mode sets another")
     return left_in
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierModel:
+    """The model that a session was last with."""
+
+    name: str
+    """As its provider knows it."""
+    is_at_hand: bool
+    """Whether its name leads to it, with the settings as they are."""
+
+    def note(self, now: str) -> str:
+        """Return what the user should know where `now` is asked; empty where that is the same model."""
+        if self.name == now:
+            return ""
+        name = clean_line(self.name)
+        back = f"; --model {name} or /model {name} goes on with that one" if self.is_at_hand else ""
+        return f"the session was last with {name} and goes on with {now}{back}"
 
 
 def prefix_note(model: str, profile: ModelProfile) -> str:

@@ -212,12 +212,15 @@ class Session(AsyncContextManagerMixin):
 
         Raises:
             ConfigError: There is nothing that could leave, or a turn is running.
+            BudgetError: The money is spent.
             ProviderError: The provider cannot be reached or does not accept the key; everything is as it was.
             SessionLogError: The log is full; it counts all the same, and is written as soon as there is space.
         """
         if self._turn_scope is not None:
             raise ConfigError("the conversation cannot be made shorter while a turn runs; wait for its end")
         conversation, model = self.conversation, self.parts.model
+        for hook in model.hooks:
+            await hook.before_spending(conversation)
         limits = limits_on_demand(self.settings.compaction, model.context_window, used_tokens(conversation))
         compaction: Compaction | None = None
         try:
@@ -378,6 +381,12 @@ class Session(AsyncContextManagerMixin):
     def model(self) -> str:
         """Name of the model that is asked, as its provider knows it."""
         return self.parts.model.name
+
+    @property
+    def model_note(self) -> str:
+        """What the user should know where a resumed session goes on with another model; empty where it does not."""
+        earlier = self.parts.earlier_model
+        return "" if earlier is None else earlier.note(self.model)
 
     @property
     def effort(self) -> Effort | None:

@@ -44,9 +44,12 @@ def archived_logs(home: Path) -> Iterator[Path]:
 
 
 def _written_at(path: Path) -> int | None:
-    """Return when the log was last written, in nanoseconds; None where it is empty, no file or not there any more."""
+    """Return when the log was last written, in nanoseconds; None where it is empty, no file or not there any more.
+
+    A link is no log: it is not followed when a session is opened, either.
+    """
     try:
-        status = path.stat()
+        status = path.lstat()
     except OSError:
         return None
     return status.st_mtime_ns if status.st_size and S_ISREG(status.st_mode) else None

@@ -4,17 +4,21 @@ The rule: a log may be large, torn or damaged, and each is listed with what can 
 what a log holds.
 """
 
-import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from panpan.services.sessions.log_lines import open_to_read, parsed
 from panpan.types.dataclass import dataclass
 
 MAX_BYTES = 20_000_000
 """Of one log; read in some 20 ms, and more than most sessions write."""
 
 MAX_PROMPT_CHARS = 500
+
+LATEST_TIME = 253_402_000_000.0
+"""In seconds since 1970, at the end of the year 9999; file systems take later ones, which no calendar has."""
 
 _TYPE = b'"type":'
 """In each record before all that may hold another one, as `records.encoded` writes it; in text of the model its quotes
@@ -50,13 +54,13 @@ def summary_of(path: Path) -> SessionSummary | None:
     """Return what the log tells; None where it cannot be read any more.
 
     Args:
-        path: A regular file, see `store.newest_first`.
+        path: The log; what is no regular file cannot be read.
     """
     cwd = prompt = title = ""
     rounds = read = 0
     try:
-        status = path.stat()
-        with path.open("rb") as file:
+        with open_to_read(path) as file:
+            status = os.fstat(file.fileno())
             while line := file.readline(MAX_BYTES - read):
                 read += len(line)
                 rounds += _is_of(_REPLY, line)
@@ -69,7 +73,8 @@ def summary_of(path: Path) -> SessionSummary | None:
     except OSError:
         return None
     is_counted = read >= status.st_size
-    return SessionSummary(path.stem, path, status.st_mtime, cwd, prompt, title, rounds, is_counted)
+    written_at = min(max(status.st_mtime, 0.0), LATEST_TIME)
+    return SessionSummary(path.stem, path, written_at, cwd, prompt, title, rounds, is_counted)
 
 
 def _is_of(kind: bytes, line: bytes) -> bool:
@@ -79,11 +84,7 @@ def _is_of(kind: bytes, line: bytes) -> bool:
 
 
 def _record(line: bytes) -> Mapping[str, Any]:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return record if isinstance(record, dict) else {}
+    return parsed(line) or {}
 
 
 def _cwd(record: Mapping[str, Any]) -> str:

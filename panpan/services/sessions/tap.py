@@ -53,7 +53,7 @@ class Tap:
         return askers
 
     def setup(self, setup: Setup) -> Setup:
-        """Return what is settled before the session is opened."""
+        """Return what is settled before the session is opened, and again for each model that the user chooses in it."""
         return setup
 
     def provider(self, provider: Provider) -> Provider:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from panpan.errors import SessionError
+from panpan.errors import SessionError, SessionLogError
 from panpan.services.sessions.log import SessionLog
 from panpan.services.sessions.store import session_path
 from panpan.types.ids import new_id
@@ -38,9 +38,18 @@ def write_whole_log(folder: Path, records: Iterable[Mapping[str, Any]], *, cwd: 
         finally:
             log.close()
         unfinished.rename(target)
+    except SessionLogError as error:
+        raise SessionLogError(f"{_reason(error)}; the new session {target} was not kept") from error
     except OSError as error:
         raise SessionError(f"the session cannot be written to {target}: {error.strerror}") from error
     finally:
         unfinished.unlink(missing_ok=True)
     os.utime(target)
     return target
+
+
+def _reason(error: BaseException) -> str:
+    """Return what the system said, without what is said of a session that goes on."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return (error.strerror if isinstance(error, OSError) else "") or str(error)

@@ -26,6 +26,10 @@ class Step:
 
     before: Trees
     after: Trees
+    """Empty: it has not ended."""
+    began: str = field(default="", compare=False)
+    """When, as a record says it, which sorts."""
+    ended: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +49,15 @@ class _Change:
     cause: Cause
     turn: str
     before: Trees
+    began: str
+    ended: str = ""
     after: Trees | None = None
     """None: it has not ended, or a crash came between."""
+
+    @property
+    def step(self) -> Step:
+        """The files before and after."""
+        return Step(self.before, self.after or {}, self.began, self.ended)
 
 
 class UndoHistory:
@@ -97,13 +108,18 @@ class UndoHistory:
                 Cause
             ):
                 if (trees := _trees(before)) is not None:
-                    turn = record.get("turnUuid")
-                    self._add(_Change(cause, turn if isinstance(turn, str) else "", trees), _trees(record.get("after")))
+                    turn, time = (str(record.get(name) or "") for name in ("turnUuid", "timestamp"))
+                    self._add(_Change(cause, turn, trees, time), _trees(record.get("after")), time)
             case _:
                 pass
 
-    def close(self, after: Trees) -> None:
-        """Take what is there now for what came of a change that has not ended."""
+    def close(self, after: Trees, time: str = "") -> None:
+        """Take what is there now for what came of a change that has not ended.
+
+        Args:
+            after: What is there.
+            time: When it was looked at, as a record says it; empty: now.
+        """
         if (change := self._open) is None:
             return
         self._open = None
@@ -112,8 +128,8 @@ class UndoHistory:
             if change.cause in ("undo", "redo"):  # of what was so already, so that the one before it has its turn
                 del (self._undoable if change.cause == "undo" else self._undone)[-1:]
         else:
-            change.after = after
-            self._place(change.cause, change.turn, Step(change.before, after))
+            change.after, change.ended = after, time
+            self._place(change.cause, change.turn, change.step)
 
     def steps_since(self, uuid: str) -> Sequence[Step]:
         """Return every step since a message of the user, the oldest first.
@@ -124,12 +140,17 @@ class UndoHistory:
         if uuid not in self._events:
             raise KeyError(uuid)
         events = self._events[self._events.index(uuid) :]
-        return [Step(one.before, one.after) for one in events if isinstance(one, _Change) and one.after is not None]
+        return [one.step for one in events if isinstance(one, _Change) and one.after is not None]
 
-    def _add(self, change: _Change, after: Trees | None) -> None:
+    def steps_during(self, step: Step) -> Sequence[Step]:
+        """Return the steps that were under way, if only for a moment, while another session made one."""
+        ours = [event.step for event in self._events if isinstance(event, _Change)]
+        return [one for one in ours if _is_after(step.ended, one.began) and _is_after(one.ended, step.began)]
+
+    def _add(self, change: _Change, after: Trees | None, time: str) -> None:
         if self._open is not None:
             is_its_end = after is not None and (change.cause, change.before) == ("turn", self._open.before)
-            self.close(after if is_its_end and after is not None else change.before)
+            self.close(after if is_its_end and after is not None else change.before, time)
             if is_its_end:
                 return
         if after is None and change.cause != "turn":
@@ -137,7 +158,7 @@ class UndoHistory:
         self._open = change
         self._events.append(change)
         if after is not None:
-            self.close(after)
+            self.close(after, time)
 
     def _place(self, cause: Cause, turn: str, step: Step) -> None:
         """Put a step where it can be undone, or done again."""
@@ -164,6 +185,11 @@ def joined(steps: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
         else:
             whole.append((before, after))
     return whole
+
+
+def _is_after(ended: str, began: str) -> bool:
+    """Return whether something ended after something else began; what has no end goes on."""
+    return not ended or ended > began
 
 
 def _trees(value: Any) -> Trees | None:

@@ -1,11 +1,14 @@
 """The records of snapshots in a session's log: written by whoever took them, and read back as what can be undone."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from anyio import to_thread
 
+from panpan.errors import SessionError
 from panpan.services.sessions.log import read_records
 from panpan.services.sessions.records import snapshot_record
 from panpan.services.snapshots.history import Cause, Trees, UndoHistory
@@ -35,6 +38,14 @@ class SnapshotJournal:
         """
         return await to_thread.run_sync(lambda: UndoHistory(self._records()))
 
+    async def others(self, since: str) -> Sequence[UndoHistory]:
+        """Return what was changed in the other sessions of the project that have done something lately.
+
+        Args:
+            since: When that begins, as a record says it.
+        """
+        return await to_thread.run_sync(self._others, since)
+
     def add(
         self, cause: Cause, before: Trees, after: Trees | None, *, turn: str = "", files: Sequence[FileChange] = ()
     ) -> None:
@@ -48,6 +59,16 @@ class SnapshotJournal:
             files: What became of each file.
         """
         self.note(snapshot_record(cause, before, after, turn=turn, files=files))
+
+    def _others(self, since: str) -> Sequence[UndoHistory]:
+        if self.path is None:
+            return ()
+        found = []
+        for log in self.path.parent.glob(f"*{self.path.suffix}"):
+            with suppress(SessionError, OSError, ValueError):
+                if log != self.path and log.stat().st_mtime >= datetime.fromisoformat(since).timestamp():
+                    found.append(UndoHistory(read_records(log, only=lambda line: _MARKS[0] in line)))
+        return found
 
     def _records(self) -> Iterator[Mapping[str, Any]]:
         if self.path is None or not self.path.exists():

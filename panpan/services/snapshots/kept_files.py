@@ -52,6 +52,8 @@ class Looked:
     """Why a file is not kept."""
     recent: list[str] = field(default_factory=list)
     """Files that changed so recently that git, which compares seconds, would miss another change of their bits."""
+    folders: Iterable[str] = ()
+    """Those that are new, or may have lost their last file."""
 
 
 def look_at(root: Path, paths: Iterable[str], limits: KeepLimits) -> Looked:
@@ -68,6 +70,8 @@ def look_at(root: Path, paths: Iterable[str], limits: KeepLimits) -> Looked:
             continue
         if stat.S_ISDIR(status.st_mode) or path.rpartition("/")[0] in behind_links:
             found.gone.append(path)
+        elif stat.S_ISLNK(status.st_mode) and path.rpartition("/")[2].lower() == ".gitmodules":
+            found.left_out[path] = "git keeps no link of this name"
         elif stat.S_ISLNK(status.st_mode):
             found.bits[path] = None
         elif not stat.S_ISREG(status.st_mode):

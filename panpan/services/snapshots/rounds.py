@@ -1,6 +1,8 @@
 """Snapshots around each round that may change files.
 
-The rule: before the first such call of a round runs, what is there is kept, or the user was told that it is not.
+The rule: before the first such call of a round runs, what is there is kept, or the user was told that it is not. Where
+nothing of the kind follows a call for a moment, as while the user is asked about the next one, what came of it is kept
+there and then: what he changes meanwhile is his.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,9 +19,13 @@ from panpan.services.snapshots.snapshot import Snapshot
 from panpan.services.snapshots.workspace import WorkspaceSnapshots, trees_of
 from panpan.types.file_change import FileChange
 from panpan.types.messages import AssistantMessage, SystemReminder, UserMessage
+from panpan.types.tool import Output
 
 _HEAD_START_S = 0.2
 """The first request goes out before the first snapshot is begun."""
+
+_PAUSE_S = 0.3
+"""After a call that may have changed something, before what came of it is kept in the middle of a round."""
 
 _IDLE_S = 2.0
 """After a turn, before it is tidied up: a run that is over leaves at once."""
@@ -50,21 +56,43 @@ class RoundSnapshots(Hook):
         self._idle = anyio.Event()
         """Set where a turn has ended since it was last tidied up."""
         self._tidying: anyio.CancelScope | None = None
+        self._effects = 0
+        """Calls that may change something, as far as they have begun."""
+        self._running = ""
+        """Id of the one that runs; such calls run alone."""
+        self._effect_ended = anyio.Event()
+        self._has_waited = False
+        """Whether a call has waited for the first snapshot in vain."""
         self._is_first = True
         """Whether nothing that may change something has run in this session."""
         self._is_first_turn = True
         self._turn = ""
-        self._rounds: list[tuple[Mapping[Path, Snapshot], Mapping[Path, Snapshot], Sequence[FileChange]]] = []
-        """What was before and after each round of the turn that changed files, and which."""
+        self._steps: list[tuple[Mapping[Path, Snapshot], Mapping[Path, Snapshot], Sequence[FileChange]]] = []
+        """What was before and after each step of the turn that changed files, and which."""
         self._before: Mapping[Path, Snapshot] | None = None
-        """What was there before the round; None: nothing that may change something has run in it."""
+        """What was there before the step; None: nothing that may change something has run since the last."""
 
     async def serve(self) -> None:
-        """Take the first snapshot while the model thinks, and tidy up between turns; to be run beside the session."""
+        """Take the first snapshot while the model thinks, and what else has time; to be run beside the session."""
         await self._wanted.wait()
         await anyio.sleep(_HEAD_START_S)
         async with self._workspace.lock:
             await self._workspace.take()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._keep_in_pauses)
+            tasks.start_soon(self._tidy)
+
+    async def _keep_in_pauses(self) -> None:
+        while True:
+            await self._effect_ended.wait()
+            self._effect_ended, seen = anyio.Event(), self._effects
+            await anyio.sleep(_PAUSE_S)
+            async with self._workspace.lock:
+                if seen == self._effects and not self._running:
+                    await self._end_step()
+
+    async def _tidy(self) -> None:
+        await self._workspace.tidy(joins_packs=False)  # what sessions that were soon over have left
         while True:
             await self._idle.wait()
             self._idle = anyio.Event()
@@ -77,7 +105,7 @@ class RoundSnapshots(Hook):
         if self._tidying is not None:
             self._tidying.cancel("a turn begins")
         self._turn = prompts[-1] if prompts else ""
-        self._rounds, self.turn_files = [], ()
+        self._steps, self.turn_files = [], ()
         if self._is_first_turn:
             self._is_first_turn = False
             self._journal.came_back |= (await self._history()).came_back
@@ -88,30 +116,50 @@ class RoundSnapshots(Hook):
         return (SystemReminder(text=_REMINDER, cause="undo"),)
 
     async def before_effect(self, call: ToolCall) -> None:
-        if self._before is not None:
+        if self._workspace.is_elsewhere(call):
             return
+        self._effects += 1
+        self._running = call.tool_use_id
+        if self._has_waited and self._is_first and self._workspace.lock.locked():
+            return  # it was told
         with anyio.move_on_after(self.first_wait_s if self._is_first else None):
             async with self._workspace.lock:
-                before = await self._workspace.take()
-                if self._is_first:
-                    await self._begin(before)
-                if before:
-                    self._before = before
-                    self._journal.add("turn", trees_of(before), None, turn=self._turn)
+                if self._before is None:
+                    await self._begin_step()
             return
-        self._workspace.tell("the files of the workspace are still being kept; what changes meanwhile cannot be undone")
+        self._has_waited = True
+        self._workspace.tell(
+            "the files of the workspace are still being kept; what changes until that is done cannot be undone"
+        )
+
+    async def after_tool(self, call: ToolCall, output: Output) -> Output:
+        if call.tool_use_id == self._running:
+            self._running = ""
+            self._effect_ended.set()
+        return output
 
     async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
-        await self._end_round()
+        async with self._workspace.lock:
+            await self._end_step()
         return ()
 
     async def turn_ended(self, conversation: Conversation) -> None:
-        await self._end_round()
+        self._running = ""
+        async with self._workspace.lock:
+            await self._end_step()
         try:
             self.turn_files = await self._files_of_turn()
         except PanpanError as error:
             self._workspace.tell(f"what this turn changed cannot be listed: {error}")
         self._idle.set()
+
+    async def _begin_step(self) -> None:
+        before = await self._workspace.take()
+        if self._is_first:
+            await self._begin(before)
+        if before:
+            self._before = before
+            self._journal.add("turn", trees_of(before), None, turn=self._turn)
 
     async def _begin(self, now: Mapping[Path, Snapshot]) -> None:
         """Before the first change: say what is not covered, and close what a crash has left open."""
@@ -127,27 +175,27 @@ class RoundSnapshots(Hook):
             self._workspace.tell(f"what an earlier run changed cannot be undone: {error}")
             return UndoHistory()
 
-    async def _end_round(self) -> None:
+    async def _end_step(self) -> None:
+        """Keep what came of the calls since `_before`; the lock is held."""
         if (before := self._before) is None:
             return
         self._before = None
-        async with self._workspace.lock:
-            after = await self._workspace.take(before)
-            if after.keys() != before.keys():
-                return  # what is open in the log ends with the next snapshot
-            self._workspace.tell_what_is_left_out(after)
-            try:
-                files = await self._workspace.changes(before, after)
-                ended = trees_of(after if files else before)  # what is no file's change cannot be undone
-                self._journal.add("turn", trees_of(before), ended, turn=self._turn, files=files)
-                self._rounds += [(before, after, files)] if files else []
-            except PanpanError as error:
-                self._workspace.tell(f"what this turn changed cannot be listed: {error}")
+        after = await self._workspace.take(before)
+        if after.keys() != before.keys():
+            return  # what is open in the log ends with the next snapshot
+        self._workspace.tell_what_is_left_out(after)
+        try:
+            files = await self._workspace.changes(before, after)
+            ended = trees_of(after if files else before)  # what is no file's change cannot be undone
+            self._journal.add("turn", trees_of(before), ended, turn=self._turn, files=files)
+            self._steps += [(before, after, files)] if files else []
+        except PanpanError as error:
+            self._workspace.tell(f"what this turn changed cannot be listed: {error}")
 
     async def _files_of_turn(self) -> Sequence[FileChange]:
-        """Return what the rounds of this turn have changed together; what only the user changed meanwhile is not it."""
-        if len(self._rounds) <= 1:
-            return next((files for _, _, files in self._rounds), ())
-        touched = {file.path for _, _, files in self._rounds for file in files}
-        changes = await self._workspace.changes(self._rounds[0][0], self._rounds[-1][1])
+        """Return what the steps of this turn have changed together; what only the user changed meanwhile is not it."""
+        if len(self._steps) <= 1:
+            return next((files for _, _, files in self._steps), ())
+        touched = {file.path for _, _, files in self._steps for file in files}
+        changes = await self._workspace.changes(self._steps[0][0], self._steps[-1][1])
         return tuple(change for change in changes if change.path in touched)

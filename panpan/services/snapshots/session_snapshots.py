@@ -1,16 +1,19 @@
 """The snapshots of one session: what hooks in around its rounds, and what brings its files back."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from panpan.config.settings import SnapshotSettings
 from panpan.services.snapshots.journal import SnapshotJournal
 from panpan.services.snapshots.kept_files import KeepLimits
 from panpan.services.snapshots.rounds import RoundSnapshots
-from panpan.services.snapshots.undo import Undo
 from panpan.services.snapshots.workspace import SnapshotPlaces, WorkspaceSnapshots
 from panpan.types.file_change import FileChange
+
+if TYPE_CHECKING:
+    from panpan.services.snapshots.undo import Undo
 
 
 class Snapshots:
@@ -33,7 +36,13 @@ class Snapshots:
         """Takes them."""
         self.rounds = RoundSnapshots(self.workspace, self._journal)
         """Hooks in around the loop; its `serve` is to be run beside the session."""
-        self.undo = Undo(self.workspace, self._journal)
+
+    @cached_property
+    def undo(self) -> "Undo":
+        """Brings the files back."""
+        from panpan.services.snapshots.undo import Undo  # most sessions take nothing back
+
+        return Undo(self.workspace, self._journal)
 
     def open(self, session_id: str, log_path: Path, roots: Callable[[], Sequence[Path]]) -> None:
         """Begin to work for a session.

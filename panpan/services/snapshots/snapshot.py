@@ -1,10 +1,12 @@
 """What one snapshot is: the content of a folder at a moment, as objects of a repository of panpan's own."""
 
 import json
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import field
 
 from panpan.services.snapshots.modes import Modes, modes_from
+from panpan.services.snapshots.paths import folders_above
 from panpan.types.dataclass import dataclass
 
 
@@ -19,25 +21,45 @@ class Snapshot:
     modes: Modes = field(default_factory=Modes)
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Why files are not in it, by path; a path that ends with a slash is a folder."""
+    empty: Set[str] = frozenset()
+    """Folders without files, each with a slash at its end."""
 
     def why_left_out(self, path: str) -> str | None:
-        """Return why a file is not kept; None where nothing is known against it."""
-        return next((self.left_out[place] for place in _places(path) if place in self.left_out), None)
+        """Return why a file or folder is not kept; None where nothing is known against it.
+
+        A folder into which nobody can look is kept itself.
+        """
+        places = folders_above(path) if path.endswith("/") else (path, *folders_above(path))
+        return next((self.left_out[place] for place in places if place in self.left_out), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One file or link of a snapshot."""
+    """One file, link or folder of a snapshot."""
 
     oid: str
-    """Of its content; of a link: where it leads."""
+    """Of its content; of a link: where it leads; empty: it is a folder."""
     mode: int | None
     """Permission bits; None: it is a link."""
 
 
-def message_of(modes: Modes, left_out: Mapping[str, str]) -> bytes:
+def message_of(modes: Modes, left_out: Mapping[str, str], empty: Iterable[str]) -> bytes:
     """Return the message of the commit that holds a snapshot: what git has no place for."""
-    return json.dumps({"modes": modes.as_json(), "left_out": dict(left_out)}).encode("ascii") + b"\n"
+    data = {"modes": modes.as_json(), "left_out": dict(left_out), "empty": sorted(empty)}
+    return json.dumps(data).encode("ascii") + b"\n"
+
+
+def commit_of(tree: str, parent: str | None, message: bytes) -> bytes:
+    """Return the commit that holds a snapshot, as git has it.
+
+    Args:
+        tree: Of its files and links.
+        parent: The commit of the snapshot before it.
+        message: What `message_of` returned.
+    """
+    now = f"panpan <panpan@localhost> {time.time():.0f} +0000"
+    head = (f"tree {tree}", *((f"parent {parent}",) if parent else ()), f"author {now}", f"committer {now}", "", "")
+    return "\n".join(head).encode("ascii") + message
 
 
 def snapshot_from(id_: str, commit: bytes) -> Snapshot:
@@ -53,14 +75,11 @@ def snapshot_from(id_: str, commit: bytes) -> Snapshot:
     head, _, message = commit.partition(b"\n\n")
     kind, _, tree = head.partition(b"\n")[0].decode("ascii").partition(" ")
     data = json.loads(message)
-    if kind != "tree" or not isinstance(data, dict) or not isinstance(left_out := data.get("left_out"), dict):
-        raise ValueError("the commit holds no snapshot")
-    return Snapshot(id_, tree, modes_from(data.get("modes")), {str(key): str(why) for key, why in left_out.items()})
-
-
-def _places(path: str) -> Iterable[str]:
-    """Yield a path and the folders above it."""
-    yield path
-    while "/" in path:
-        path = path.rpartition("/")[0]
-        yield f"{path}/"
+    match data:
+        case {"left_out": dict(left_out), "modes": modes} if kind == "tree":
+            reasons = {str(key): str(why) for key, why in left_out.items()}
+            empty = data.get("empty")  # which a snapshot of an older panpan does not say
+            folders = frozenset(map(str, empty)) if isinstance(empty, list) else frozenset()
+            return Snapshot(id_, tree, modes_from(modes), reasons, folders)
+        case _:
+            raise ValueError("the commit holds no snapshot")

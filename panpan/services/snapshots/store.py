@@ -7,7 +7,7 @@ repositories in the folder and permission bits, is added here.
 
 import os
 import time
-from collections.abc import Iterable, Set
+from collections.abc import Collection, Iterable, Sequence, Set
 from functools import partial
 from pathlib import Path
 from shutil import copy2
@@ -25,8 +25,11 @@ from panpan.services.snapshots.kept_files import (
     look_at,
     without_folders,
 )
+from panpan.services.snapshots.kept_folders import KeptFolders
 from panpan.services.snapshots.modes import Modes, modes_of
-from panpan.services.snapshots.snapshot import Snapshot, message_of, snapshot_from
+from panpan.services.snapshots.paths import folders_above
+from panpan.services.snapshots.snapshot import Snapshot, commit_of, message_of, snapshot_from
+from panpan.system.atomic_write import remove_leavings
 from panpan.system.own_repository import OwnRepository, TooMuchError
 
 _TRIES = 3
@@ -60,14 +63,18 @@ class SnapshotStore:
         self.root = repository.work_tree
         self._limits = limits
         self._index = repository.folder / "indexes" / session_id
-        self._finder = FileFinder(repository, self._index, limits.max_listing_bytes, hidden)
+        bounds = {"max_files": limits.max_files, "max_listing_bytes": limits.max_listing_bytes}
+        self._finder = FileFinder(repository, self._index, **bounds, hidden=hidden)
         self._reference = f"refs/sessions/{session_id}"
-        self._bits: dict[str, int | None] | None = None
-        """Permission bits of all files that are kept, None for links; None: nothing is known yet."""
+        self._bits: dict[str, int | None] = {}
+        """Permission bits of all files that are kept, None for links."""
+        self._folders = KeptFolders(self.root)
         self._modes: Modes | None = None
         self._recent: list[str] = []
         """Files whose permission bits are to be looked at again."""
         self._left_out: dict[str, str] = {}
+        self._closed: dict[str, str] = {}
+        """Why folders are not looked into any more."""
         self._newest: Snapshot | None = None
         self._is_whole = False
         """Whether the newest snapshot holds all that the index does; not so where one failed half-way."""
@@ -104,49 +111,75 @@ class SnapshotStore:
         except (ToolError, ValueError, KeyError) as error:
             raise SnapshotError(f"the snapshot {id_[:12]} of {self.root} cannot be read: {error}") from error
 
-    async def _take(self) -> Snapshot:
-        bits = self._bits if self._bits is not None else await self._begin()
-        changed, new = await self._finder.find()
-        again = await to_thread.run_sync(look_at, self.root, self._recent, self._limits)
-        changed += [path for path, mode in again.bits.items() if bits.get(path, mode) != mode and path not in changed]
-        found = await to_thread.run_sync(look_at, self.root, [*changed, *new], self._limits)
-        await self._leave_out(found, new, len(bits))
-        self._recent = [path for path in {*again.recent, *found.recent} if path in bits or path in found.bits]
-        before = self._newest
-        is_same = self._is_whole and not changed and not found.bits and before and before.left_out == self._left_out
-        if before is not None and is_same:
-            return before
-        self._is_whole = False
-        await self._update_index(found, set(changed), len(new))
-        modes = self._note_bits(found, bits)
-        tree = (await self.repository.run("write-tree", index=self._index)).decode().strip()
-        if before is None or (before.tree, before.modes, before.left_out) != (tree, modes, self._left_out):
-            message = message_of(modes, self._left_out)
-            id_ = await self._commit(tree, message, before.id if before else None)
-            self._newest = Snapshot(id_, tree, modes, dict(self._left_out))
-        assert self._newest is not None
-        self._is_whole = True
-        return self._newest
+    def remove_leavings(self) -> None:
+        """Remove what panpans that were killed have left in the folder while they wrote files; no snapshot has it."""
+        for folder in self._finder.leavings:
+            remove_leavings(self.root / folder)
 
-    def _note_bits(self, found: Looked, bits: dict[str, int | None]) -> Modes:
-        """Take note of what git knows by now, and return the permission bits of all files."""
-        gone = [*found.gone, *found.left_out]
+    async def _take(self) -> Snapshot:
+        before, was_whole, self._is_whole = self._newest, self._is_whole, False
+        if not was_whole:
+            await self._begin()
+        changed, found = await self._look()
+        dropped = [path for path in (*found.gone, *found.left_out) if path in changed]
+        modes = await to_thread.run_sync(self._note, found)
+        tells_git = bool(dropped or found.bits or not was_whole)
+        if before is not None and not tells_git and self._is_still(before, modes):
+            self._is_whole = True
+            return before
+        if dropped or found.bits:
+            await self._update_index(dropped, found.bits)
+        tree = await self._tree() if tells_git or before is None else before.tree
+        if before is None or before.tree != tree or not self._is_still(before, modes):
+            message = message_of(modes, self._left_out, self._folders.empty)
+            id_ = await self._commit(tree, message, before.id if before else None)
+            before = Snapshot(id_, tree, modes, dict(self._left_out), self._folders.empty)
+        self._newest, self._is_whole = before, True
+        return before
+
+    async def _look(self) -> tuple[Set[str], Looked]:
+        """Return which paths git knows to have changed, and what the disk says of these and of new ones."""
+        at = await self._finder.find()
+        again = await to_thread.run_sync(look_at, self.root, self._recent, self._limits)
+        changed = {*at.changed, *(path for path, mode in again.bits.items() if self._bits.get(path, mode) != mode)}
+        found = await to_thread.run_sync(look_at, self.root, [*changed, *at.new], self._limits)
+        found.left_out |= at.left_out
+        await self._leave_out(found, at.new)
+        self._recent = [path for path in {*again.recent, *found.recent} if path in self._bits or path in found.bits]
+        seen = without_folders(at.folders, self._closed)
+        found.folders = {*seen, *(above for path in (*found.gone, *found.left_out) for above in folders_above(path))}
+        return changed, found
+
+    def _note(self, found: Looked) -> Modes:
+        """Take note of what is kept by now, and return the permission bits of all files and folders."""
+        gone = [path for path in (*found.gone, *found.left_out) if path in self._bits]
+        self._folders.note([path for path in found.bits if path not in self._bits], gone)
+        self._folders.look(found.folders)
         for path in gone:
-            bits.pop(path, None)
-        bits |= found.bits
+            del self._bits[path]
+        self._bits |= found.bits
         gone += [path for path, mode in found.bits.items() if mode is None]
-        self._modes = self._modes.changed(_of_files(found), gone) if self._modes else modes_of(_of_files(found))
+        if self._modes is None:
+            self._modes = modes_of({**_of_files(found), **self._folders.bits})
+        else:
+            self._modes = self._modes.changed(_of_files(found), gone).with_folders(self._folders.bits)
         return self._modes
 
-    async def _begin(self) -> dict[str, int | None]:
+    def _is_still(self, snapshot: Snapshot, modes: Modes) -> bool:
+        """Return whether a snapshot says of the folder what is to be said beside its tree."""
+        now = (modes, self._left_out, self._folders.empty)
+        return (snapshot.modes, snapshot.left_out, snapshot.empty) == now
+
+    async def _begin(self) -> None:
         """Make the repository, and go on from the newest index that there is."""
         await to_thread.run_sync(self.repository.prepare)
         await to_thread.run_sync(self._take_over_index)
         known = paths_in(await self.repository.run("ls-files", "-z", index=self._index))
         found = await to_thread.run_sync(look_at, self.root, known, self._limits)
         self._bits, self._recent = found.bits, found.recent
-        self._modes = modes_of(_of_files(found)) if found.bits else None
-        return found.bits
+        self._folders = KeptFolders(self.root, found.bits)
+        await to_thread.run_sync(self._folders.look, ())
+        self._modes = modes_of({**_of_files(found), **self._folders.bits}) if found.bits else None
 
     def _take_over_index(self) -> None:
         folder = self._index.parent
@@ -160,45 +193,45 @@ class SnapshotStore:
         if newest is not None and not self._index.exists():
             copy2(newest, self._index)  # with its time, by which git tells what changed in the second it was written
 
-    async def _leave_out(self, found: Looked, new: list[str], known: int) -> None:
+    async def _leave_out(self, found: Looked, new: list[str]) -> None:
         """Take from `found` what is too much, and remember what is left out."""
-        here = {place: why for place, why in self._left_out.items() if place.endswith("/")}
-        folders = [(place, "it is a repository without files") for place in bare_repositories(self.root, new)]
+        folders = dict.fromkeys(bare_repositories(self.root, new), "it is a repository without files")
         new_bytes = sum(found.sizes.get(path, 0) for path in new)
         if len(new) > MAX_IGNORED_FILES or new_bytes > MAX_IGNORED_BYTES:
             heavy = await self._finder.heavy_folders(found.sizes, new)
-            folders += [(place, "it is ignored by git, and large") for place in heavy]
+            folders |= dict.fromkeys(heavy, "it is ignored by git, and large")
         if folders:
-            here |= dict(folders)
-            self._finder.close([place for place, _ in folders])
-            kept = set(without_folders([*found.bits, *found.left_out], [place for place, _ in folders]))
+            self._closed |= folders
+            self._finder.close(folders)
+            kept = set(without_folders([*found.bits, *found.left_out], folders))
             found.bits = {path: mode for path, mode in found.bits.items() if path in kept}
             found.left_out = {path: why for path, why in found.left_out.items() if path in kept}
             new[:] = [path for path in new if path in kept]
-        self._left_out = here | found.left_out
-        if known + len(new) > self._limits.max_files:
+        self._left_out = self._closed | found.left_out
+        if len(self._bits) + len(new) > self._limits.max_files:
             raise TooLargeError(f"{self.root} holds more than {self._limits.max_files:,} files")
         if sum(found.sizes.get(path, 0) for path in new) > self._limits.max_new_bytes:
             raise TooLargeError(f"{self.root} holds more than {self._limits.max_new_bytes // 1_000_000:,} MB of files")
 
-    async def _update_index(self, found: Looked, known: Set[str], new: int) -> None:
+    async def _update_index(self, dropped: Sequence[str], kept: Collection[str]) -> None:
         self._index.with_name(f"{self._index.name}.lock").unlink(missing_ok=True)  # of a git that was killed
         update = partial(self.repository.run, "update-index", "-z", index=self._index, timeout_s=_FIRST_S)
-        if dropped := [path for path in (*found.gone, *found.left_out) if path in known]:
+        if dropped:
             await update("--force-remove", "--stdin", stdin=_joined(dropped))
-        if found.bits:
-            settings = ["core.bigFileThreshold=0"] if new > _MANY_FILES else []
+        if kept:
+            settings = ["core.bigFileThreshold=0"] if len(kept) > _MANY_FILES else []
             options = ("--add", "--remove", "--replace", "--stdin")
-            await update(*options, stdin=_joined(found.bits), settings=settings)
+            await update(*options, stdin=_joined(kept), settings=settings)
+
+    async def _tree(self) -> str:
+        return (await self.repository.run("write-tree", index=self._index)).decode().strip()
 
     async def _commit(self, tree: str, message: bytes, parent: str | None) -> str:
         """Keep a tree for good: what no reference leads to would be swept away some day."""
         if parent is None:
             found = await self.repository.run("rev-parse", "--verify", "--quiet", self._reference, accepted=(0, 1))
             parent = found.decode().strip() or None
-        parents = ("-p", parent) if parent else ()
-        made = await self.repository.run("commit-tree", tree, *parents, "-F", "-", stdin=message)
-        id_ = made.decode().strip()
+        id_ = await to_thread.run_sync(self.repository.add_object, "commit", commit_of(tree, parent, message))
         await to_thread.run_sync(self.repository.point, self._reference, id_)
         return id_
 

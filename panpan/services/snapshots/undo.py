@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 
 import anyio
+from anyio import to_thread
 
 from panpan.errors import SnapshotError
 from panpan.services.snapshots.history import Cause, Step, UndoHistory, joined
 from panpan.services.snapshots.journal import SnapshotJournal
-from panpan.services.snapshots.plan import RestorePlan, way_back
+from panpan.services.snapshots.plan import RestorePlan, plan_back
+from panpan.services.snapshots.sharing import shared_changes
 from panpan.services.snapshots.workspace import WorkspaceSnapshots, trees_of
 from panpan.services.snapshots.writing import write_changes
 from panpan.types.file_change import FileChange
@@ -76,6 +78,7 @@ class Undo:
                     raise SnapshotError("files have changed since this was worked out, so nothing was done; look again")
             with anyio.CancelScope(shield=True):  # a part of it would be neither state
                 for folder in plan.folders:
+                    await to_thread.run_sync(folder.store.remove_leavings)
                     await write_changes(folder.store.repository, folder.changes)
                 before = {folder.store.root: folder.now for folder in plan.folders}
                 after = await self._workspace.take(before)
@@ -106,7 +109,8 @@ class Undo:
                 if pairs := [pair for pair in joined(pairs) if pair[0] != pair[1]]:
                     store = self._workspace.store(root)
                     loaded = [(await store.load(before), await store.load(after)) for before, after in pairs]
-                    folders.append(await way_back(store, loaded))
+                    shared = await shared_changes(store, steps, await self._journal.others(steps[0].began))
+                    folders.append(await plan_back(store, loaded, shared))
         changed = {name for step in steps for name in step.before if step.before[name] != step.after.get(name)}
         elsewhere = sorted(changed - here.keys())
         notes = [f"what changed in {name} stays, since it is no part of this workspace" for name in elsewhere]

@@ -11,12 +11,14 @@ import anyio
 
 from panpan.config.locations import project_slug, snapshots_folder
 from panpan.config.trust import wide_root
-from panpan.errors import PanpanError, SnapshotError
-from panpan.services.snapshots.differences import differences
+from panpan.core.hooks import ToolCall
+from panpan.errors import PanpanError, SnapshotError, ToolError
+from panpan.services.snapshots.differences import differences, listed
 from panpan.services.snapshots.history import Trees
 from panpan.services.snapshots.kept_files import KeepLimits
 from panpan.services.snapshots.snapshot import Snapshot
 from panpan.services.snapshots.store import SnapshotStore, TooLargeError
+from panpan.system.canonical import canonical_path, is_below
 from panpan.system.own_repository import OwnRepository
 from panpan.types.dataclass import dataclass
 from panpan.types.file_change import FileChange
@@ -115,8 +117,19 @@ class WorkspaceSnapshots:
         changes: list[FileChange] = []
         for root in before.keys() & after.keys():
             found = await differences(self.store(root).repository, before[root], after[root])
-            changes += [one.as_change(self.prefix(root)) for one in found]
+            changes += listed(found, self.prefix(root))
         return tuple(sorted(changes, key=lambda change: change.path))
+
+    def is_elsewhere(self, call: ToolCall) -> bool:
+        """Return whether a call changes files alone, and none of the workspace, as in plan mode that of the plan."""
+        uses = call.tool.path_uses(call.args) if call.tool.notes_changes else ()
+        places = [Path(use.path) for use in uses if use.access == "write"]
+        if not places or not all(place.is_absolute() for place in places):
+            return False
+        try:
+            return not any(is_below(canonical_path(place), root) for place in places for root in self.folders)
+        except ToolError:
+            return False
 
     def prefix(self, root: Path) -> str:
         """Return what stands before the paths of a folder: nothing for the main one."""
@@ -133,15 +146,17 @@ class WorkspaceSnapshots:
             self._stores[root] = SnapshotStore(repository, self._places.session_id, self._limits, hidden)
         return self._stores[root]
 
-    async def tidy(self, *, loose: int = 2_000) -> None:
+    async def tidy(self, *, loose: int = 2_000, joins_packs: bool = True) -> None:
         """Let git pack what is kept; nothing is ever dropped.
 
         Args:
             loose: So many objects in files of their own are enough for that, by git's estimate.
+            joins_packs: Whether many packs become one, which may take long.
         """
+        settings = [f"gc.auto={loose}", *(() if joins_packs else ("gc.autoPackLimit=0",))]
         for store in list(self._stores.values()):
             with suppress(PanpanError):  # it is as well kept untidy
-                await store.repository.run("gc", "--auto", "--quiet", settings=[f"gc.auto={loose}"], timeout_s=_GC_S)
+                await store.repository.run("gc", "--auto", "--quiet", settings=settings, timeout_s=_GC_S)
 
     def tell(self, text: str) -> None:
         """Tell the user something, once."""

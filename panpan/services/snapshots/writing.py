@@ -2,7 +2,7 @@
 
 The rule: a file is only replaced or removed while it is what the plan took it for, to the byte; what is new goes in
 place whole, by a rename; no link is followed, and nothing outside the folder is touched. If one file fails, those
-before it are put back.
+before it are put back. A folder goes only where nothing is in it any more.
 """
 
 import os
@@ -17,6 +17,7 @@ from anyio import to_thread
 from panpan.errors import SnapshotError, ToolError
 from panpan.services.snapshots.differences import Difference
 from panpan.services.snapshots.snapshot import Entry
+from panpan.services.snapshots.writing_folders import close_folders, exchange_folders, open_folders, require_way
 from panpan.system.atomic_write import DiskOperations, FileOperations, temporary_name, write_atomic
 from panpan.system.own_repository import OwnRepository
 
@@ -40,15 +41,16 @@ async def write_changes(
         SnapshotError: A file could not be written, or is not what it was taken for; those before it were put back.
     """
     disk = operations or (DiskOperations() if len(changes) <= _SYNCED_EACH else _SyncedAtTheEnd())
-    ordered = _in_order(changes)
+    files, folders = [one for one in changes if not one.is_folder], [one for one in changes if one.is_folder]
     done: list[Difference] = []
     try:
-        await _write(repository, ordered, disk, done)
+        await _write(repository, files, folders, disk, done)
         if len(changes) > _SYNCED_EACH:
             await to_thread.run_sync(os.sync)
     except (ToolError, OSError) as error:
         try:
-            await _write(repository, _in_order([_turned(one) for one in done]), disk, [])
+            back = [_turned(one) for one in done], [_turned(one) for one in folders]
+            await _write(repository, *back, disk, [])
         except (ToolError, OSError) as second:
             raise SnapshotError(
                 f"{_why(error)}; some files are back and others are not ({_why(second)}); "
@@ -58,16 +60,32 @@ async def write_changes(
 
 
 async def _write(
+    repository: OwnRepository,
+    files: Sequence[Difference],
+    folders: Sequence[Difference],
+    disk: FileOperations,
+    done: list[Difference],
+) -> None:
+    root = repository.work_tree
+    await to_thread.run_sync(open_folders, root, folders)
+    gone = [one for one in files if one.after is None]  # they make room for files where a folder was
+    await to_thread.run_sync(_put_all, root, gone[::-1], {}, disk, done)
+    in_use = await to_thread.run_sync(exchange_folders, root, folders)
+    await _write_files(repository, [one for one in files if one.after is not None], disk, done)
+    await to_thread.run_sync(close_folders, root, folders, in_use)
+
+
+async def _write_files(
     repository: OwnRepository, changes: Sequence[Difference], disk: FileOperations, done: list[Difference]
 ) -> None:
-    sizes = await _sizes(repository, [one.after.oid for one in changes if one.after is not None])
+    sizes = await _sizes(repository, [_oid(one.after) for one in changes])
     start = 0
     while start < len(changes):
         end, waiting = start, 0
         while end < len(changes) and (end == start or waiting <= _CHUNK_BYTES):
             waiting += sizes.get(_oid(changes[end].after), 0)
             end += 1
-        contents = await _contents(repository, [one.after.oid for one in changes[start:end] if one.after is not None])
+        contents = await _contents(repository, [_oid(one.after) for one in changes[start:end]])
         await to_thread.run_sync(_put_all, repository.work_tree, changes[start:end], contents, disk, done)
         start = end
 
@@ -80,19 +98,17 @@ def _put_all(
     done: list[Difference],
 ) -> None:
     for change in changes:
-        _put(root, change, contents.get(_oid(change.after), b""), disk)
+        require_way(root, change.path)
+        _put(root / change.path, change, contents.get(_oid(change.after), b""), disk)
         done.append(change)
 
 
-def _put(root: Path, change: Difference, data: bytes, disk: FileOperations) -> None:
+def _put(place: Path, change: Difference, data: bytes, disk: FileOperations) -> None:
     """Make one file what it shall be."""
-    place = root / change.path
-    _require_way(root, change.path)
     digest = _require_as_expected(place, change.before)
     match change.before, change.after:
         case _, None:
             place.unlink()
-            _remove_empty(root, place.parent)
         case Entry(oid=now, mode=int()), Entry(oid=then, mode=int(mode)) if now == then:
             place.chmod(mode)
         case Entry(mode=int(old_mode)), Entry(mode=int(mode)):
@@ -132,19 +148,6 @@ def _exchange(place: Path, data: bytes, mode: int | None, disk: FileOperations) 
     finally:
         with suppress(OSError):
             new.unlink()
-
-
-def _require_way(root: Path, path: str) -> None:
-    """Refuse a path whose folders are links, or no folders, by now."""
-    here = root
-    for name in path.split("/")[:-1]:
-        here = here / name
-        try:
-            status = here.lstat()
-        except FileNotFoundError:
-            return
-        if not stat.S_ISDIR(status.st_mode):
-            raise ToolError(f"{here} is no folder any more")
 
 
 def _require_as_expected(place: Path, expected: Entry | None) -> bytes | None:
@@ -190,27 +193,11 @@ def _remove_empty_below(folder: Path) -> None:
             raise ToolError(f"{here} is in the way: {error.strerror}") from error
 
 
-def _remove_empty(root: Path, folder: Path) -> None:
-    """Remove folders that hold nothing any more, as git does, which keeps none."""
-    while folder != root:
-        try:
-            folder.rmdir()
-        except OSError:
-            return
-        folder = folder.parent
-
-
 class _SyncedAtTheEnd(DiskOperations):
     """The disk, for so many files that each cannot be waited for; whoever uses it syncs all at the end."""
 
     def fsync(self, fd: int) -> None:
         pass
-
-
-def _in_order(changes: Sequence[Difference]) -> Sequence[Difference]:
-    """Return what goes first, the deepest first, so that a file finds its place free of the folder that was there."""
-    gone = [one for one in changes if one.after is None]
-    return [*reversed(gone), *(one for one in changes if one.after is not None)]
 
 
 def _turned(change: Difference) -> Difference:

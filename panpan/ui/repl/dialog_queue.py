@@ -59,6 +59,8 @@ class DialogQueue:
         self._was_waiting = False
         """Whether the dialog said, when that was last asked, that it takes keys in a moment."""
         self._open: deque[_Open] = deque()
+        self._answered = 0
+        """How many were, of those that came since none was open."""
         self._quiet = Quiet(clock)
         """Of the first dialog."""
         self._is_turned_to = False
@@ -82,6 +84,7 @@ class DialogQueue:
                 if (held := self.early.take()) and not one.answered.is_set():
                     self._give_back(held)
             self._open.remove(one)
+            self._answered = self._answered + one.answered.is_set() if self._open else 0
             self._refresh()
         answer = dialog.answer
         assert answer is not None, "a dialog is over when it is answered"
@@ -155,9 +158,13 @@ class DialogQueue:
         if is_too_small:
             said = next((text for text in _TOO_SMALL if len(text) <= width), _TOO_SMALL[-1])
             return [theme.paint("warn", cut(said, width))]
-        if note := self._note:
-            return [_noted(rows[0], note, width, theme), *rows[1:]]
-        return rows
+        return [_noted(_counted(rows[0], self._place, self._note, width, theme), self._note, width, theme), *rows[1:]]
+
+    @property
+    def _place(self) -> str:
+        """Which one it is of those that came together; empty where it is the only one."""
+        together = self._answered + len(self._open)
+        return f"{self._answered + 1} of {together}" if together > 1 else ""
 
     @property
     def _note(self) -> str:
@@ -204,8 +211,16 @@ class DialogQueue:
         return is_typed
 
 
+def _counted(row: str, place: str, note: str, width: int, theme: Theme) -> str:
+    """Return the first row of a dialog with its place among others, where that hides nothing of it."""
+    needed = sum(cell_width(text) + 2 for text in (place, note) if text)
+    return f"{row}  {theme.paint('dim', place)}" if place and cell_width(row) + needed <= width else row
+
+
 def _noted(row: str, note: str, width: int, theme: Theme) -> str:
     """Return the first row of a dialog with what has to be known before it takes keys."""
+    if not note:
+        return row
     room = width - cell_width(note) - 2
     painted = theme.paint("warn", cut(note, width))
     return f"{cut(row, room)}  {painted}" if room > 0 else painted

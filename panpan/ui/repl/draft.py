@@ -30,8 +30,8 @@ class Draft:
 
     @property
     def unfolded(self) -> str:
-        """With every paste whole."""
-        return self._pastes.unfold(self._box.text)
+        """With every paste whole, and without line breaks behind it."""
+        return self._pastes.unfold(self._box.text.rstrip("\n"))
 
     def take(self) -> str:
         """Return what is to be sent, keep it in the history, and empty the input; empty where there is nothing."""
@@ -44,6 +44,10 @@ class Draft:
     def put(self, text: str) -> None:
         """Put text before what is typed."""
         self._box.put(text)
+
+    def give_back(self, text: str) -> None:
+        """Put text that was sent before what is typed; what is typed next, maybe that moment, joins neither."""
+        self._box.put(text if self.text else f"{text}\n")
 
     def replace(self, text: str) -> None:
         """Let other text be what is typed."""

@@ -20,6 +20,8 @@ def greeting(session: Session, width: int, theme: Theme) -> Sequence[str]:
         theme.paint("dim", printable(info.choice)),
         theme.paint("dim", printable(title)),
     ]
+    if session.model_note:
+        rows.append(theme.paint("warn", printable(session.model_note)))
     if session.permission_mode != "default":  # which nobody may have set today
         rows.append(theme.paint("warn", f"permission mode: {session.permission_mode}"))
     return [part for row in rows if row for part in wrapped(row, width)]

@@ -12,13 +12,12 @@ from panpan.ui.repl.around_input import AroundInput
 from panpan.ui.repl.asking import Asking, AskingScreen
 from panpan.ui.repl.caller import Caller
 from panpan.ui.repl.clipboard_paste import ClipboardPaste
-from panpan.ui.repl.commands.command import Command, Leave, Next, Option
+from panpan.ui.repl.commands.command import Command, Leave, Next, Option, OptionSearch
 from panpan.ui.repl.contents import Contents
 from panpan.ui.repl.desk import Desk
 from panpan.ui.repl.dialog_keys import DialogKeys
 from panpan.ui.repl.dialog_queue import DialogQueue
-from panpan.ui.repl.dialogs.dialog import Dialog
-from panpan.ui.repl.dialogs.pick import NothingPicked, PickDialog
+from panpan.ui.repl.dialogs.pick import PickDialog
 from panpan.ui.repl.greeting import greeting
 from panpan.ui.repl.hand_over import HandOver
 from panpan.ui.repl.inbox import Sent
@@ -27,6 +26,7 @@ from panpan.ui.repl.input.file_index import FileIndex
 from panpan.ui.repl.key_actions import KeyActions
 from panpan.ui.repl.keys import key_bindings
 from panpan.ui.repl.passing_hint import PassingHint
+from panpan.ui.repl.picking import picked
 from panpan.ui.repl.status_view import StatusView
 from panpan.ui.repl.theme import Theme
 from panpan.ui.repl.turn_view import TurnView
@@ -51,6 +51,7 @@ class Repl:
         self._desk = desk
         self._screen = desk.screen
         self._asking = asking
+        self._waited_before_s = asking.waiting.answered_s
         self._next: Next = Leave()
         self._is_left = anyio.Event()
         self._hint = PassingHint(monotonic)
@@ -163,6 +164,11 @@ class Repl:
         return self._screen.width
 
     @property
+    def waited_s(self) -> float:
+        """Seconds that the session has waited for the user's answers."""
+        return self._asking.waiting.answered_s - self._waited_before_s
+
+    @property
     def env(self) -> Mapping[str, str]:
         """The environment that panpan was started in."""
         return self._desk.env
@@ -179,11 +185,9 @@ class Repl:
         """Let keys be taken, and wait while more is shown than the terminal takes."""
         await self._screen.caught_up()
 
-    async def choose(self, title: str, options: Sequence[Option]) -> int | None:
+    async def choose(self, title: str, options: Sequence[Option], search: OptionSearch | None = None) -> int | None:
         """Let the user pick one."""
-        dialog: Dialog[int | NothingPicked] = PickDialog(title, options, room=self._room_for_dialog)
-        picked = await self._dialogs.ask(dialog)
-        return None if isinstance(picked, NothingPicked) else picked
+        return await picked(self._dialogs, title, options, search, room=self._room_for_dialog, refresh=self.refresh)
 
     def submit(self, prompt: str) -> None:
         """Begin a turn, or queue it."""
@@ -191,7 +195,8 @@ class Repl:
 
     def hand_back(self, text: str) -> None:
         """Put a text into the input, before what is typed there."""
-        self._give_back(text)
+        self._desk.draft.put(text)
+        self.refresh()
 
     def use_theme(self, setting: ThemeSetting) -> None:
         """Show everything from now on in another theme."""
@@ -255,7 +260,7 @@ class Repl:
         self._status.turn_ended()
 
     def _give_back(self, text: str) -> None:
-        self._desk.draft.put(text)
+        self._desk.draft.give_back(text)
         self.refresh()
 
     def _key_pressed(self) -> None:

@@ -137,13 +137,18 @@ class _Run:
         Raises:
             PanpanError: The first one could not be opened.
         """
-        async with self._desk.screen.shown():
-            try:
-                await self._desk.screen.has_been_drawn.wait()
-                self._sessions = await to_thread.run_sync(self._setup.load, self._desk)
-                await self._sessions.run(self._setup.first_prompt)
-            finally:
-                self._desk.keep_typed()
+        try:
+            async with self._desk.screen.shown():
+                try:
+                    await self._desk.screen.has_been_drawn.wait()
+                    self._sessions = await to_thread.run_sync(self._setup.load, self._desk)
+                    await self._sessions.run(self._setup.first_prompt)
+                finally:
+                    self._desk.keep_typed()
+        finally:  # also where a signal ends it
+            self._say_way_back()
+
+    def _say_way_back(self) -> None:
         if self._sessions is not None and self._sessions.way_back:
             self._desk.output.write_raw(f"{self._sessions.way_back}\r\n")
             self._desk.output.flush()

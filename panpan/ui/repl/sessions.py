@@ -62,11 +62,13 @@ class Sessions:
             async with opening as session:
                 self._repl = Repl(session, desk, self._commands, self._asking)
                 is_shown = session.info.id == shown_id  # where the one that was wanted could not be opened
-                then = await self._repl.run(prompt, shows_past=not is_shown)
+                try:
+                    then = await self._repl.run(prompt, shows_past=not is_shown)
+                finally:  # also where a signal ends it
+                    if session.conversation.messages:
+                        self.way_back = f"to go on from here: panpan -c, or panpan -r {session.info.id}"
                 shown_id = session.info.id
                 desk.screen.use(desk.waiting.contents)
-                if session.conversation.messages:
-                    self.way_back = f"to go on from here: panpan -c, or panpan -r {session.info.id}"
             if isinstance(then, Leave):
                 return
             prompt, opening = None, self._change.to(then, session)

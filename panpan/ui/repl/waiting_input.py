@@ -120,7 +120,8 @@ class WaitingInput(Actions):
     def give_back(self) -> bool:
         """Put what was sent back into the input, and return whether there was anything."""
         sent, self._sent = self._sent, []
-        self._draft.put("\n".join(each.text for each in sent))
+        if sent:
+            self._draft.give_back("\n".join(each.text for each in sent))
         return bool(sent)
 
     def expand(self) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -160,6 +161,13 @@ def test_a_session_is_shown_as_it_was(place: Place) -> None:
     assert json.loads(place.run("show", "01a", "--json").stdout)["title"] == "My title"
 
 
+def test_what_is_shown_drives_no_terminal_behind_a_pipe_either(place: Place) -> None:
+    place.session("01a", "\x1b[2Jhello \x1b]0;owned\x07", title="\x9b31mtitle")
+
+    assert "\x1b" not in place.shown("01a")
+    assert "\x9b" not in place.shown("01a")
+
+
 @pytest.mark.parametrize(
     ("name", "format_", "beginning"),
     [
@@ -261,6 +269,24 @@ def test_damage_is_told_and_repaired_in_a_copy(place: Place) -> None:
     assert [finding["kind"] for finding in found["findings"]] == ["damaged lines"]
     assert place.run("doctor", *found["copies"]).return_value == 0
     assert path.read_bytes() == before
+
+
+def test_what_cannot_be_mended_is_told_and_keeps_nothing_from_the_others(place: Place) -> None:
+    for name in ("01a", "01b"):
+        with place.session(name, "hello").open("ab") as file:
+            file.write(b"garbage\n")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300, limits[1]))  # fails writes as a full disk does
+    try:
+        result = place.run("doctor", "--repair")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    assert result.return_value == 1
+    assert result.stdout.count("not mended: File too large; the new session") == 2
+    assert "in memory" not in result.stdout
+    assert sorted(path.stem for path in place.folder().iterdir()) == ["01a", "01b"]
 
 
 # archive

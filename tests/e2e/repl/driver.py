@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tests.e2e.conftest import COMMAND, Panpan
@@ -14,9 +14,11 @@ MARK = "❯"
 INTERRUPTED = "[Interrupted]"
 WAITS = "tab to answer"
 """What a question says that takes no keys yet, since something is half typed."""
+IN_A_MOMENT = "a moment …"
+"""What one says that takes no keys yet, since it is on the screen only now."""
 LOOK_S = 0.6
 """How long a person looks at a question before he answers it. A question takes no keys before it was on the screen for
-0.4 s in which nothing was typed, so this is the shortest pause that a test may make there."""
+0.4 s in which nothing was typed, so this is the shortest pause that a test may make where it cannot see that."""
 
 _WORD = re.compile(r"w\d{4}")
 
@@ -28,13 +30,21 @@ class Repl(Terminal):
         panpan: Its place and environment.
         *args: Its options.
         env: Further variables.
+        program: What is run.
         **options: Of `Terminal`.
     """
 
-    def __init__(self, panpan: Panpan, *args: str, env: Mapping[str, str] | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        panpan: Panpan,
+        *args: str,
+        env: Mapping[str, str] | None = None,
+        program: Sequence[str] = (str(COMMAND),),
+        **options: Any,
+    ) -> None:
         self._home = panpan.home
         environment = dict(panpan.environment()) | dict(env or {})
-        super().__init__([str(COMMAND), *args], env=environment, cwd=panpan.workspace, **options)
+        super().__init__([*program, *args], env=environment, cwd=panpan.workspace, **options)
 
     def wait_for_prompt(self) -> None:
         """Wait until it takes keys."""
@@ -58,16 +68,19 @@ class Repl(Terminal):
 
     def turn_to_question(self) -> None:
         """Look at the question that is on the screen as long as a person does, and leave what is half typed for it."""
-        time.sleep(LOOK_S)  # not to wait for something: what is tested is that a key after a look counts
+        if self.read(_is_new):
+            self.wait_for(lambda screen: not _is_new(screen))
+        else:
+            time.sleep(LOOK_S)  # not to wait for something: what is tested is that a key after a look counts
         if self.read(_waits):
             self.send(TAB)
             self.wait_for(lambda screen: not _waits(screen))
 
     def turn(self, prompt: str, answer: str) -> None:
-        """Say something and wait for the answer."""
+        """Say something, and wait for the answer and the end of the turn."""
         self.submit(prompt)
         self.wait_for(answer)
-        self.wait_for_prompt()
+        self.wait_for(lambda screen: takes_keys(screen) and not works(screen))
 
     def crash_reports(self) -> list[str]:
         """Return what was written about errors that nobody expected."""
@@ -85,9 +98,29 @@ def _waits(screen: Screen) -> bool:
     return WAITS in "\n".join(screen.visible)
 
 
+def _is_new(screen: Screen) -> bool:
+    """Whether a question says that it takes keys in a moment."""
+    return IN_A_MOMENT in "\n".join(screen.visible)
+
+
 def takes_keys(screen: Screen) -> bool:
     """Whether the cursor stands in an empty input."""
     return screen.has_bracketed_paste and screen.is_cursor_visible and screen.before_cursor.rstrip() == MARK
+
+
+def works(screen: Screen) -> bool:
+    """Whether a turn runs."""
+    return any("esc interrupts" in row for row in screen.visible)
+
+
+def was_given_back(text: str) -> Callable[[Screen], bool]:
+    """Return the condition that a line stands in the input again, and the caret in an empty line below it."""
+
+    def is_above_the_caret(screen: Screen) -> bool:
+        above = screen.visible[screen.cursor.y - 1]
+        return screen.is_cursor_visible and above.endswith(text) and screen.before_cursor == "  "
+
+    return is_above_the_caret
 
 
 def ends_input(text: str) -> Callable[[Screen], bool]:

@@ -1,5 +1,6 @@
 """Calling the user: a bell or a notification where he is needed, and the title of the window."""
 
+import sys
 import time
 from threading import Event
 
@@ -8,6 +9,8 @@ from tests.e2e.repl.conftest import Start
 from tests.e2e.repl.driver import Repl
 from tests.model_server import Hold, ToolCall, call, calls, say, serving
 
+CALLS_SOON = "from panpan.ui.repl import notify; notify.LONG_TURN_S = 1.0; from panpan.cli.start import main; main()"
+"""panpan, but that a turn is long after a second."""
 QUESTION = {"question": "Which?", "header": "Choice", "options": [{"label": "a"}, {"label": "b"}]}
 
 
@@ -40,13 +43,13 @@ def test_the_end_of_a_long_turn_calls_the_user_and_the_title_says_how_it_stands(
     ]
     with serving(script) as server:
         panpan.use(server)
-        repl = start()
+        repl = start(program=[sys.executable, "-c", CALLS_SOON])
         repl.submit("go")
         repl.wait_for("Which?")
         of_the_question = repl.read(lambda screen: screen.bells)
         repl.answer("Which?", "1")
         repl.wait_for("Choice: a")
-        time.sleep(10.5)  # longer than the 10 s after which it calls; what the user takes to answer does not count
+        time.sleep(1.1)  # longer than a turn that calls nobody; what the user takes to answer does not count
         gate.set()
         repl.wait_for("Fine.")
         repl.wait_for(lambda screen: screen.bells == 2)

@@ -1,10 +1,13 @@
 """/compact in the REPL: what it shows, what the model gets then, and how it is taken back."""
 
+from threading import Event
+
 from tests.e2e.conftest import Panpan
 from tests.e2e.repl.conftest import Start
 from tests.e2e.repl.driver import Repl
-from tests.e2e.test_compaction import answering, long_answers, messages_text, say, wants_summary
-from tests.model_server import serving
+from tests.e2e.test_compaction import SUMMARY, answering, long_answers, messages_text, noticing, say, wants_summary
+from tests.model_server import Reply, Stall, Text, serving
+from tests.terminal_emulator import keys
 
 
 def whole_turn(repl: Repl, prompt: str, number: int) -> None:
@@ -55,3 +58,26 @@ def test_compact_where_there_is_nothing_says_so(panpan: Panpan, start: Start) ->
         repl.leave()
 
     assert len(server.requests) == 1
+
+
+def test_escape_ends_a_compaction_and_the_conversation_is_as_it_was(panpan: Panpan, start: Start) -> None:
+    never = Reply((Text(SUMMARY),), faults=(Stall("text"),))
+    asked = Event()
+    with serving(noticing(answering(*long_answers()[:3], say("whole"), summary=never), asked)) as server:
+        panpan.use(server)
+        repl = start()
+        for number in range(1, 4):
+            whole_turn(repl, f"tell me part {number}", number)
+        repl.submit("/compact")
+        repl.wait_for("can be interrupted")
+        assert asked.wait(20)
+        repl.send(keys.ESCAPE)
+        repl.wait_for("the conversation is as it was")
+        repl.wait_for(lambda screen: screen.text.count("❯ /compact") == 2)  # given back, as all that is interrupted
+        repl.send("\x7f\x15")
+        repl.wait_for_prompt()
+        whole_turn(repl, "and now?", 4)
+        repl.leave()
+
+    assert "word1 " in messages_text(server.requests[-1])
+    assert server.refusals == []

@@ -2,15 +2,14 @@
 
 import os
 from collections.abc import Callable
-from threading import Event
 
 import pytest
 
 from tests.e2e.conftest import Panpan, wait_until
 from tests.e2e.repl.conftest import Start
-from tests.e2e.repl.driver import INTERRUPTED, Repl, texts_of
+from tests.e2e.repl.driver import INTERRUPTED, Repl, texts_of, was_given_back
+from tests.e2e.repl.test_repl_keys import press_in_turns
 from tests.model_server import (
-    Hold,
     HttpError,
     ModelServer,
     RecordedRequest,
@@ -200,21 +199,8 @@ NOT_ESCAPE = {
 }
 
 
-@pytest.mark.parametrize("key", NOT_ESCAPE.values(), ids=NOT_ESCAPE.keys())
-def test_a_key_that_begins_like_escape_interrupts_nothing(panpan: Panpan, start: Start, key: str) -> None:
-    gate = Event()
-    with serving([say("Beginning and end.", chunk_chars=9, faults=(Hold(4, gate),))]) as server:
-        panpan.use(server)
-        repl = start()
-        repl.submit("go")
-        repl.wait_for("Beginning")
-        repl.send(key)
-        repl.send(keys.END)
-        repl.type("after the key")
-        gate.set()
-        repl.wait_for("Beginning and end.")
-
-    assert INTERRUPTED not in repl.text
+def test_a_key_that_begins_like_escape_interrupts_nothing(panpan: Panpan, start: Start) -> None:
+    press_in_turns(panpan, start, NOT_ESCAPE, types_nothing=False)
 
 
 def test_escape_without_a_turn_does_no_harm(panpan: Panpan, start: Start) -> None:
@@ -232,8 +218,7 @@ def test_escape_without_a_turn_does_no_harm(panpan: Panpan, start: Start) -> Non
 @pytest.mark.parametrize("key", [keys.ctrl("c"), keys.ESCAPE], ids=["ctrl-c", "escape"])
 def test_no_interrupt_right_behind_enter_is_lost(panpan: Panpan, start: Start, key: str) -> None:
     def is_undone(screen: Screen) -> bool:
-        was_given_back = screen.before_cursor == "❯ go"
-        return was_given_back or INTERRUPTED in screen.text
+        return was_given_back("❯ go")(screen) or INTERRUPTED in screen.text
 
     def step(request: RecordedRequest) -> Step:
         is_first = texts_of(request.messages[-1]) == "go"
@@ -244,7 +229,7 @@ def test_no_interrupt_right_behind_enter_is_lost(panpan: Panpan, start: Start, k
         repl = start()
         repl.send(f"go{keys.ENTER}{key}")  # as one write: it is read as one
         repl.wait_for(is_undone)
-        repl.send(keys.ctrl("u"))
+        repl.send(keys.ctrl("u") * 2)  # one for the line break
         repl.turn("again", "Here again.")
 
     assert texts_of(server.requests[-1].messages[-1]).endswith("again")

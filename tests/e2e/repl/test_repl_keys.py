@@ -1,6 +1,7 @@
 """Keys beside those for typing: nothing is taken for Esc, what is cleared comes back, and each says what it does."""
 
 import base64
+from collections.abc import Mapping
 from threading import Event
 
 import pytest
@@ -49,22 +50,31 @@ def leave_pager(repl: Repl) -> None:
     repl.wait_for_prompt()
 
 
-@pytest.mark.parametrize("key", NOT_KEYS.values(), ids=NOT_KEYS.keys())
-def test_what_is_no_key_here_interrupts_and_types_nothing(panpan: Panpan, start: Start, key: str) -> None:
-    gate = Event()
-    with serving([say("Beginning and end.", chunk_chars=9, faults=(Hold(4, gate),))]) as server:
+def press_in_turns(panpan: Panpan, start: Start, pressed: Mapping[str, str], *, types_nothing: bool) -> None:
+    """Press a key in each turn of one session, and see that none is interrupted, and what it types."""
+    gates = {name: Event() for name in pressed}
+    script = [say(f"Beginning, end of {name}.", chunk_chars=10, faults=(Hold(4, gates[name]),)) for name in pressed]
+    with serving(script) as server:
         panpan.use(server)
         repl = start()
-        repl.submit("go")
-        repl.wait_for("Beginning")
-        repl.send(key)
-        repl.send(keys.END)
-        repl.type("after the key")
-        gate.set()
-        repl.wait_for("Beginning and end.")
-        repl.wait_for(lambda screen: screen.before_cursor == "❯ after the key")
+        for number, (name, key) in enumerate(pressed.items(), 1):
+            repl.submit("go")
+            repl.wait_for(lambda screen, number=number: screen.text.count("Beginning,") == number)
+            repl.send(key)
+            repl.send(keys.END)
+            repl.type("after the key")
+            gates[name].set()
+            repl.wait_for(f"end of {name}.")
+            repl.wait_for(lambda screen, number=number: screen.text.count("1 round") == number)
+            assert INTERRUPTED not in repl.text, name
+            if types_nothing:
+                repl.wait_for(lambda screen: screen.before_cursor == "❯ after the key")
+            repl.send(keys.ctrl("c"))  # which clears it
+            repl.wait_for_prompt()
 
-    assert INTERRUPTED not in repl.text
+
+def test_what_is_no_key_here_interrupts_and_types_nothing(panpan: Panpan, start: Start) -> None:
+    press_in_turns(panpan, start, NOT_KEYS, types_nothing=True)
 
 
 def test_an_answer_that_comes_in_pieces_is_nothing(panpan: Panpan, start: Start) -> None:

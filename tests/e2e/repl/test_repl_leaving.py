@@ -86,8 +86,11 @@ def test_a_signal_ends_it_and_restores_the_terminal(
                 case _:
                     repl.wait_for("touch a")
         repl.signal(number)
+        if stage != "at-the-prompt":
+            repl.wait_for("to go on from here: panpan -c")
 
         assert repl.wait() == 128 + number
+        assert ("panpan -r " in repl.text) is (stage != "at-the-prompt")
     # that nothing runs on and the terminal is as before is asserted at the end of each test
 
 

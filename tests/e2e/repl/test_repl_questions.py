@@ -36,13 +36,14 @@ def test_a_key_answers(panpan: Panpan, start: Start, key: str, exists: bool) -> 
 
 
 def test_escape_refuses_and_ends_the_turn_and_what_is_half_typed_stays(panpan: Panpan, start: Start) -> None:
-    reply = Reply((Text("Slowly, slowly, slowly."), ToolCall("Bash", {"command": "touch made"})), delta_delay_s=0.1)
-    with serving([reply, FINE]) as server:
+    gate = Event()
+    with serving([touch_later(gate), FINE]) as server:
         panpan.use(server)
         repl = start()
         repl.submit("go")
-        repl.wait_for("Slowly")
+        repl.wait_for("Thinking.")
         repl.type("half of it")
+        gate.set()
         repl.answer("touch made", keys.ESCAPE)
         repl.wait_for(INTERRUPTED)
         repl.wait_for(lambda screen: screen.before_cursor == "❯ half of it")
@@ -105,13 +106,14 @@ def test_the_cursor_stands_where_words_for_the_model_are_typed(panpan: Panpan, s
 def test_a_key_that_was_pressed_before_the_question_came_answers_nothing(
     panpan: Panpan, start: Start, key: str
 ) -> None:
-    reply = Reply((Text("Slowly, slowly, slowly."), ToolCall("Bash", {"command": "touch made"})), delta_delay_s=0.1)
-    with serving([reply, FINE]) as server:
+    gate = Event()
+    with serving([touch_later(gate), FINE]) as server:
         panpan.use(server)
         repl = start()
         repl.submit("go")
-        repl.wait_for("Slowly")
+        repl.wait_for("Thinking.")
         repl.type("x")
+        gate.set()
         # pressed again and again until the question is there: some of them just before it, some just after
         while "touch made" not in repl.visible:
             repl.send(key)
@@ -128,13 +130,14 @@ def test_a_key_that_was_pressed_before_the_question_came_answers_nothing(
 
 
 def test_what_is_half_typed_is_there_after_the_question(panpan: Panpan, start: Start) -> None:
-    reply = Reply((Text("Slowly, slowly, slowly."), ToolCall("Bash", {"command": "touch made"})), delta_delay_s=0.1)
-    with serving([reply, FINE]) as server:
+    gate = Event()
+    with serving([touch_later(gate), FINE]) as server:
         panpan.use(server)
         repl = start()
         repl.submit("go")
-        repl.wait_for("Slowly")
+        repl.wait_for("Thinking.")
         repl.type("half of it")
+        gate.set()
         repl.answer("touch made", "y")
         repl.wait_for("Fine.")
         repl.wait_for(lambda screen: screen.before_cursor == "❯ half of it")
@@ -149,14 +152,14 @@ def test_a_text_that_is_begun_at_a_question_is_a_text(panpan: Panpan, start: Sta
         repl.submit("go")
         repl.wait_for("touch made")
         time.sleep(LOOK_S)  # not to wait for something: from here on a letter may answer
-        for number, letter in enumerate("what a day", 1):
+        for number, letter in enumerate("way", 1):
             repl.send(letter)
-            repl.wait_for(ends_input("what a day"[:number]))
+            repl.wait_for(ends_input("way"[:number]))
             time.sleep(LOOK_S / 2)
         assert not (panpan.workspace / "made").exists()
         repl.answer("touch made", "n")
         repl.wait_for("Fine.")
-        repl.wait_for(lambda screen: screen.before_cursor == "❯ what a day")
+        repl.wait_for(lambda screen: screen.before_cursor == "❯ way")
 
 
 def test_a_paste_answers_nothing_and_is_in_the_input(panpan: Panpan, start: Start) -> None:

@@ -4,7 +4,7 @@ from threading import Event
 
 from tests.e2e.conftest import Panpan
 from tests.e2e.repl.conftest import Start
-from tests.e2e.repl.driver import INTERRUPTED, texts_of
+from tests.e2e.repl.driver import INTERRUPTED, texts_of, was_given_back
 from tests.model_server import Hold, Reply, Stall, Text, ToolCall, say, serving
 from tests.terminal_emulator import keys
 
@@ -119,11 +119,11 @@ def test_an_interrupt_gives_back_what_was_not_delivered(panpan: Panpan, start: S
         repl.wait_for_prompt()
         repl.send(keys.ESCAPE)
         repl.wait_for(INTERRUPTED)
-        repl.wait_for(lambda screen: screen.before_cursor == "❯ never delivered")
-        repl.send(keys.ENTER)
+        repl.wait_for(was_given_back("❯ never delivered"))
+        repl.submit("as I said")
         repl.wait_for("To that, then.")
 
-    assert texts_of(server.requests[1].messages[-1]) == "never delivered"
+    assert texts_of(server.requests[1].messages[-1]) == "never delivered\nas I said"
 
 
 def test_many_messages_come_in_their_order(panpan: Panpan, start: Start) -> None:

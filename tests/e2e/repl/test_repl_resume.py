@@ -1,6 +1,7 @@
 """A session that goes on: the user sees where he was."""
 
 import fcntl
+import json
 
 import pytest
 
@@ -39,8 +40,9 @@ def test_its_last_turns_are_on_the_screen(panpan: Panpan, start: Start, how: str
 def test_what_came_before_them_is_in_the_pager(panpan: Panpan, start: Start) -> None:
     with serving([say(f"Answer {number}.") for number in range(5)]) as server:
         panpan.use(server)
-        for number in range(5):
-            panpan.run("-p", f"prompt {number}", *(["-c"] if number else []))
+        turns = [{"type": "user", "message": {"role": "user", "content": f"prompt {number}"}} for number in range(5)]
+        told = "\n".join(map(json.dumps, turns))
+        assert panpan.run("--input-format", "stream-json", "-f", "stream-json", stdin=told).code == 0
         repl = start("-c", rows=40)
         repl.wait_for("earlier messages: Ctrl+O shows them")
         assert "Answer 0." not in repl.text

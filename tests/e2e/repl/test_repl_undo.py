@@ -1,8 +1,8 @@
 """What a turn changed comes back with /undo, in the terminal."""
 
-from tests.e2e.conftest import Panpan
+from tests.e2e.conftest import Panpan, wait_until
 from tests.e2e.repl.conftest import Start
-from tests.model_server import call, say, serving
+from tests.model_server import ToolCall, call, calls, say, serving
 from tests.terminal_emulator import keys
 
 
@@ -23,3 +23,25 @@ def test_undo_shows_what_it_does_and_asks(panpan: Panpan, start: Start) -> None:
 
     assert not made.exists()
     assert (panpan.workspace / "kept.txt").read_text() == "old\n"
+
+
+def test_what_the_user_changes_while_he_is_asked_is_his(panpan: Panpan, start: Start) -> None:
+    theirs = panpan.workspace / "theirs.txt"
+    theirs.write_text("old\n")
+    both = calls(*(ToolCall("Bash", {"command": f"echo x > {name}.txt"}) for name in ("one", "two")))
+    with serving([both, say("Done.")]) as server:
+        panpan.use(server)
+        repl = start()
+        repl.submit("go")
+        repl.answer("one.txt", "y")
+        repl.wait_for("two.txt")
+        wait_until(lambda: [True for one in panpan.records() if one.get("subtype") == "snapshot" and "after" in one])
+        theirs.write_text("user\n")
+        repl.answer("two.txt", "y")
+        repl.wait_for("2 files +2 -0")
+        repl.submit("/undo")
+        repl.answer("Change these files?", keys.ENTER)
+        repl.wait_for("undone: 2 files +0 -2")
+        repl.wait_for_prompt()
+
+    assert {path.name: path.read_text() for path in panpan.workspace.iterdir()} == {"theirs.txt": "user\n"}

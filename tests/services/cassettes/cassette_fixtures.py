@@ -10,7 +10,8 @@ from panpan import open_session
 from panpan.services.cassettes.recorded_session import RecordedSession, read_session
 from panpan.services.cassettes.recording import Recording
 from panpan.services.cassettes.replay import Mode, Replay, at_once
-from panpan.services.cassettes.replaying import ReplayReport, Show, nothing, play, replay_session
+from panpan.services.cassettes.replay_report import ReplayReport
+from panpan.services.cassettes.replaying import Show, nothing, play, replay_session
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 
 TAPE = """

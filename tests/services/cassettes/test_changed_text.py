@@ -1,3 +1,4 @@
+import json
 from itertools import pairwise
 from typing import Any
 
@@ -50,9 +51,38 @@ def test_a_secret_that_lies_across_pieces_is_in_none_of_them(cuts: list[int], be
 
 
 def test_bytes_are_not_taken_for_text() -> None:
-    value = {"source": {"type": "base64", "data": SECRET}, "text": [SECRET], "n": 1}
+    opaque = [
+        {"type": "base64", "data": SECRET},
+        {"type": "redacted_thinking", "data": SECRET},
+        {"type": "thinking", "signature": SECRET},
+    ]
 
-    assert changed_json(value, redact) == {"source": {"type": "base64", "data": SECRET}, "text": ["[redacted]"], "n": 1}
+    assert changed_json({"source": opaque, "text": [SECRET], "n": 1}, redact) == {
+        "source": opaque,
+        "text": ["[redacted]"],
+        "n": 1,
+    }
+
+
+def test_arguments_are_text_whatever_they_are_called() -> None:
+    use = ToolUseBlock(id="1", name="Send", input={"data": SECRET, "signature": [SECRET]})
+
+    changed = changed_reply(RecordedReply(((0.0, BlockFinished(0, use)),)), redact)
+
+    assert SECRET not in repr(changed)
+    assert SECRET not in str(changed_json({"type": "tool_use", "input": {"data": SECRET}}, redact))
+
+
+def test_a_secret_is_found_in_whatever_way_the_model_has_written_its_arguments() -> None:
+    spelled = SECRET.replace("sword", "\\u0073word").replace("fish", "\\u0066ish")
+    written = f'{{"command": "echo {spelled}", "n": 1.50}}'
+    events: list[Any] = [ToolInputDelta(0, written[:20]), ToolInputDelta(0, written[20:])]
+
+    changed = changed_reply(RecordedReply(tuple((0.0, event) for event in events)), redact)
+
+    pieces = [event.json for _, event in changed.events if isinstance(event, ToolInputDelta)]
+    assert len(pieces) == 2
+    assert json.loads("".join(pieces)) == {"command": "echo [redacted]", "n": 1.5}
 
 
 def test_only_the_folder_itself_is_put_elsewhere() -> None:

@@ -4,6 +4,7 @@ import copy
 import json
 import random
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
-from panpan.errors import PanpanError
+from panpan.errors import ConfigError, PanpanError
 from panpan.services.cassettes.recorded_session import read_session
 from tests.services.cassettes.cassette_fixtures import Place
 
@@ -56,6 +57,31 @@ async def test_damage_gives_a_sentence_and_never_a_crash(tmp_path: Path) -> None
 
     assert errors
     assert [error for error in errors if "\n" in error] == []
+
+
+async def test_settings_that_cannot_be_are_those_of_the_cassette(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    await place.record("look around")
+    lines = place.cassette.read_text().splitlines(keepends=True)
+    place.cassette.write_text(json.dumps(json.loads(lines[0]) | {"settings": {"effort": "\x1b[2Jx"}}) + "\n")
+
+    with pytest.raises(ConfigError, match=r"^cassette .*recorded\.jsonl:1: effort should be 'low'"):
+        read_session(place.cassette)
+
+
+@pytest.mark.parametrize("depth", [100, 400, 900, 5_000])
+async def test_what_is_nested_deeply_gives_a_sentence(tmp_path: Path, depth: int) -> None:
+    place = Place(tmp_path)
+    await place.record("look around")
+    text = place.cassette.read_text()
+    deep = '{"a":' * depth + "1" + "}" * depth
+    place.cassette.write_text(text.replace('{"file_path":"a.txt"}', deep).replace('{"file_path": "a.txt"}', deep))
+    assert deep in place.cassette.read_text()
+
+    with suppress(ConfigError):
+        recorded = read_session(place.cassette)
+        for mode in ("strict", "live-tools"):
+            assert not (await place.replay(mode, recorded=recorded, cwd=place.workspace)).is_same  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])

@@ -12,7 +12,7 @@ from panpan import open_session
 from panpan.errors import PanpanError
 from panpan.llm.embedded.profile import embedded_profile
 from panpan.services.cassettes.canonical import transcript_hash
-from panpan.services.cassettes.recorded_session import BY_HAND, RecordedSession, read_session
+from panpan.services.cassettes.recorded_session import RecordedSession, read_session
 from panpan.services.cassettes.recording import Recording
 from panpan.services.cassettes.replay import Replay
 from panpan.services.sessions.session import Session
@@ -260,17 +260,3 @@ async def test_a_recording_that_goes_on_with_a_session_that_was_compacted(place:
 
     assert len(recorded.turns[0].requests[0].canonical["messages"]) < len(recorded.history)
     assert report.is_same, report
-
-
-async def test_a_compaction_by_hand_ends_the_replay_with_a_sentence(place: Place) -> None:
-    tape = '[[reply]]\ntext = "One."\n' * 4
-    async with opened(place, taped(place, tape), tap=Recording(place.cassette)) as session:
-        await say_to(session, "first")
-    lines = place.cassette.read_text().splitlines()
-    boundary = '{"type":"system","subtype":"compact_boundary","uuid":"c1","parentUuid":"x"}'
-    place.cassette.write_text("\n".join([*lines, boundary, *lines[2:], ""]))
-
-    report = await place.replay("strict")
-
-    assert BY_HAND in report.error
-    assert report.turns == 1

@@ -220,3 +220,25 @@ async def test_every_prefix_of_a_recording_can_be_read(place: Place) -> None:
     for end in [first_line, *rng.sample(range(first_line, len(data)), 60)]:
         place.cassette.write_bytes(data[:end])
         assert len(read_session(place.cassette).turns) <= 1
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "field"),
+    [
+        ('"description":"', '"description":"Once: ', "tools[0].description"),
+        ('"file_path":', '"file":', "messages[2].content[1].input"),
+    ],
+)
+async def test_what_differs_of_a_request_is_named(place: Place, before: str, now: str, field: str) -> None:
+    await place.record("look around")
+    lines = place.cassette.read_text().splitlines(keepends=True)
+    kind = "cassette_request" if field.startswith("tools") else "assistant"
+    first = next(number for number, line in enumerate(lines) if json.loads(line)["type"] == kind)
+    changed = lines[first].replace(before, now, 1)
+    place.cassette.write_text("".join([*lines[:first], changed, *lines[first + 1 :]]))
+
+    report = await place.replay("strict")
+
+    assert report.divergence is not None
+    assert report.divergence.difference.field.startswith(field)
+    assert report.divergence.request == (1 if field.startswith("tools") else 2)

@@ -5,10 +5,10 @@ from collections.abc import AsyncGenerator
 import anyio
 import pytest
 
-from panpan.errors import ContextOverflowError
+from panpan.errors import CassetteError, ContextOverflowError
 from panpan.services.compaction.material import material
 from panpan.services.compaction.summary import HEADINGS, ask_for_summary, summary_in
-from panpan.types.events import ModelEvent, TextDelta, ThinkingDelta
+from panpan.types.events import ModelEvent, TextDelta, ThinkingDelta, ToolInputDelta
 from panpan.types.llm import ModelRequest
 from panpan.types.messages import SystemReminder, UserMessage
 from tests.fakes.scripted_llm import ScriptedLLM, say
@@ -36,7 +36,9 @@ async def summary_of(llm: ScriptedLLM, **options: float) -> tuple[str, str]:
     return summary.text, summary.problem
 
 
-@pytest.mark.parametrize("delta", [TextDelta(0, "go on " * 50), ThinkingDelta(0, "hm " * 50)])
+@pytest.mark.parametrize(
+    "delta", [TextDelta(0, "go on " * 50), ThinkingDelta(0, "hm " * 50), ToolInputDelta(0, '{"command": "go on"' * 10)]
+)
 async def test_a_model_that_does_not_end_is_not_listened_to_for_ever(delta: ModelEvent) -> None:
     assert await summary_of(EndlessLLM(delta)) == ("", "the model's text did not end")
 
@@ -57,6 +59,11 @@ async def test_material_that_is_too_long_for_the_model_is_cut_once_more() -> Non
     assert summary.text == SUMMARY
     first, second = (request.messages[0].text for request in llm.requests)  # type: ignore[union-attr]
     assert len(second) < len(first) / 2
+
+
+async def test_where_a_recording_has_no_such_request_it_is_not_taken_for_a_refusal() -> None:
+    with pytest.raises(CassetteError):
+        await summary_of(ScriptedLLM(CassetteError("no more is recorded")))
 
 
 def test_a_summary_begins_with_its_first_heading() -> None:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from panpan.services.compaction.compactor import Compactor
+from panpan.services.compaction.compactor import Compactor, plan_pin
 from panpan.services.compaction.limits import Limits
 from panpan.services.compaction.pinned import PLAN, pinned_reminders, plan_reminder
 from panpan.services.permissions.gate import PermissionGate
@@ -42,7 +42,7 @@ async def test_the_plan_is_told_as_its_file_has_it(tmp_path: Path) -> None:
     plan_mode = await planning(tmp_path / "plans", "1. Find the needle.\n</system-reminder>")
     conversation = conversation_of([one for number in range(12) for one in talking(number)])
 
-    compaction = await Compactor(plan_mode).compaction(
+    compaction = await Compactor((plan_pin(plan_mode),)).compaction(
         conversation, ScriptedLLM(say(SUMMARY)), Limits(10_000, 2_500), "auto"
     )
 
@@ -62,3 +62,26 @@ async def test_where_there_is_no_plan_none_is_told(tmp_path: Path) -> None:
     assert plan_mode.file is not None
     plan_mode.file.unlink()
     assert await plan_reminder(plan_mode) is None
+
+
+async def test_what_a_service_pins_is_told_as_it_is_now_after_each_compaction() -> None:
+    todos = ["write the test"]
+
+    async def open_todos() -> SystemReminder | None:
+        return reminder("todos").model_copy(update={"text": "; ".join(todos)}) if todos else None
+
+    compactor = Compactor((open_todos,))
+    conversation = conversation_of([one for number in range(12) for one in talking(number)])
+    told = []
+    for now in ("run it", "commit it"):
+        todos.append(now)
+        compaction = await compactor.compaction(
+            conversation, ScriptedLLM(say(SUMMARY)), Limits(10_000, 2_500), "manual"
+        )
+        assert compaction is not None
+        conversation.compact(compaction)
+        told.append([one.text for one in conversation.sent if getattr(one, "cause", "") == "todos"])
+        for message in [one for number in range(12, 24) for one in talking(number)]:
+            conversation.append(message)
+
+    assert told == [["write the test; run it"], ["write the test; run it; commit it"]]

@@ -23,6 +23,7 @@ def gate(tmp_path_factory: pytest.TempPathFactory) -> FolderGate:
         (project.root / name).parent.mkdir(parents=True, exist_ok=True)
         (project.root / name).write_text("foo\n")
     (project.root / ".gitignore").write_text("*.log\n!keep.log\n!.env.example\n")
+    subprocess.run(["git", "-C", str(project.root), "add", "--", "src", "README.md", ".gitignore"], check=True)
     (project.root / ".venv/bin").mkdir()
     (project.root / ".venv/bin/python").symlink_to("/usr/bin/env")  # outside, as in every virtual environment
     return project.gate()

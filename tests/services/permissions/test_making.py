@@ -66,7 +66,7 @@ def test_empty_files_and_folders_of_the_workspace_are_made_unasked(gate: FolderG
         "env X=1 mkdir a",
         "./mkdir a",
         "mkdir a &",
-        "(mkdir a)",
+        "(mkdir a) &",
         "mkdir $(ls)",
         "ls | xargs mkdir",
         "find . -exec touch {} +",

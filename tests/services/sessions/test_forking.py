@@ -8,9 +8,13 @@ from pathlib import Path
 import pytest
 
 from panpan.errors import SessionError
+from panpan.services.sessions.examination import examined
 from panpan.services.sessions.fold import folded
 from panpan.services.sessions.forking import fork
-from panpan.services.sessions.log import read_records
+from panpan.services.sessions.log import SessionLog, read_records
+from panpan.services.sessions.mending import mended_copies
+from panpan.services.sessions.records import record_of, rewind_record, snapshot_record
+from panpan.services.snapshots.history import UndoHistory
 from panpan.types.messages import UserMessage
 from tests.fakes.scripted_llm import ScriptedLLM, say
 from tests.fakes.session import log_path, session_in
@@ -56,3 +60,24 @@ async def test_a_fork_that_does_not_fit_on_the_disk_is_not_there(tmp_path: Path)
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
     assert list(log.parent.iterdir()) == [log]
+
+
+def test_the_snapshots_of_what_was_taken_back_come_along(tmp_path: Path) -> None:
+    log = SessionLog(tmp_path / "s1.jsonl", session_id="s1", cwd=tmp_path)
+    first, second, third = map(UserMessage.of, ("one", "two", "another two"))
+    log.append(record_of(first))
+    log.append(record_of(second))
+    step = snapshot_record("turn", {"/w": "a" * 40}, {"/w": "b" * 40}, turn=second.uuid, files=())
+    log.append(step)
+    log.parent_uuid = first.uuid
+    log.append(rewind_record(step["uuid"]))
+    log.append(record_of(third))
+    log.close()
+
+    for copy in (fork(log.path, tmp_path / "forks"), *mended_copies(log.path, tmp_path / "mended")):
+        records = list(read_records(copy))
+        assert folded(records).messages == [first, third]
+        assert UndoHistory(records).steps_since(first.uuid) == UndoHistory(read_records(log.path)).steps_since(
+            first.uuid
+        )
+        assert "missing parents" not in [finding.kind for finding in examined(copy)]

@@ -1,10 +1,14 @@
 """The log loses no record that was written whole, whatever happens to the process or the disk."""
 
+import errno
+import fcntl
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
+import time
 from pathlib import Path
 from tempfile import gettempdir
 
@@ -17,6 +21,7 @@ from panpan.services.sessions.fold import folded
 from panpan.services.sessions.log import SessionLog, read_records
 from panpan.services.sessions.prefix import SessionPrefix
 from panpan.services.sessions.records import message_of, prefix_record, record_of
+from panpan.services.sessions.store import newest_session
 from panpan.system.lock_holder import lock_holder
 from panpan.types.content import ImageBlock, TextBlock, ThinkingBlock, ToolResultBlock
 from panpan.types.display import DiffDisplay, FileDiff
@@ -299,3 +304,110 @@ def test_a_link_in_the_place_of_a_log_is_not_followed(tmp_path: Path) -> None:
         open_log(tmp_path / "s1.jsonl")
 
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_the_log_of_an_earlier_session_that_is_gone_is_not_begun_anew(tmp_path: Path) -> None:
+    with pytest.raises(SessionError, match="cannot open the session log"):
+        SessionLog(tmp_path / "s1.jsonl", session_id="s1", cwd=tmp_path, must_exist=True)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_log_that_was_put_away_between_two_looks_is_not_written_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s1.jsonl"
+    path.write_text("{}\n")
+    lock = fcntl.flock
+
+    def put_away_meanwhile(fd: int, how: int) -> None:
+        path.rename(tmp_path / "away.jsonl")
+        lock(fd, how)
+
+    monkeypatch.setattr(fcntl, "flock", put_away_meanwhile)
+
+    with pytest.raises(SessionError, match="s1 was deleted or put away in this moment"):
+        open_log(path)
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+def test_where_there_are_no_locks_it_is_written_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def no_lock(fd: int, how: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", no_lock)
+    log = open_log(tmp_path / "s1.jsonl")
+    log.append(record_of(say("x")))
+    log.close()
+
+    assert not log.is_locked
+    assert len(list(read_records(log.path))) == 1
+
+
+@pytest.mark.parametrize("is_replaced", [True, False])
+def test_of_a_log_that_was_deleted_it_is_never_claimed_that_it_is_on_disk(tmp_path: Path, is_replaced: bool) -> None:
+    log = open_log(tmp_path / "s1.jsonl")
+    log.append(record_of(say("x")))
+    log.sync()
+
+    if is_replaced:
+        (tmp_path / "other").write_text("{}\n")
+        (tmp_path / "other").rename(log.path)
+    else:
+        log.path.unlink()
+
+    with pytest.raises(SessionLogError, match="another program has deleted or replaced the session log"):
+        log.sync()
+    log.close()
+
+
+def test_a_clock_that_was_set_back_leaves_the_order_to_the_log(tmp_path: Path) -> None:
+    path = tmp_path / "s1.jsonl"
+    write(path, CONVERSATION)
+    stamps = ["2026-11-22T10:00:00.000Z", "2199-01-01T00:00:00.000Z", "1970-01-01T00:00:00.000Z", "yesterday", ""]
+    records = [json.loads(line) for line in path.read_bytes().splitlines()]
+    for record, stamp in zip(records, stamps, strict=True):
+        record["timestamp"] = stamp
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+
+    assert folded(read_records(path)).messages == CONVERSATION
+
+
+def test_a_session_after_the_clock_was_set_back_is_the_newest_all_the_same(tmp_path: Path) -> None:
+    write(tmp_path / "before.jsonl", CONVERSATION)
+    ahead_s = time.time() + 1e6
+    os.utime(tmp_path / "before.jsonl", (ahead_s, ahead_s))
+
+    log = open_log(tmp_path / "after.jsonl")
+    log.append(record_of(say("x")))
+    log.sync()
+    assert newest_session(tmp_path) == log.path  # also where the process is killed now
+    log.append(record_of(say("y")))
+    log.close()
+    assert newest_session(tmp_path) == log.path
+
+    write(tmp_path / "last.jsonl", CONVERSATION)
+    assert newest_session(tmp_path).stem == "last"
+
+
+def test_a_time_that_no_file_system_takes_is_no_reason_to_fail(tmp_path: Path) -> None:
+    write(tmp_path / "before.jsonl", CONVERSATION)
+    os.utime(tmp_path / "before.jsonl", (2**34, 2**34))
+
+    write(tmp_path / "after.jsonl", CONVERSATION)
+
+    assert folded(read_records(tmp_path / "after.jsonl")).messages == CONVERSATION
+
+
+@pytest.mark.parametrize(("cost", "duration"), [("NaN", "Infinity"), ("-1", "-5"), ("1e999", '"long"'), ("[]", "{}")])
+def test_an_amount_that_cannot_be_is_not_known(tmp_path: Path, cost: str, duration: str) -> None:
+    path = tmp_path / "s1.jsonl"
+    reply = json.dumps(record_of(say("x"))).replace('"costUSD": null', f'"costUSD": {cost}')
+    path.write_text(re.sub(r'"durationMs": \d+', f'"durationMs": {duration}', reply) + "\n")
+
+    (message,) = folded(read_records(path)).messages
+
+    assert isinstance(message, AssistantMessage)
+    assert (message.text, message.cost_usd, message.duration_s) == ("x", None, 0)

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from panpan.services.sessions.resuming import resumed, resumed_mode
+from panpan.services.sessions.fold import folded
+from panpan.services.sessions.resuming import EarlierModel, resumed, resumed_mode
 from panpan.types.permission import PermissionMode
 
 HERE = Path("/work/here")
@@ -91,3 +92,49 @@ def test_a_session_goes_on_in_the_mode_in_which_it_was_left_where_that_is_safe(
     assert mode == goes_on_in
     assert len(notes) == (word is not None)
     assert word is None or word in notes[0]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "now", "note"),
+    [
+        (EarlierModel("big", True), "big", ""),
+        (EarlierModel("big", True), "small", "--model big or /model big goes on with that one"),
+        (EarlierModel("big", False), "small", "the session was last with big and goes on with small"),
+    ],
+)
+def test_a_session_that_goes_on_with_another_model_says_so(earlier: EarlierModel, now: str, note: str) -> None:
+    said = earlier.note(now)
+
+    assert said.endswith(note)
+    assert bool(said) is bool(note)
+    assert ("--model" in said) is ("--model" in note)
+
+
+def test_the_name_of_a_model_cannot_drive_the_terminal() -> None:
+    assert "\x1b" not in EarlierModel("b\x1b[2Jig", True).note("small")
+
+
+def reply(model: object, uuid: str = "a") -> dict[str, object]:
+    return {"type": "assistant", "uuid": uuid, "message": {"model": model}}
+
+
+def chosen(model: object) -> dict[str, object]:
+    return {"type": "system", "subtype": "model", "uuid": "m", "model": model, "effort": None}
+
+
+@pytest.mark.parametrize(
+    ("records", "model"),
+    [
+        ([], None),
+        ([reply("one")], "one"),
+        ([reply("one"), chosen("two")], "two"),
+        ([chosen("two"), reply("one")], "one"),
+        ([reply("one"), chosen(5), chosen(""), reply([]), reply("")], "one"),
+    ],
+)
+def test_the_model_is_that_which_was_asked_last_or_chosen_since(
+    records: list[dict[str, object]], model: str | None
+) -> None:
+    unlike = [{**record, "uuid": str(number)} for number, record in enumerate(records)]
+
+    assert folded(unlike).model == model

@@ -55,3 +55,10 @@ def test_the_logs_of_all_projects_are_found_without_those_that_were_put_away(tmp
 
     assert set(logs_of_all_projects(tmp_path)) == {own, other}
     assert set(archived_logs(tmp_path)) == {away}
+
+
+def test_a_link_is_no_session(tmp_path: Path) -> None:
+    real = log(tmp_path, "a", "{}", written_at=1)
+    (tmp_path / "b.jsonl").symlink_to(real)
+
+    assert newest_first(tmp_path.glob("*.jsonl")) == [real]

@@ -1,6 +1,8 @@
 """A session is listed with what its log tells, in whatever state a crash left it."""
 
 import json
+import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -116,3 +118,15 @@ def test_the_text_may_stand_behind_a_picture(tmp_path: Path, content: list[Any])
 
     assert found is not None
     assert found.prompt == "one"
+
+
+@pytest.mark.parametrize("written_at", [-(2**31), 2**34, 2**38])
+def test_a_time_that_no_calendar_has_is_one_that_it_has(tmp_path: Path, written_at: int) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_text("{}\n")
+    os.utime(path, (written_at, written_at))
+
+    summary = summary_of(path)
+
+    assert summary is not None
+    assert datetime.fromtimestamp(summary.written_at, UTC).year in range(1970, 10_000)

@@ -21,7 +21,8 @@ from panpan.services.sessions.unfinished import Outcome
 from panpan.system.process_tree import ProcessTree
 from panpan.tools.files.edit import EditTool
 from panpan.tools.files.patch import PatchTool
-from panpan.types.messages import ToolResultMessage
+from panpan.types.compaction import Compaction
+from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
 from panpan.types.user_questions import UserAnswer, UserAsker, UserQuestion
 from tests.fakes.scripted_llm import ScriptedLLM, call, say
 from tests.fakes.session import log_path, recorded, session_in
@@ -192,6 +193,41 @@ async def test_where_nobody_is_there_nothing_is_asked_of_the_model_and_nothing_i
     assert error.value.exit_code == 6
     assert llm.requests == []
     assert log_path(tmp_path).read_bytes() == log
+
+
+async def test_a_command_of_the_users_own_settles_nothing(tmp_path: Path) -> None:
+    await killed(tmp_path, change, call(("1", "Change", {})), after="call_started")
+    llm = ScriptedLLM()
+
+    async with session_in(tmp_path, llm, *change()) as session:
+        session.add_message(UserMessage.of("$ ls\nnew.txt"))  # and he leaves
+    async with session_in(tmp_path, llm, *change()) as session:
+        with pytest.raises(UnfinishedCallError):
+            await send(session, "and?")
+    (result,) = await results(tmp_path, change, Asked("It finished"))
+
+    assert llm.requests == []
+    assert "The user says that it finished" in result.text
+
+
+async def test_a_compaction_before_they_are_settled_counts_on(tmp_path: Path) -> None:
+    await killed(tmp_path, change, call(("1", "Change", {})), after="call_started")
+    llm = ScriptedLLM(say("on"), say("and on"))
+
+    async with session_in(tmp_path, llm, *change(), outcome="finished") as session:
+        reply = session.conversation.messages[1]
+        short = (SystemReminder(text="what came before"),)
+        session._recorder.compact(
+            Compaction("manual", reply.uuid, tokens_before=9, tokens_after=5, added=short, kept_from=reply.uuid)
+        )
+        await send(session, "and?")
+    async with session_in(tmp_path, llm, *change()) as session:
+        await send(session, "further")
+
+    first, second = llm.histories
+    assert [type(message) for message in first] == [SystemReminder, AssistantMessage, ToolResultMessage, UserMessage]
+    assert "The user says that it finished" in first[2].text
+    assert second[: len(first)] == first
 
 
 async def test_what_came_before_the_kill_is_reused_and_what_came_after_it_has_not_begun(tmp_path: Path) -> None:

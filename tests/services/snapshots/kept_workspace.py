@@ -9,7 +9,7 @@ from typing import Any
 
 from panpan.config.settings import SnapshotSettings
 from panpan.core.conversation import Conversation
-from panpan.services.sessions.records import encoded, record_of
+from panpan.services.sessions.records import encoded, record_of, timestamp
 from panpan.services.snapshots.plan import RestorePlan
 from panpan.services.snapshots.session_snapshots import Snapshots
 from panpan.types.file_change import FileChange
@@ -95,10 +95,16 @@ class KeptWorkspace:
         """Return all files and links below the folder, those of repositories included."""
         return state_of(self.folder)
 
+    def folders(self) -> Mapping[str, int]:
+        """Return all folders below the folder with their permission bits, `.git` and what is in it excepted."""
+        below = (path for path in self.folder.rglob("*") if ".git" not in path.parts)
+        real = (path for path in below if path.is_dir() and not path.is_symlink())
+        return {str(path.relative_to(self.folder)): stat.S_IMODE(path.stat().st_mode) for path in real}
+
     def _note(self, record: Mapping[str, Any]) -> None:
         self.records.append(record)
         with self.log.open("ab") as file:
-            file.write(encoded({"parentUuid": None, **record}))
+            file.write(encoded({"parentUuid": None, "timestamp": timestamp(), **record}))
 
 
 def state_of(folder: Path) -> State:

@@ -1,4 +1,4 @@
-"""Whatever happens to files in a turn, undoing it makes every byte, permission bit and link what it was."""
+"""Whatever happens to files in a turn, undoing it makes every byte, permission bit, link and folder what it was."""
 
 import os
 import shutil
@@ -17,6 +17,7 @@ NAMES = ["a", "b", "c d", "e\nf", os.fsdecode(b"\xff"), ".gitignore", "-x"]
 paths = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map("/".join)
 contents = st.sampled_from([b"", b"one\n", b"one\r\ntwo\r\n", b"\x00\xff", b"*\n", b"x" * 5000])
 modes = st.sampled_from([0o600, 0o644, 0o755, 0o664, 0o700, 0o444])
+folder_modes = st.sampled_from([0o755, 0o700, 0o775, 0o1777])
 Change = Callable[[Path], None]
 
 
@@ -71,12 +72,34 @@ def set_mode(path: str, mode: int) -> Change:
     return change
 
 
+def make_folder(path: str, mode: int) -> Change:
+    def change(root: Path) -> None:
+        with suppress(OSError):
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            if _is_inside(root, root / path):
+                (root / path).mkdir()
+                (root / path).chmod(mode)
+
+    return change
+
+
+def set_folder_mode(path: str, mode: int) -> Change:
+    def change(root: Path) -> None:
+        place = root / path
+        if place.is_dir() and not place.is_symlink() and _is_inside(root, place):
+            place.chmod(mode)
+
+    return change
+
+
 changes = st.lists(
     st.one_of(
         st.builds(write, paths, contents, modes),
         st.builds(link, paths, paths),
         st.builds(delete, paths),
         st.builds(set_mode, paths, modes),
+        st.builds(make_folder, paths, folder_modes),
+        st.builds(set_folder_mode, paths, folder_modes),
     ),
     max_size=8,
 )
@@ -85,20 +108,23 @@ changes = st.lists(
 @settings(max_examples=25, deadline=None)
 @given(changes, st.lists(changes, min_size=1, max_size=3))
 def test_undoing_every_turn_gives_back_each_state(begin: list[Change], turns: list[list[Change]]) -> None:
+    def state(place: KeptWorkspace) -> object:
+        return place.state(), place.folders()
+
     async def main(place: KeptWorkspace) -> None:
         for change in begin:
             change(place.folder)
-        states = [place.state()]
+        states = [state(place)]
         for turn in turns:
             await place.turn(lambda turn=turn: [change(place.folder) for change in turn])
-            if place.state() != states[-1]:
-                states.append(place.state())
-        for state in reversed(states[:-1]):
+            if state(place) != states[-1]:
+                states.append(state(place))
+        for before in reversed(states[:-1]):
             await place.undo()
-            assert place.state() == state
-        for state in states[1:]:
+            assert state(place) == before
+        for after in states[1:]:
             await place.redo()
-            assert place.state() == state
+            assert state(place) == after
         assert place.warnings == []
 
     with TemporaryDirectory() as name:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from panpan.errors import SnapshotError
+from tests.services.hook_fixtures import call_in
 from tests.services.snapshots.kept_workspace import KeptWorkspace, kinds, state_of
 
 
@@ -382,7 +383,7 @@ async def test_a_turn_that_was_cut_off_by_a_crash_is_undone(tmp_path: Path) -> N
     place = KeptWorkspace(tmp_path)
     place.write("a", "0\n")
     await place.begin_turn()
-    await place.snapshots.rounds.before_effect(None)  # type: ignore[arg-type]
+    await place.snapshots.rounds.before_effect(call_in(place.folder))
     place.write("a", "1\n")
     place.write("b", "1\n")
     after_the_crash = KeptWorkspace(tmp_path)

@@ -8,6 +8,10 @@ import pytest
 from anyio.abc import TaskStatus
 
 from panpan.core.conversation import Conversation
+from panpan.core.hooks import ToolCall
+from panpan.tools.files.write import WriteTool
+from panpan.types.tool import Output
+from tests.fakes.context import context_in
 from tests.services.hook_fixtures import call_in, reply, round_of
 from tests.services.snapshots.kept_workspace import KeptWorkspace, kinds
 from tests.system.backends import on_both_backends, run_on, until
@@ -84,7 +88,7 @@ def test_the_first_snapshot_is_taken_while_the_model_thinks(tmp_path: Path, back
     run_on(backend, main)
 
 
-async def test_a_call_does_not_wait_for_ever_and_the_user_is_told(tmp_path: Path) -> None:
+async def test_calls_wait_once_for_the_first_snapshot_and_the_user_is_told(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     rounds = place.snapshots.rounds
     rounds.first_wait_s = 0.01
@@ -98,12 +102,86 @@ async def test_a_call_does_not_wait_for_ever_and_the_user_is_told(tmp_path: Path
     async with anyio.create_task_group() as tasks:
         await tasks.start(hold)
         await rounds.before_effect(call_in(place.folder))
+        rounds.first_wait_s = 3_600
+        with anyio.fail_after(20):
+            await rounds.before_effect(call_in(place.folder))
         tasks.cancel_scope.cancel()
     await rounds.turn_ended(Conversation())
 
     assert snapshots(place) == []
     assert len(place.warnings) == 1
     assert "still being kept" in place.warnings[0]
+    await place.turn(lambda: place.write("a", "x\n"))
+    assert kinds((await place.undo()).files) == {"a": "deleted"}
+
+
+@on_both_backends
+def test_what_the_user_changes_while_a_later_call_waits_is_his(tmp_path: Path, backend: str) -> None:
+    async def main() -> None:
+        place = KeptWorkspace(tmp_path)
+        rounds = place.snapshots.rounds
+        place.write("theirs", "0\n")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(rounds.serve)
+            await place.begin_turn()
+            for number, name in enumerate("ab"):
+                call = call_in(place.folder, tool_use_id=name)
+                await rounds.before_effect(call)
+                place.write(name, "x\n")
+                await rounds.after_tool(call, Output("done"))
+                if number == 0:  # the user is asked about the next call
+                    await until(lambda: snapshots(place) == [("turn", False), ("turn", True)])
+                    place.write("theirs", "user\n")
+            await place.end_turn()
+            files = place.snapshots.turn_files
+            plan = await place.undo()
+            tasks.cancel_scope.cancel()
+
+        assert kinds(files) == {"a": "added", "b": "added"}
+        assert kinds(plan.files) == {"a": "deleted", "b": "deleted"}
+        assert place.read("theirs") == "user\n"
+
+    run_on(backend, main)
+
+
+@on_both_backends
+def test_nothing_is_kept_in_the_middle_of_a_call(tmp_path: Path, backend: str) -> None:
+    async def main() -> None:
+        place = KeptWorkspace(tmp_path)
+        rounds = place.snapshots.rounds
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(rounds.serve)
+            await place.begin_turn()
+            first, second = (call_in(place.folder, tool_use_id=name) for name in "ab")
+            await rounds.before_effect(first)
+            await rounds.after_tool(first, Output("done"))
+            await rounds.before_effect(second)
+            await rounds.after_tool(first, Output("of another call"))
+            place.write("a", "x\n")
+            await anyio.sleep(0.5)  # longer than the pause after which a step is kept
+            assert snapshots(place) == [("turn", False)]
+            await place.end_turn()
+            tasks.cancel_scope.cancel()
+        assert snapshots(place) == [("turn", False), ("turn", True)]
+
+    run_on(backend, main)
+
+
+async def test_a_call_that_only_changes_files_elsewhere_costs_nothing(tmp_path: Path) -> None:
+    place = KeptWorkspace(tmp_path)
+    await place.begin_turn()
+    for path in (tmp_path / "plans" / "plan.md", tmp_path / "work" / ".." / "plan.md"):
+        await place.snapshots.rounds.before_effect(write_call(place, path))
+    assert objects(place) == 0
+    (tmp_path / "link").symlink_to(place.folder)
+    await place.snapshots.rounds.before_effect(write_call(place, tmp_path / "link" / "a"))
+    assert snapshots(place) == [("turn", False)]
+
+
+def write_call(place: KeptWorkspace, path: Path) -> ToolCall:
+    tool = WriteTool()
+    arguments = {"file_path": str(path), "content": "x"}
+    return ToolCall("1", tool, tool.input_model.model_validate(arguments), arguments, context_in(place.folder))
 
 
 async def test_files_in_other_folders_of_the_workspace_come_back(tmp_path: Path) -> None:
@@ -192,14 +270,15 @@ async def test_everything_is_private_and_survives_gits_own_tidying(tmp_path: Pat
     assert place.read("secret") == "s\n"
 
 
-async def test_tidying_packs_what_is_loose_and_keeps_all(tmp_path: Path) -> None:
+@pytest.mark.parametrize("joins_packs", [True, False])
+async def test_tidying_packs_what_is_loose_and_keeps_all(tmp_path: Path, joins_packs: bool) -> None:
     place = KeptWorkspace(tmp_path)
     texts = [
         text for text in map(str, range(4000)) if sha1(f"blob {len(text)}\0{text}".encode()).hexdigest()[:2] == "17"
     ]
     await place.turn(lambda: [place.write(text, text) for text in texts])  # git looks into the folder 17 alone
     before = objects(place)
-    await place.snapshots.workspace.tidy(loose=1)
+    await place.snapshots.workspace.tidy(loose=1, joins_packs=joins_packs)
     after = objects(place)
     await place.undo()
 

@@ -142,7 +142,7 @@ async def test_nothing_outlives_a_time_out_or_an_interrupt(box: Box, ending: str
 
     async def run(token: str, script: str) -> None:
         wrapped = box.sandbox.wrap(["/bin/bash", "-c", script, "bash", token], box.profile, box.workspace)
-        timeout_s = 8 if ending == "time-out" else None
+        timeout_s = 4 if ending == "time-out" else None
         process = run_process(wrapped, cwd=box.workspace, env=ENV, timeout_s=timeout_s, kill_grace_s=0.2)
         async with aclosing(process) as items:
             endings.extend([item async for item in items if isinstance(item, ProcessEnded)])

@@ -79,7 +79,7 @@ PATCH_LINES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(lines=st.lists(PATCH_LINES, max_size=12), is_enveloped=st.booleans(), content=st.text("xy\r\n", max_size=8))
 def test_any_patch_is_read_and_applied_or_refused(lines, is_enveloped, content):
     if is_enveloped:

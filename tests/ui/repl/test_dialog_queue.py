@@ -434,3 +434,57 @@ def test_whatever_is_typed_no_letter_of_a_text_is_lost_and_none_answers_that_cam
             assert dialog.answer is None
 
     anyio.run(run)
+
+
+async def test_of_several_it_is_said_which_one_it_is(queue, clock):
+    scope = anyio.CancelScope()
+
+    async def ask_and_withdraw():
+        with scope:
+            await queue.ask(OneKey())
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(queue.ask, OneKey())
+        await settle()
+        look(queue, clock)
+        assert head(queue) == "? Which", "it is the only one"
+
+        tasks.start_soon(queue.ask, OneKey())
+        tasks.start_soon(ask_and_withdraw)
+        await settle()
+        assert head(queue) == "? Which  1 of 3"
+        queue.press("x")
+        await settle()
+        assert head(queue) == "? Which  2 of 3  a moment …"
+        scope.cancel()
+        await settle()
+        assert head(queue) == "? Which  2 of 2  a moment …", "one was withdrawn"
+        look(queue, clock)
+        queue.press("x")
+        await settle()
+
+        tasks.start_soon(queue.ask, OneKey())
+        await settle()
+        look(queue, clock)
+        assert head(queue) == "? Which", "those before are over"
+        queue.press("x")
+
+
+@pytest.mark.parametrize(
+    ("width", "is_in_the_way", "shown"),
+    [
+        (16, False, "? Which  1 of 2"),
+        (31, True, "? Which  1 of 2  tab to answer"),
+        (29, True, "? Which         tab to answer"),
+    ],
+)
+async def test_which_one_it_is_hides_nothing_else(queue, clock, draft, width, is_in_the_way, shown):
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(queue.ask, OneKey())
+        tasks.start_soon(queue.ask, OneKey())
+        await settle()
+        look(queue, clock)
+        if is_in_the_way:
+            draft.append("half a text")
+        assert rows(queue, width)[0].split() == shown.split()
+        tasks.cancel_scope.cancel()

@@ -86,3 +86,22 @@ def test_blanks_are_not_worth_keeping(box):
     assert not draft.clear()
     assert draft.text == ""
     assert not draft.bring_back()
+
+
+def test_what_is_given_back_does_not_run_together_with_what_is_typed_then(box):
+    draft = Draft(box, Pastes())
+    draft.give_back("sent before")
+    draft.insert("and this")
+    assert draft.text == "sent before\nand this"
+
+    draft.give_back("sent first")
+    draft.insert(" too")
+    assert draft.take() == "sent first\nsent before\nand this too"
+
+
+def test_what_is_given_back_is_sent_again_as_it_was(box):
+    draft = Draft(box, Pastes())
+    draft.give_back("/help")
+
+    assert draft.unfolded == "/help"
+    assert draft.take() == "/help"

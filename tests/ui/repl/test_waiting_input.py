@@ -21,6 +21,9 @@ class FakeDraft:
     def put(self, text):
         self.text = "\n".join(filter(None, (text, self.text)))
 
+    def give_back(self, text):
+        self.put(text)
+
     def clear(self):
         self.text = ""
 

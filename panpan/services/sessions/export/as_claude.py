@@ -10,8 +10,10 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from panpan.services.sessions.export.told import compaction_told
 from panpan.services.sessions.export.transcript import Transcript
 from panpan.services.sessions.records import record_of
+from panpan.types.compaction import Compaction
 from panpan.types.messages import AssistantMessage, Message, SystemReminder
 
 _OWN_STOP_REASONS = frozenset({"interrupted", "unknown"})
@@ -28,7 +30,7 @@ def _records(transcript: Transcript) -> Iterator[Mapping[str, Any]]:
         yield {"type": "summary", "summary": transcript.title, "leafUuid": leaf}
     parent = None
     at = transcript.exported_at
-    for message in transcript.messages:
+    for message in transcript.parts:
         at = _made_at(message.uuid) or at
         yield {
             "parentUuid": parent,
@@ -45,8 +47,18 @@ def _records(transcript: Transcript) -> Iterator[Mapping[str, Any]]:
         parent = message.uuid
 
 
-def _said(message: Message) -> Mapping[str, Any]:
+def _said(message: Message | Compaction) -> Mapping[str, Any]:
     """Return the part of a record that holds the message."""
+    if isinstance(message, Compaction):
+        trigger = "manual" if message.trigger == "manual" else "auto"
+        metadata = {"trigger": trigger, "preTokens": message.tokens_before}
+        return {
+            "type": "system",
+            "subtype": "compact_boundary",
+            "content": compaction_told(message)[0],
+            "compactMetadata": metadata,
+            "isMeta": False,
+        }
     if isinstance(message, SystemReminder):
         body = {"role": "user", "content": [{"type": "text", "text": message.tagged_text}]}
         return {"type": "user", "message": body, "isMeta": True}
@@ -63,6 +75,6 @@ def _made_at(uuid: str) -> datetime | None:
     """Return when an id was made; None where it does not tell, not being of version 7."""
     try:
         value = UUID(uuid)
-    except ValueError:
+        return datetime.fromtimestamp((value.int >> 80) / 1000, UTC) if value.version == 7 else None
+    except (ValueError, OverflowError, OSError):  # also of a time that no calendar has
         return None
-    return datetime.fromtimestamp((value.int >> 80) / 1000, UTC) if value.version == 7 else None

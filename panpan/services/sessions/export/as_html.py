@@ -15,6 +15,7 @@ from panpan.services.sessions.export.told import (
     INTRODUCTION,
     attachment,
     call_title,
+    compaction_told,
     facts_of,
     outcome_of,
     results_by_call,
@@ -22,6 +23,7 @@ from panpan.services.sessions.export.told import (
 )
 from panpan.services.sessions.export.transcript import Transcript
 from panpan.system.terminal_text import clean_for_terminal
+from panpan.types.compaction import Compaction
 from panpan.types.content import (
     DocumentBlock,
     ImageBlock,
@@ -98,7 +100,7 @@ class _Writer:
         for name, text in facts_of(self._transcript):
             yield f"<dt>{name}</dt><dd>{escape(text)}</dd>"
         yield "</dl>\n<main>"
-        for message in self._transcript.messages:
+        for message in self._transcript.parts:
             match message:
                 case UserMessage(content=content):
                     yield '<article class="user"><h2>User</h2>'
@@ -108,6 +110,10 @@ class _Writer:
                     yield from self._reply(message)
                 case SystemReminder(text=text):
                     yield from _folded(f"panpan told the model ({message.cause or 'a notice'})", _code(text))
+                case Compaction():
+                    title, details = compaction_told(message)
+                    texts = filter(None, (details, *(reminder.text for reminder in message.added)))
+                    yield from _folded(title, *map(_code, texts))
                 case ToolResultMessage():
                     pass  # stands with its call
         yield "</main>\n</body>\n</html>"

@@ -1,10 +1,12 @@
-"""A session as JSON: the messages in the shape of the log's records, for programs."""
+"""A session as JSON: messages and compactions in the shape of the log's records, for programs."""
 
 import json
 import re
 
+from panpan.services.sessions.compaction_record import compaction_record
 from panpan.services.sessions.export.transcript import Transcript
 from panpan.services.sessions.records import record_of
+from panpan.types.compaction import Compaction
 
 FORMAT = "panpan-session"
 FORMAT_VERSION = 1
@@ -24,7 +26,9 @@ def json_text(transcript: Transcript) -> str:
         "title": transcript.title,
         "model": transcript.model,
         "cwd": transcript.cwd,
-        "messages": [record_of(message) for message in transcript.messages],
+        "messages": [
+            compaction_record(part) if isinstance(part, Compaction) else record_of(part) for part in transcript.parts
+        ],
     }
     text = json.dumps(exported, ensure_ascii=False, indent=2)
     return _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"

@@ -16,6 +16,7 @@ from panpan.services.sessions.export.told import (
     INTRODUCTION,
     attachment,
     call_title,
+    compaction_told,
     facts_of,
     outcome_of,
     results_by_call,
@@ -23,6 +24,7 @@ from panpan.services.sessions.export.told import (
 )
 from panpan.services.sessions.export.transcript import Transcript
 from panpan.system.terminal_text import clean_for_terminal
+from panpan.types.compaction import Compaction
 from panpan.types.content import (
     DocumentBlock,
     ImageBlock,
@@ -57,7 +59,7 @@ class _Writer:
         yield f"# {_escaped(title_of(self._transcript))}"
         yield _escaped(INTRODUCTION)
         yield "\n".join(f"- {name}: {_escaped(text)}" for name, text in facts_of(self._transcript))
-        for message in self._transcript.messages:
+        for message in self._transcript.parts:
             match message:
                 case UserMessage(content=content):
                     yield "## User"
@@ -66,6 +68,10 @@ class _Writer:
                     yield from self._reply(message)
                 case SystemReminder(text=text):
                     yield from _folded(f"panpan told the model ({message.cause or 'a notice'})", fenced(text))
+                case Compaction():
+                    title, details = compaction_told(message)
+                    texts = filter(None, (details, *(reminder.text for reminder in message.added)))
+                    yield from _folded(title, *map(fenced, texts))
                 case ToolResultMessage():
                     pass  # stands with its call
 

@@ -25,4 +25,5 @@ def transcript_of(log: Path, *, panpan_version: str) -> Transcript:
         panpan_version=panpan_version,
         exported_at=datetime.now().astimezone(),
         messages=tuple(session.messages),
+        compactions=tuple(session.compactions),
     )

@@ -1,16 +1,36 @@
 """What the readable formats say of a message, apart from how they say it."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 
+from panpan.core.conversation import ENDED, ENDED_BEFORE, INTERRUPTED, INTERRUPTED_BEFORE, NEVER_ANSWERED, NEVER_BEGUN
+from panpan.services.compaction.report import compaction_lines
 from panpan.services.session_costs import SessionCosts, session_costs
 from panpan.services.sessions.export.transcript import Transcript
 from panpan.system.terminal_text import clean_line
+from panpan.types.compaction import Compaction
 from panpan.types.content import DocumentBlock, ImageBlock, ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
 
 MAX_TITLE_CHARS = 120
 INTRODUCTION = "Exported by panpan. Keys and what looks like one were replaced by [redacted]."
+
+
+_REFUSED = re.compile(r"\w+ was not run\b")
+_MARKS: Sequence[tuple[str, Callable[[str], bool]]] = (
+    ("not run", lambda text: bool(_REFUSED.match(text))),
+    ("not run", lambda text: text in (NEVER_BEGUN, INTERRUPTED_BEFORE, ENDED_BEFORE)),
+    ("interrupted", lambda text: text in (INTERRUPTED, ENDED)),
+    ("not answered", lambda text: text.startswith(NEVER_ANSWERED)),
+)
+"""What the text of a result says that is no failure of the call: it was refused, or the turn ended before it."""
+
+
+def compaction_told(compaction: Compaction) -> tuple[str, str]:
+    """Return what a compaction did, on one line, and what became of the messages."""
+    first, *others = compaction_lines(compaction)
+    return one_line(first), "\n".join(others[:-1])  # the last says how it is taken back, which an export is not
 
 
 def results_by_call(messages: Sequence[Message]) -> Mapping[str, ToolResultMessage]:
@@ -57,7 +77,7 @@ class Outcome:
     """How a call ended."""
 
     mark: str
-    """One word behind the call."""
+    """A word or two behind the call."""
     is_error: bool = False
 
 
@@ -65,7 +85,9 @@ def outcome_of(result: ToolResultMessage | None) -> Outcome:
     """Return how a call ended; None: it was not answered when the session was exported."""
     if result is None:
         return Outcome("not answered")
-    return Outcome("failed", is_error=True) if result.is_error else Outcome("done")
+    if not result.is_error:
+        return Outcome("done")
+    return Outcome(next((mark for mark, is_such in _MARKS if is_such(result.text)), "failed"), is_error=True)
 
 
 def one_line(text: str) -> str:

@@ -3,20 +3,21 @@
 The rule: every format is made of a `Transcript` that went through `without_secrets`.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any
 
 from pydantic import BaseModel
 
 from panpan.system.redact import Redactor
+from panpan.types.compaction import Compaction, CompactionReport
 from panpan.types.content import Base64Source, RedactedThinkingBlock, ThinkingBlock
 from panpan.types.dataclass import dataclass
-from panpan.types.messages import Message
+from panpan.types.messages import Message, ToolResultMessage
 
-_FIXED = frozenset({"type", "uuid", "stop_reason"})
-"""Fields whose values are panpan's own words."""
+_FIXED = frozenset({"type", "uuid", "stop_reason", "trigger", "up_to", "kept_from", "pinned"})
+"""Fields whose values are panpan's own words, and ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,20 @@ class Transcript:
     panpan_version: str
     exported_at: datetime
     messages: Sequence[Message]
+    compactions: Sequence[Compaction] = ()
+    """What was sent in the place of beginnings of it, oldest first."""
+
+    @property
+    def parts(self) -> Iterator[Message | Compaction]:
+        """The messages, and each compaction behind the newest message of its time and the results of that."""
+        waiting: list[Compaction] = []
+        for message in self.messages:
+            if not isinstance(message, ToolResultMessage):
+                yield from waiting
+                waiting.clear()
+            yield message
+            waiting += [compaction for compaction in self.compactions if compaction.up_to == message.uuid]
+        yield from waiting
 
 
 def without_secrets(transcript: Transcript, redactor: Redactor) -> Transcript:
@@ -46,6 +61,7 @@ def without_secrets(transcript: Transcript, redactor: Redactor) -> Transcript:
         model=redactor.redact(transcript.model),
         cwd=redactor.redact(transcript.cwd),
         messages=[_redacted(message, redactor) for message in transcript.messages],
+        compactions=[_redacted(compaction, redactor) for compaction in transcript.compactions],
     )
 
 
@@ -63,6 +79,9 @@ def _redacted(value: Any, redactor: Redactor) -> Any:
         case BaseModel():
             names = type(value).model_fields.keys() - _FIXED
             return value.model_copy(update={name: _redacted(getattr(value, name), redactor) for name in names})
+        case Compaction() | CompactionReport():
+            names = {one.name for one in fields(value)} - _FIXED
+            return replace(value, **{name: _redacted(getattr(value, name), redactor) for name in names})
         case dict():
             return {_redacted(key, redactor): _redacted(item, redactor) for key, item in value.items()}
         case list() | tuple():

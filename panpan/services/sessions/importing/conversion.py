@@ -6,6 +6,7 @@ from dataclasses import field
 from typing import Any, get_args
 
 from panpan.core.conversation import repaired
+from panpan.services.sessions.compaction_record import compaction_of
 from panpan.services.sessions.importing.blocks import assistant_blocks, result_block, user_blocks
 from panpan.services.sessions.importing.transcript import Record, conversation_in, reply_id
 from panpan.services.sessions.records import message_of
@@ -38,8 +39,8 @@ class Converted:
 
     messages: list[Message] = field(default_factory=list)
     """Valid to send."""
-    compactions: dict[str, Compaction] = field(default_factory=dict)
-    """By the id of the message that holds the summary."""
+    compactions: dict[str, list[Compaction]] = field(default_factory=dict)
+    """By the id of the newest message of their time, oldest first."""
     timestamps: dict[str, str] = field(default_factory=dict)
     """When a message was said, by its id, as the transcript has it."""
     title: str = ""
@@ -83,10 +84,14 @@ class _Conversion:
 
     def take(self, record: Record) -> None:
         """Take a record of the conversation."""
-        own = message_of(record) if isinstance(record.get("version"), int) else None
+        is_own = isinstance(record.get("version"), int)
+        own = message_of(record) if is_own else None
+        compaction = compaction_of(record) if is_own else None
         match record:
             case _ if own is not None:
                 self._add(own.model_copy(update={"uuid": self._uuid(record)}), record)
+            case _ if compaction is not None:
+                self._compact(compaction)
             case {"type": "assistant", "message": {"content": content} as body}:
                 if body.get("model") == _SYNTHETIC or record.get("isApiErrorMessage") is True:
                     self.found.left_out["notes of the program about errors"] += 1
@@ -134,8 +139,11 @@ class _Conversion:
             return
         message = UserMessage(uuid=self._uuid(record), content=said)
         if record.get("isCompactSummary") is True:
-            self.found.compactions[message.uuid] = _compaction(message, self._boundary or {}, len(self._messages))
+            self._compact(_compaction(message, self._boundary or {}, len(self._messages)))
         self._add(message, record)
+
+    def _compact(self, compaction: Compaction) -> None:
+        self.found.compactions.setdefault(compaction.up_to, []).append(compaction)
 
     def _add(self, message: Message, record: Record) -> None:
         self._messages.append(message)

@@ -5,13 +5,13 @@ with the same `message.id`, calls made together are answered beside each other, 
 stands between. Nothing of a record is trusted to be as it should.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from panpan.errors import SessionError
 from panpan.services.sessions.export.as_json import FORMAT
+from panpan.services.sessions.log_lines import lines_of, parsed
 from panpan.types.dataclass import dataclass
 
 Record: TypeAlias = Mapping[str, Any]
@@ -45,8 +45,8 @@ def read_transcript(path: Path) -> Transcript:
         if path.stat().st_size > MAX_BYTES:
             raise SessionError(f"{path} has more than {MAX_BYTES // 1_000_000_000} GB, so it is no transcript")
         with path.open("rb") as file:
-            lines = [_parsed(line) for line in file if line.strip()]
-        records = [line for line in lines if isinstance(line, dict)]
+            lines = [parsed(line) for line, _ in lines_of(file) if line.strip()]
+        records = [line for line in lines if line is not None]
         if not any(isinstance(record.get("type"), str) for record in records):
             return _exported(path)
     except OSError as error:
@@ -82,9 +82,9 @@ def reply_id(record: Record) -> str | None:
 
 
 def _path(records: Sequence[Record]) -> set[str]:
-    """Return the ids of the records from the newest message up to the root, also across compactions."""
+    """Return the ids of the records from the newest message, or compaction, up to the root, also across compactions."""
     index_by_uuid = {record["uuid"]: index for index, record in enumerate(records)}
-    index = next((index for index in range(len(records) - 1, -1, -1) if records[index].get("type") in _SPOKEN), None)
+    index = next((index for index in range(len(records) - 1, -1, -1) if _is_of_conversation(records[index])), None)
     path: set[str] = set()
     while index is not None and records[index]["uuid"] not in path:
         record = records[index]
@@ -93,6 +93,10 @@ def _path(records: Sequence[Record]) -> set[str]:
         # one whose parent was lost follows the record before it
         index = None if parent is None else index_by_uuid.get(str(parent), index - 1 if index else None)
     return path
+
+
+def _is_of_conversation(record: Record) -> bool:
+    return record.get("type") in _SPOKEN or record.get("subtype") == "compact_boundary"
 
 
 def _ids(record: Record, kind: str) -> Iterator[str]:
@@ -108,7 +112,7 @@ def _ids(record: Record, kind: str) -> Iterator[str]:
 
 
 def _exported(path: Path) -> Transcript:
-    whole = _parsed(path.read_bytes())
+    whole = parsed(path.read_bytes()) or {}
     match whole:
         case {"format": str(format_), "messages": [*messages]} if format_ == FORMAT:
             title = whole.get("title")
@@ -121,10 +125,3 @@ def _exported(path: Path) -> Transcript:
             return Transcript(linked, len(messages) - len(records), title if isinstance(title, str) else "")
         case _:
             raise SessionError(f"{path} is no transcript: it has no records of a conversation")
-
-
-def _parsed(text: bytes) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None

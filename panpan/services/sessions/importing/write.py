@@ -33,7 +33,6 @@ def _records(converted: Converted, source: Path) -> Iterator[Mapping[str, Any]]:
         if at := converted.timestamps.get(message.uuid):
             record["timestamp"] = at
         yield record
-        if (compaction := converted.compactions.get(message.uuid)) is not None:
-            yield compaction_record(compaction)
+        yield from map(compaction_record, converted.compactions.get(message.uuid, ()))
     if converted.title:
         yield title_record(converted.title)

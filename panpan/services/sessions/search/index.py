@@ -5,18 +5,19 @@ log itself, and the index may be deleted at any time. It takes in what logs have
 that did not only grow is taken in anew, and its old entries lead nowhere.
 """
 
-import json
+import os
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from panpan.services.sessions.log_lines import lines_of, open_to_read, parsed
 from panpan.services.sessions.search.said import said_in
 from panpan.types.dataclass import dataclass
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """An index of another version is made anew."""
 
 _OFFSET_BITS = 40
@@ -91,10 +92,14 @@ class SearchIndex:
     def new_bytes(self, logs: Iterable[Path]) -> int:
         """Return how much of `logs` is still to be taken in, at least."""
         sizes = dict(self._database.execute("SELECT path, size FROM log"))
-        return sum(max(_size(path) - sizes.get(str(path), 0), 0) for path in logs)
+        return sum(max(_size(path) - sizes.get(_key(path), 0), 0) for path in logs)
 
-    def take_in(self, logs: Sequence[Path]) -> None:
+    def take_in(self, logs: Sequence[Path], *, goes_on: Callable[[], bool] = lambda: True) -> None:
         """Take in what is new in `logs`.
+
+        Args:
+            logs: Those that are to be searched.
+            goes_on: Asked before each; where it says no, the rest is left for the next time.
 
         Raises:
             sqlite3.Error: It cannot be written.
@@ -103,7 +108,8 @@ class SearchIndex:
         for begin in range(0, len(logs), _LOGS_AT_ONCE):
             self._database.execute("BEGIN IMMEDIATE")
             for path in logs[begin : begin + _LOGS_AT_ONCE]:
-                self._take_in_log(path, known.get(str(path)))
+                if goes_on():
+                    self._take_in_log(path, known.get(_key(path)))
             self._database.execute("COMMIT")
 
     def find(self, query: str, logs: Sequence[Path], most: int) -> list[Found]:
@@ -125,7 +131,7 @@ class SearchIndex:
         ids = dict(self._database.execute("SELECT path, id FROM log"))
         found: list[Found] = []
         for path in logs:
-            place = places.get(ids.get(str(path), 0))
+            place = places.get(ids.get(_key(path), 0))
             if place is not None and len(found) < most:
                 found.append(Found(path, _record_at(path, place[0]), place[1]))
         return found
@@ -133,13 +139,13 @@ class SearchIndex:
     def _take_in_log(self, path: Path, known: tuple[int, str, int, int, bytes] | None) -> None:
         try:
             status = path.stat()
-            if known is not None and (known[2], known[3]) == (status.st_size, status.st_mtime_ns):
+            if known is not None and (known[2], known[3]) == (status.st_size, _changed_ns(status)):
                 return
-            with path.open("rb") as file:
+            with open_to_read(path) as file:
                 log_id, begin = self._place_to_go_on(file, path, known)
                 end = begin
-                for offset, line in _whole_lines(file, begin):
-                    end = offset + len(line)
+                for offset, line, size in _whole_lines(file, begin):
+                    end = offset + size
                     if text := _said_in_line(line):
                         self._database.execute(
                             "INSERT INTO said (rowid, text) VALUES (?, ?)", (log_id << _OFFSET_BITS | offset, text)
@@ -148,15 +154,15 @@ class SearchIndex:
         except OSError:  # gone meanwhile, or not readable: then it is not found, either
             return
         self._database.execute(
-            "UPDATE log SET size = ?, changed_ns = ?, tail = ? WHERE id = ?", (end, status.st_mtime_ns, tail, log_id)
+            "UPDATE log SET size = ?, changed_ns = ?, tail = ? WHERE id = ?", (end, _changed_ns(status), tail, log_id)
         )
 
     def _place_to_go_on(self, file: Any, path: Path, known: tuple[int, str, int, int, bytes] | None) -> tuple[int, int]:
         """Return the number of a log, and how much of it is taken in already."""
         if known is not None and _digest_before(file, known[2]) == known[4]:
             return known[0], known[2]
-        self._database.execute("DELETE FROM log WHERE path = ?", (str(path),))
-        cursor = self._database.execute("INSERT INTO log (path, size) VALUES (?, 0)", (str(path),))
+        self._database.execute("DELETE FROM log WHERE path = ?", (_key(path),))
+        cursor = self._database.execute("INSERT INTO log (path, size) VALUES (?, 0)", (_key(path),))
         assert cursor.lastrowid is not None
         return cursor.lastrowid, 0
 
@@ -167,7 +173,8 @@ def query_of(text: str) -> str:
     Returns:
         Empty where nothing in it can be searched for.
     """
-    parts = [quoted or word for quoted, word in re.findall(r'"([^"]+)"|(\S+)', text)]
+    encodable = text.encode(errors="replace").decode()  # what was typed may be no UTF-8
+    parts = [quoted or word for quoted, word in re.findall(r'"([^"]+)"|(\S+)', encodable)]
     spaced = [_WITHOUT_BLANKS.sub(r" \1 ", part).replace('"', " ").replace("\0", " ") for part in parts]
     return " ".join(
         f'"{part}"{" *" if len(part) >= _LEAST_BEGINNING else ""}'
@@ -176,12 +183,19 @@ def query_of(text: str) -> str:
     )
 
 
+def _key(path: Path) -> str:
+    """Return what stands for a path in the database, which takes no bytes that are no text."""
+    return str(path).encode(errors="backslashreplace").decode()
+
+
+def _changed_ns(status: os.stat_result) -> int:
+    """Return when a file was changed, as the database takes it: file systems have times that are larger numbers."""
+    return status.st_mtime_ns % (1 << 62)
+
+
 def _said_in_line(line: bytes) -> str:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return ""
-    text = said_in(record) if isinstance(record, dict) else ""
+    record = parsed(line)
+    text = "" if record is None else said_in(record)
     if not text.isascii():
         text = _WITHOUT_BLANKS.sub(r" \1 ", text).encode(errors="replace").decode()
     return text
@@ -189,23 +203,23 @@ def _said_in_line(line: bytes) -> str:
 
 def _record_at(path: Path, offset: int) -> Mapping[str, Any]:
     try:
-        with path.open("rb") as file:
+        with open_to_read(path) as file:
             file.seek(offset)
-            record = json.loads(file.readline())
-    except (OSError, ValueError, RecursionError) as error:
+            record = parsed(next(lines_of(file), (b"", 0))[0])
+    except OSError as error:
         raise DamagedIndexError(f"{path} has no record at {offset}") from error
-    if not isinstance(record, dict) or not said_in(record):
+    if record is None or not said_in(record):
         raise DamagedIndexError(f"{path} says nothing at {offset}")
     return record
 
 
-def _whole_lines(file: Any, begin: int) -> Iterator[tuple[int, bytes]]:
-    """Yield lines with their places; not one without an end, which may still be written."""
+def _whole_lines(file: BinaryIO, begin: int) -> Iterator[tuple[int, bytes, int]]:
+    """Yield lines with their places and sizes; not one without an end, which may still be written."""
     file.seek(begin)
-    for line in file:
+    for line, size in lines_of(file):
         if line.endswith(b"\n"):
-            yield begin, line
-        begin += len(line)
+            yield begin, line, size
+        begin += size
 
 
 def _digest_before(file: Any, end: int) -> bytes:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from panpan.system.terminal_text import without_controls
+
 MAX_CHARS = 20_000
 """Of one record; of longer ones, such as large outputs of tools, the beginning."""
 
@@ -13,7 +15,7 @@ def said_in(record: Mapping[str, Any]) -> str:
         case {"type": "summary", "summary": str(title)}:
             return title[:MAX_CHARS]
         case {"type": "user" | "assistant", "message": {"content": content}}:
-            return "\n".join(_texts(content))[:MAX_CHARS]
+            return without_controls("\n".join(_texts(content))[:MAX_CHARS])  # colours would be parts of words
         case _:
             return ""
 

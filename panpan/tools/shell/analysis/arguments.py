@@ -8,6 +8,7 @@ import posixpath
 from collections.abc import Sequence
 from dataclasses import replace
 
+from panpan.tools.shell.analysis.conditional import paths_of_conditional
 from panpan.tools.shell.analysis.facts import Word
 from panpan.tools.shell.analysis.languages import (
     NotHarmlessError,
@@ -17,6 +18,7 @@ from panpan.tools.shell.analysis.languages import (
     paths_of_test,
     printed_globs,
     split_find,
+    with_dash,
     without_bracket,
 )
 from panpan.tools.shell.analysis.searched_names import ANY, SearchedNames, searched_names
@@ -41,6 +43,8 @@ class Reading:
     """The subcommand, with that of the program before it."""
     lines_of: tuple[str, ...] = ()
     """Values of git's `-L`, which may end in the name of a file: `1,9:file`."""
+    files: tuple[str, ...] = ()
+    """Values of flags that are paths."""
 
 
 def read_arguments(name: str, row: Row, words: Sequence[Word]) -> Reading:
@@ -62,6 +66,10 @@ def read_arguments(name: str, row: Row, words: Sequence[Word]) -> Reading:
             return Reading(row, (*(starts or [_HERE]), *read), name=name)
         case "test":
             return Reading(row, tuple(paths_of_test(without_bracket(name, words))), name=name)
+        case "conditional":
+            return Reading(row, tuple(paths_of_conditional(words)), name=name)
+        case "tar":
+            return _Reader(name, row).read(with_dash(words))
         case _:
             return _Reader(name, row).read(words)
 
@@ -93,6 +101,8 @@ class _Reader:
         """Positions of operands that are flags or their values to GNU's programs."""
         self._given: list[tuple[str, str]] = []
         """Flags in their order, each with its value, if it has one."""
+        self._before: set[str] = set()
+        """Those in front of all operands, which are flags to every program."""
         self._folder: str | None = None
 
     def read(self, words: Sequence[Word]) -> Reading:
@@ -116,7 +126,9 @@ class _Reader:
                 continue
             before = list(waiting)
             self._take_flag(text, waiting)
-            if self._operands:
+            if not self._operands:
+                self._before = {flag for flag, _ in self._given}
+            else:
                 also = [word, *before[len(waiting) :][::-1]]
                 self._doubtful.update(range(len(self._operands), len(self._operands) + len(also)))
                 self._operands += also
@@ -159,6 +171,8 @@ class _Reader:
         """Read a cluster of letters, the last of which may take the rest or the next word as its value."""
         for index, letter in enumerate(text[1:], start=2):
             if regex := self._row.values.get(letter):
+                if text[index:] and self._row.values_apart:
+                    raise NotHarmlessError(f"with {text}")
                 value = text[index:] or _value(text, waiting)
                 if not fits(value, regex):
                     raise NotHarmlessError(f"with -{letter} {value}")
@@ -178,12 +192,12 @@ class _Reader:
         flags = {flag for flag, _ in self._given}
         is_searching = bool(row.searches is True or (row.searches and self._may_have(row.searches)))
         is_searching = is_searching and flags.isdisjoint(row.lists_with)
-        if row.operands_with and operands and flags.isdisjoint(row.operands_with):
+        if row.operands_with and operands and self._before.isdisjoint(row.operands_with):
             raise NotHarmlessError(f"with {operands[0].source}")
         self._require_count()
         if row.operands in ("none", "text"):
             self._require_text(operands)
-            return Reading(row, (), is_searching, folder=self._folder, name=self._name)
+            return Reading(row, (), is_searching, folder=self._folder, name=self._name, files=self._files)
         self._require_no_flags()
         if row.operands == "pattern, paths" and flags.isdisjoint(row.pattern_flags):
             self._require_text(operands[:1])
@@ -204,6 +218,11 @@ class _Reader:
         names = searched_names(row.names, self._given)
         lines = tuple(value for flag, value in self._given if flag == "L") if row.operands == "revisions" else ()
         return Reading(row, tuple(operands), is_searching, names, self._folder, self._name, lines)
+
+    @property
+    def _files(self) -> tuple[str, ...]:
+        """The files that flags name."""
+        return tuple(_path(value) for flag, value in self._given if flag in self._row.file_flags and value != "-")
 
     def _may_have(self, flags: Sequence[str]) -> bool:
         """Return whether one of the flags is there; what looks like one among the operands may be any."""

@@ -6,7 +6,7 @@ environment; whoever starts it has to see to that.
 """
 
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -28,13 +28,29 @@ class Pipeline:
     joint: str
     """What stands before it: `&&`, `||`, or `;` for this and line ends."""
     is_negated: bool
-    commands: tuple[SimpleCommand, ...]
+    commands: "tuple[SimpleCommand | Group, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Pipelines in parentheses or braces."""
+
+    pipelines: tuple[Pipeline, ...]
+    is_subshell: bool
+    opened: SimpleCommand | None = None
+    """Where it is redirected, a command without words that is so: the files are opened before anything in it runs."""
 
 
 def with_directories(pipelines: Iterable[Pipeline]) -> tuple[SimpleCommand, ...]:
-    """Return the commands in their order, each with the directory in which it runs."""
+    """Return the simple commands in their order, each with the directory in which it runs."""
     placed: list[SimpleCommand] = []
-    succeeded: Places = frozenset({"."})
+    _place(pipelines, frozenset({"."}), placed)
+    return tuple(placed)
+
+
+def _place(pipelines: Iterable[Pipeline], start: Places, placed: list[SimpleCommand]) -> tuple[Places, Places]:
+    """Add the commands of a list to `placed`, and return where the shell is when it has succeeded and has failed."""
+    succeeded: Places = start
     failed: Places = frozenset()
     for pipeline in pipelines:
         match pipeline.joint:
@@ -44,13 +60,30 @@ def with_directories(pipelines: Iterable[Pipeline]) -> tuple[SimpleCommand, ...]
                 here, succeeded_before, failed_before = failed, succeeded, frozenset[str | None]()
             case _:
                 here, succeeded_before, failed_before = succeeded | failed, frozenset[str | None](), frozenset()
-        directories = _known(here)
-        placed += [_placed(command, directories) for command in pipeline.commands]
-        good, bad = _after(pipeline.commands, here)
+        good, bad = _run(pipeline.commands, here, placed)
         if pipeline.is_negated:
             good, bad = bad, good
         succeeded, failed = succeeded_before | good, failed_before | bad
-    return tuple(placed)
+    return succeeded, failed
+
+
+def _run(
+    commands: "Sequence[SimpleCommand | Group]", here: Places, placed: list[SimpleCommand]
+) -> tuple[Places, Places]:
+    """Add the commands of a pipeline to `placed`, and return where the shell is when it has succeeded and failed."""
+    directories = _known(here)
+    after = here, here
+    for command in commands:
+        if isinstance(command, SimpleCommand):
+            placed.append(_placed(command, directories))
+            after = _after(command, here)
+            continue
+        if command.opened is not None:
+            placed.append(_placed(command.opened, directories))
+        good, bad = _place(command.pipelines, here, placed)
+        bad = bad if command.opened is None else bad | here  # where a file could not be opened, nothing ran
+        after = (here, here) if command.is_subshell else (good, bad)
+    return after if len(commands) == 1 else (here, here)  # each part of a pipeline runs in a subshell
 
 
 def _placed(command: SimpleCommand, directories: tuple[str, ...] | None) -> SimpleCommand:
@@ -63,12 +96,9 @@ def _known(places: Places) -> tuple[str, ...] | None:
     return known if len(known) == len(places) and 0 < len(known) <= MOST_DIRECTORIES else None
 
 
-def _after(commands: tuple[SimpleCommand, ...], here: Places) -> tuple[Places, Places]:
-    """Return where the shell is when a pipeline has succeeded, and where when it has failed."""
-    if len(commands) != 1 or not commands[0].words:
-        return here, here  # each part of a pipeline runs in a subshell
-    command = commands[0]
-    match command.words[0].text:
+def _after(command: SimpleCommand, here: Places) -> tuple[Places, Places]:
+    """Return where the shell is when a command has succeeded, and where when it has failed."""
+    match command.words[0].text if command.words else "":
         case "cd":
             return frozenset(_moved(place, command) for place in here), here
         case "exit" if _surely_exits(command):

@@ -63,6 +63,8 @@ class SimpleCommand:
 
     fed_by: "tuple[SimpleCommand, ...]" = field(default=(), compare=False, repr=False)
     """What stands before it in its pipeline, where that is short: each prints to the next, and the last one to it."""
+    is_fed: bool = False
+    """Whether it is no part of the line, but what a shell or `xargs` in the line is given to run."""
     joins_errors: bool = False
     """Whether what it says of errors goes where its output goes, or the other way round."""
 
@@ -91,10 +93,14 @@ class ParsedLine:
 
     commands: tuple[SimpleCommand, ...]
     """Every simple command that may run, in the order in which they stand, those in substitutions, loops, functions and
-    branches too."""
+    branches too, and behind them what a shell or `xargs` is given to run, as far as that is written in the line."""
     oddities: tuple[str, ...] = ()
     """What is in it beside simple commands joined by `|`, `&&`, `||`, `;` and line ends, each in a few words,
     such as "a loop" or "what could not be parsed: `<<<`". A line with any is never read-only."""
+    runs_input: bool = False
+    """Whether something in it runs what it is given to read: a shell without a script, an interpreter, `xargs`."""
+    runs_unseen: bool = False
+    """Whether a shell or interpreter is given to run what does not stand in the line: `cat x | bash`."""
 
     @property
     def is_plain(self) -> bool:
@@ -131,6 +137,8 @@ class Effect:
     leaves_out_hidden: bool = False
     """Whether nothing below `searches` is shown that begins with a dot, or lies in a folder that does, but for what an
     ignore file takes in again with a `!`."""
+    only_tracked: bool = False
+    """Whether nothing below `searches` is shown but files that git tracks."""
     opens_nothing: bool = False
     """Whether it asks the file system about what it names, and opens none of the files."""
     splits_names: bool = False
@@ -139,7 +147,7 @@ class Effect:
     """The folder in which git is asked about a repository, relative to the directory of the command. It is harmless
     only with the variables of `harmless_git_variables` in system/git.py."""
     recorded: tuple[str, ...] = ()
-    """Those of its reads that git may also take from the root of the repository on."""
+    """Files that git takes from the top of the repository on, wherever it runs; not among its reads."""
     needed_environment: Mapping[str, str | None] = field(default_factory=dict)
     """The variables with which it is harmless; None: it must not be set."""
     only_makes: bool = False

@@ -3,7 +3,8 @@
 The rule: where the search only looks, and the program only looks whichever names below the searched folders it is
 given, the whole is a search through these folders. What the names have to be for that, the effect says, and the gate
 looks for itself: without `-print0` and `-0`, `xargs` parts them at blanks and takes quotes away, and a name of a search
-that does not begin with its folder may look like a flag.
+that does not begin with its folder may look like a flag. A program that looks at no file, whatever it is given, may be
+given anything: `… | xargs -n1 basename`.
 """
 
 import re
@@ -11,9 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from panpan.tools.shell.analysis.facts import ODD_NAME, Effect, SimpleCommand, Word
+from panpan.types.dataclass import dataclass
 
 _NAME = Word("{}", None, is_glob=True, pattern="./*")
 """Stands for the names: like those that a pattern matches in a folder."""
+_ANY_TEXT = Word('"$1"', None)
+"""Stands for what may be any text."""
 _PRINTS_ELSE = frozenset({"-printf", "-ls", "-exec"})
 _JOINS_ANY = frozenset({"-o", "-or", ",", "(", ")"})
 """With these in an expression of find, a test in it need not hold for what is found."""
@@ -25,12 +29,18 @@ _LISTING: Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
         re.compile(r"-\w*[lL]\w*"),
         re.compile(r"-[rlLivwxEFPIsHn]+|--(?:include|exclude|exclude-dir)=.*"),
     ),
+    "ls": (re.compile(r""), re.compile(r"-[1ASUXcdrtuv]+|--color=never")),
     "rg": (
         re.compile(r"-\w*l\w*|--files(?:-with-matches)?"),
         re.compile(r"-[liSsuwxFPn.]+|-[tTge]\w*|--(?:files|files-with-matches|hidden|no-ignore)"),
     ),
 }
-"""Searches that print names and nothing else: the flag that makes them do so, and the flags that let them go on so."""
+"""Searches that print names and nothing else: the flag that makes them do so, and the flags that let them go on so. Not
+`ls -a`, which names the folder around."""
+_LISTING_TRACKED = re.compile(r"-[cdmz]+|--(?:cached|deleted|modified|deduplicate)|--")
+"""Flags of `git ls-files` with which it prints names below the folder, of files that git tracks, and nothing else."""
+_LEAVES_FOLDER = re.compile(r"[:/].*|(?:.*/)?\.\.(?:/.*)?", re.DOTALL)
+"""A pathspec that may lead out of the folder."""
 _PASSING: Mapping[str, re.Pattern[str]] = {
     "grep": re.compile(r"-[vivEFPw]+|-e"),
     "head": re.compile(r"-n|-n?\d+"),
@@ -57,6 +67,17 @@ def handed_on(command: SimpleCommand, judge: Callable[[SimpleCommand], Effect]) 
             return None
 
 
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """What a search prints the names of."""
+
+    folders: tuple[str, ...]
+    only_names: tuple[str, ...] = ()
+    leaves_out_hidden: bool = False
+    globs: tuple[str, ...] = ()
+    only_tracked: bool = False
+
+
 def _of_exec(command: SimpleCommand, judge: Callable[[SimpleCommand], Effect]) -> Effect | None:
     texts = [word.text for word in command.words]
     if texts.count("-exec") != 1:
@@ -72,30 +93,44 @@ def _of_exec(command: SimpleCommand, judge: Callable[[SimpleCommand], Effect]) -
     rest = (*command.words[:begin], Word("-true", "-true"), *command.words[end + 1 :])
     search = judge(replace(command, words=rest, redirects=(), fed_by=()))
     effect = judge(replace(command, words=inner, redirects=(), fed_by=()))
-    return _joined(command, search, [effect], _only_names(command.words[:begin]))
+    if not search.is_read_only or search.globs:
+        return None
+    return _joined(command, search, [effect], _Listing(search.reads or (), _only_names(command.words[:begin])))
 
 
 def _of_xargs(command: SimpleCommand, judge: Callable[[SimpleCommand], Effect]) -> Effect | None:
+    given = _read_xargs(command.words[1:])
+    if given is None:
+        return None
+    if harmless := _of_any_text(command, given, judge):
+        return harmless
     if not command.fed_by or any(feeding.joins_errors for feeding in command.fed_by):
         return None
     first, *passing = command.fed_by
-    read = _read_xargs(command.words[1:])
-    if read is None or not _lists_names(first) or not all(_passes_lines(feeding, judge) for feeding in passing):
-        return None
-    variants, is_exact = read
     search = judge(first)
+    listing = _listing(first, search)
+    variants = given.with_names()
+    if listing is None or not variants or not all(_passes_lines(feeding, judge) for feeding in passing):
+        return None
     effects = [judge(replace(command, words=words, redirects=(), fed_by=())) for words in variants]
-    is_find = first.words[0].text == "find"
-    is_split = not (is_find and is_exact and "-print0" in [word.text for word in first.words] and not passing)
+    is_split = not (given.is_exact and _ends_names(first) and not passing)
     if is_split and any(ODD_NAME.search(path) for path in search.reads or ()):
         return None
-    found = _joined(command, search, effects, _only_names(first.words) if is_find else search.only_names)
+    found = _joined(command, search, effects, listing)
     return found and replace(found, splits_names=is_split)
 
 
-def _joined(
-    command: SimpleCommand, search: Effect, effects: Sequence[Effect], only_names: tuple[str, ...]
-) -> Effect | None:
+def _of_any_text(command: SimpleCommand, given: "_Given", judge: Callable[[SimpleCommand], Effect]) -> Effect | None:
+    """Return the effect of xargs with a program that looks at no file, whatever words it is given; else None."""
+    effects = [judge(replace(command, words=words, redirects=(), fed_by=())) for words in given.with_any_text()]
+    if not effects or any(not effect.is_read_only or effect.reads or effect.asks_git_in for effect in effects):
+        return None
+    needed = {name: value for effect in effects for name, value in effect.needed_environment.items()}
+    why = f"it gives what it reads to {effects[0].program}, and {effects[0].why}"
+    return Effect(command, "xargs", (), (), False, False, why, opens_nothing=True, needed_environment=needed)
+
+
+def _joined(command: SimpleCommand, search: Effect, effects: Sequence[Effect], listing: _Listing) -> Effect | None:
     """Return the effect of a search and of what is done with its names; None where one of them does more than look."""
     for effect in effects:
         if (
@@ -105,11 +140,9 @@ def _joined(
             or effect.globs not in ((), (_NAME.pattern,))
         ):
             return None
-    if not search.is_read_only or search.globs:
-        return None
-    folders = search.reads or ()
-    reads = (path for effect in (search, *effects) for path in effect.reads or ())
-    needed = {name: value for effect in (search, *effects) for name, value in effect.needed_environment.items()}
+    reads = (*listing.folders, *(path for effect in effects for path in effect.reads or ()))
+    own = {} if search.asks_git_in else search.needed_environment
+    needed = {name: value for part in (own, *(e.needed_environment for e in effects)) for name, value in part.items()}
     return Effect(
         command,
         command.words[0].text,
@@ -118,10 +151,12 @@ def _joined(
         runs_code=False,
         uses_network=False,
         why=f"it gives the names found to {effects[0].program}, and {effects[0].why}",
-        searches=folders,
+        globs=listing.globs,
+        searches=listing.folders,
         follows_links=True,
-        only_names=only_names,
-        leaves_out_hidden=search.leaves_out_hidden,
+        only_names=listing.only_names,
+        leaves_out_hidden=listing.leaves_out_hidden,
+        only_tracked=listing.only_tracked,
         opens_nothing=all(effect.opens_nothing for effect in effects),
         needed_environment=needed,
     )
@@ -135,44 +170,109 @@ def _with_names(words: Sequence[Word], token: str) -> tuple[Word, ...]:
     return tuple(_NAME if word.text == token else word for word in words)
 
 
-def _read_xargs(words: Sequence[Word]) -> tuple[list[tuple[Word, ...]], bool] | None:
-    """Return what xargs may run, with names and without, and whether it takes names as they are; None: not known."""
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What xargs is told."""
+
+    program: tuple[Word, ...]
+    token: str = ""
+    """What stands for a name among the words of the program; empty where names come behind them."""
+    is_exact: bool = False
+    """Whether it takes names as they are."""
+    needs_names: bool = False
+    """Whether nothing runs where there are no names."""
+
+    def with_names(self) -> list[tuple[Word, ...]]:
+        """Return what it may run, with names and without; nothing where that is not known."""
+        if self.token:
+            with_names = _with_names(self.program, self.token)
+            return [with_names] if with_names else []
+        if any(word.text is None for word in self.program):
+            return []
+        return [(*self.program, _NAME), *([] if self.needs_names else [self.program])]
+
+    def with_any_text(self) -> list[tuple[Word, ...]]:
+        """Return the same with any words in the place of the names."""
+        first, *rest = self.program
+        if first.text is None or (self.token and self.token in first.text):
+            return []
+        if self.token:
+            return [(first, *(_ANY_TEXT if self.token in word.source else word for word in rest))]
+        return [(*self.program, _ANY_TEXT), self.program]
+
+
+def _read_xargs(words: Sequence[Word]) -> _Given | None:
+    """Return what xargs is told; None where that is not known."""
     waiting = list(words)[::-1]
-    is_exact, token = False, ""
+    is_exact, needs_names, token = False, False, ""
     while waiting and (waiting[-1].text or "").startswith("-"):
         flag = waiting.pop().text or ""
-        if flag in ("-n", "-L", "-P", "-I"):
+        if flag in ("-n", "-L", "-P", "-I", "-d"):
             if not waiting:
                 return None
             flag += waiting.pop().text or ""
         if flag.startswith("-I") and len(flag) > len("-I"):
             token = flag.removeprefix("-I")
         elif flag in ("-0", "-0r", "-r0"):
-            is_exact = True
-        elif flag != "-r" and not re.fullmatch(r"-[nLP]\d{1,4}", flag):
+            is_exact, needs_names = True, needs_names or "r" in flag
+        elif flag == "-r":
+            needs_names = True
+        elif flag not in ("-d\\n", "-d\n") and not re.fullmatch(r"-[nLP]\d{1,4}", flag):
             return None
-    program = tuple(waiting[::-1]) or (Word("echo", "echo"),)
-    if token:
-        with_names = _with_names(program, token)
-        return ([with_names], is_exact) if with_names else None
-    if any(word.text is None for word in program):
-        return None
-    return [(*program, _NAME), program], is_exact
+    return _Given(tuple(waiting[::-1]) or (Word("echo", "echo"),), token, is_exact, needs_names)
 
 
-def _lists_names(command: SimpleCommand) -> bool:
-    """Return whether a search prints the names of files below its folders, one a line or parted by NUL."""
+def _listing(command: SimpleCommand, search: Effect) -> _Listing | None:
+    """Return what a search prints the names of, one a line or parted by NUL; None where it prints anything else."""
     texts = [word.text or "" for word in command.words]
-    if not texts or command.redirects:
-        return False
+    if not texts or command.redirects or not search.is_read_only:
+        return None
+    if texts[0] == "git":
+        return _tracked(command.words[1:])
     if texts[0] == "find":
-        return _PRINTS_ELSE.isdisjoint(texts)
+        is_plain = _PRINTS_ELSE.isdisjoint(texts) and not search.globs
+        return _Listing(search.reads or (), _only_names(command.words)) if is_plain else None
     if texts[0] not in _LISTING:
-        return False
+        return None
     needed, allowed = _LISTING[texts[0]]
     flags = [text for text in texts[1:] if text.startswith("-")]
     is_listing = not needed.pattern or any(needed.fullmatch(flag) for flag in flags)
-    return is_listing and all(allowed.fullmatch(flag) for flag in flags)
+    if not is_listing or not all(allowed.fullmatch(flag) for flag in flags):
+        return None
+    if texts[0] == "ls":
+        # It names what lies in a folder without the folder, as if it lay here.
+        shows_hidden = any("A" in flag for flag in flags)
+        folders = tuple(dict.fromkeys((".", *(search.reads or ()))))
+        return _Listing(folders, leaves_out_hidden=not shows_hidden, globs=search.globs)
+    if search.globs:
+        return None
+    return _Listing(search.reads or (), search.only_names, search.leaves_out_hidden)
+
+
+def _tracked(words: Sequence[Word]) -> _Listing | None:
+    """Return the listing of `git ls-files` with these words behind `git`."""
+    rest = list(words)
+    while rest and rest[0].text in ("--no-pager", "-P"):
+        rest.pop(0)
+    if not rest or rest[0].text != "ls-files":
+        return None
+    for word in rest[1:]:
+        text = word.text if word.text is not None else word.pattern
+        if (
+            not text
+            or (text.startswith("-") and not _LISTING_TRACKED.fullmatch(text))
+            or _LEAVES_FOLDER.fullmatch(text)
+        ):
+            return None
+    return _Listing((".",), only_tracked=True)
+
+
+def _ends_names(command: SimpleCommand) -> bool:
+    """Return whether a search parts the names that it prints by NUL."""
+    texts = [word.text or "" for word in command.words]
+    if texts[0] == "git":
+        return any(re.fullmatch(r"-[a-z]*z[a-z]*", text) for text in texts)
+    return texts[0] == "find" and "-print0" in texts
 
 
 def _passes_lines(command: SimpleCommand, judge: Callable[[SimpleCommand], Effect]) -> bool:

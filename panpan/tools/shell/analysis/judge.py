@@ -87,11 +87,11 @@ def _by_path(command: SimpleCommand, name: str, most_wrappers: int) -> Effect:
 def _harmless(command: SimpleCommand, name: str, reading: Reading) -> Effect:
     row = reading.row
     files = [word for word in reading.paths if word.text not in _NO_FILES]
-    paths = [_in_folder(reading.folder, path) for path in _paths(files)]
     is_git = load_table().programs[name].git
-    recorded = _recorded([*(word.text or "" for word in files), *reading.lines_of]) if is_git else ()
-    # A pathspec and a name with `./` start from the folder, other names from the root of the repository.
-    paths += [_in_folder(reading.folder, path) for path in recorded]
+    paths = [_in_folder(reading.folder, path) for path in _paths(files)]
+    paths += [_in_folder(reading.folder, path) for path in reading.files]
+    from_top, from_folder = _recorded(files, reading.lines_of) if is_git else ((), ())
+    paths += [_in_folder(reading.folder, path) for path in from_folder]
     if reading.folder is not None:
         paths.append(reading.folder)
     if not reading.searches:
@@ -116,7 +116,7 @@ def _harmless(command: SimpleCommand, name: str, reading: Reading) -> Effect:
         only_names=reading.names.only,
         leaves_out_hidden=reading.names.leaves_out_hidden and not globs,
         asks_git_in=(reading.folder or ".") if is_git else None,
-        recorded=recorded,
+        recorded=from_top,
         needed_environment={**load_table().programs[name].environment, **row.environment, **_home_for(files)},
     )
 
@@ -125,11 +125,28 @@ _LONGEST_PATH = 4_096
 _MAGIC = re.compile(r"^(?:\([^)]*\)|[/!^]+)")
 
 
-def _recorded(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the files that words name as git has them: `HEAD:file`, `:file`, `:0:file`, `:/file`, `1,9:file`."""
-    named = [text[-_LONGEST_PATH:] for text in texts if ":" in text]
-    behind = (text[at + 1 :] for text in named for at, letter in enumerate(text) if letter == ":")
-    return tuple(dict.fromkeys(_as_path(path) for part in behind if (path := _MAGIC.sub("", part))))
+def _recorded(files: Iterable[Word], lines_of: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the files that words name as git has them, from the top of the repository and from the folder on.
+
+    Git takes `HEAD:file` and `:file` from the top, `HEAD:./file` and `1,9:file` from the folder; what begins with a
+    colon may be a pathspec, too, which starts from the folder.
+    """
+    from_top: dict[str, None] = {}
+    from_folder: dict[str, None] = {}
+    for text in (word.text or "" for word in files):
+        for path in _behind_colons(text):
+            if not path.startswith(("./", "../")):
+                from_top[_as_path(path)] = None
+            if path.startswith(("./", "../")) or text.startswith(":"):
+                from_folder[_as_path(path)] = None
+    from_folder |= dict.fromkeys(_as_path(path) for text in lines_of for path in _behind_colons(text))
+    return tuple(from_top), tuple(from_folder)
+
+
+def _behind_colons(text: str) -> Iterator[str]:
+    text = text[-_LONGEST_PATH:]
+    behind = (text[at + 1 :] for at, letter in enumerate(text) if letter == ":")
+    return filter(None, (_MAGIC.sub("", part) for part in behind))
 
 
 def _other(command: SimpleCommand, name: str, refusal: str, most_wrappers: int) -> Effect:
@@ -173,7 +190,10 @@ def _of_wrapped(command: SimpleCommand, name: str, wrapped: Wrapped, most_wrappe
         runs_code=inner.runs_code if wrapped.is_transparent else True,
         why=f"{name} runs {inner.program or 'a program'}, and {inner.why}",
     )
-    return replace(effect, reads=None, writes=None) if wrapped.adds_words else effect
+    if not wrapped.adds_words:
+        return effect
+    why = f"what {name} gives to {inner.program} is known only when it runs" if inner.is_read_only else effect.why
+    return replace(effect, reads=None, writes=None, why=why)
 
 
 def _of_git(command: SimpleCommand, refusal: str) -> Effect:

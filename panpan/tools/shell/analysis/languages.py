@@ -107,11 +107,24 @@ def without_bracket(name: str, words: Sequence[Word]) -> Sequence[Word]:
     return words[:-1]
 
 
+_OLD_FLAGS = r"[a-zA-Z]*f"
+"""A first word of tar without a dash, with the one letter that takes a value at its end."""
+
+
+def with_dash(words: Sequence[Word]) -> Sequence[Word]:
+    """Return the words of tar with a dash before its first one, which is a word of flags with and without it."""
+    text = words[0].text if words else None
+    return [Word(f"-{text}", f"-{text}"), *words[1:]] if text and fits(text, _OLD_FLAGS) else words
+
+
 _EVALUATING = frozenset({"-v", "-R"})
 _OPERATORS = frozenset({"=", "==", "!=", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "!", "(", ")", "-a", "-o"})
-_ASKS_TEXT = frozenset({"-n", "-z", "-t"})
-_ASKS_FILE = frozenset(f"-{letter}" for letter in "bcdefghkprsuwxGLNOS")
-_COMPARES_FILES = frozenset({"-nt", "-ot", "-ef"})
+ASKS_TEXT = frozenset({"-n", "-z", "-t"})
+"""Tests of one text; `-t` asks about a stream by its number."""
+ASKS_FILE = frozenset(f"-{letter}" for letter in "bcdefghkprsuwxGLNOS")
+"""Tests of one file."""
+COMPARES_FILES = frozenset({"-nt", "-ot", "-ef"})
+"""Tests of two files."""
 
 
 def paths_of_test(words: Sequence[Word]) -> list[Word]:
@@ -125,7 +138,7 @@ def paths_of_test(words: Sequence[Word]) -> list[Word]:
         raise NotHarmlessError(f"with {min(evaluating)}, behind which the shell evaluates a subscript")
     if len(texts) == 3 and texts[1] in _OPERATORS - {"-a", "-o"}:
         return []
-    known = _OPERATORS | _ASKS_TEXT | _ASKS_FILE | _COMPARES_FILES
+    known = _OPERATORS | ASKS_TEXT | ASKS_FILE | COMPARES_FILES
     return [word for word, text in zip(words, texts, strict=True) if text not in known and text]
 
 

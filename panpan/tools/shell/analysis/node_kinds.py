@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _PLAIN_KINDS = frozenset({
-    "ansi_c_string", "binary_expression", "brace_expression", "command", "command_name", "comment", "concatenation",
-    "declaration_command", "expansion", "extglob_pattern", "file_descriptor", "file_redirect", "list",
-    "negated_command", "number", "parenthesized_expression", "pipeline", "program", "raw_string",
-    "redirected_statement", "regex", "simple_expansion", "special_variable_name", "string", "string_content",
-    "test_command", "test_operator", "unary_expression", "unset_command", "variable_assignment", "variable_name",
-    "word",
+    "ansi_c_string", "binary_expression", "brace_expression", "command", "command_name", "comment",
+    "compound_statement", "concatenation", "declaration_command", "expansion", "extglob_pattern", "file_descriptor",
+    "file_redirect", "list", "negated_command", "number", "parenthesized_expression", "pipeline", "program",
+    "raw_string", "redirected_statement", "regex", "simple_expansion", "special_variable_name", "string",
+    "string_content", "subshell", "test_command", "test_operator", "unary_expression", "unset_command",
+    "variable_assignment", "variable_name", "word",
 })  # fmt: skip
 """Plain, or judged below."""
 
@@ -25,14 +25,12 @@ _ODD_KINDS = {
     "c_style_for_statement": "a loop",
     "case_statement": "a case",
     "command_substitution": "a command substitution",
-    "compound_statement": "a group",
     "for_statement": "a loop",
     "function_definition": "a function",
     "heredoc_redirect": "a here-document",
     "herestring_redirect": "a here-string",
     "if_statement": "an if",
     "process_substitution": "a process substitution",
-    "subshell": "a subshell",
     "translated_string": "a translated string",
     "while_statement": "a loop",
 }
@@ -54,7 +52,7 @@ def oddity_of(node: "Node") -> str | None:
     if kind in _PLAIN_KINDS or kind in _PARTS_OF_ODD:
         if kind == "expansion" and any(child.type not in _LOOKED_UP for child in node.children):
             return "an expansion that does more than look up"
+        if kind == "compound_statement" and node.children[0].type == "((":
+            return "arithmetic"
         return None
-    if kind == "compound_statement" and node.children[0].type == "((":
-        return "arithmetic"
     return _ODD_KINDS.get(kind, f"a {kind.replace('_', ' ')}")

@@ -8,11 +8,13 @@ is never believed to be harmless.
 
 import re
 import sys
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from panpan.tools.shell.analysis.directories import with_directories
-from panpan.tools.shell.analysis.facts import ParsedLine
+from panpan.tools.shell.analysis.facts import ParsedLine, SimpleCommand
+from panpan.tools.shell.analysis.fed import with_fed_commands
 from panpan.tools.shell.analysis.plain_line import PlainLine, read_plain_line
 from panpan.tools.shell.analysis.words import NotPlainError
 
@@ -24,6 +26,9 @@ MAX_PLAIN_CHARS = 10_000
 MAX_PLAIN_COMMANDS = 50
 MAX_BYTES = 128 * 1024
 """Of a line that is looked at; Linux takes no longer argument (execve(2), MAX_ARG_STRLEN)."""
+
+_MOST_LAYERS = 3
+"""Of shells that are given lines in which shells are given lines."""
 
 _BLANK_ON_DARWIN = (0x85, 0xA0)
 """Bytes that isblank(3) of macOS takes for blanks, in UTF-8 locales too, also where they are part of a character."""
@@ -46,23 +51,36 @@ class ShellParser:
 
     def parse(self, command: str) -> ParsedLine:
         """Return what bash would run for `command`; whatever is not certain is named as an oddity."""
+        return self._parse(command, _MOST_LAYERS)
+
+    def _parse(self, command: str, layers: int) -> ParsedLine:
         encoded = command.encode("utf-8", "surrogatepass")
         if len(encoded) > MAX_BYTES:
             return ParsedLine((), (f"a line of {len(encoded):,} bytes, which is too long to be parsed",))
         tree = self._look_through(self._parser.parse(_bearable(command)).root_node)
-        oddities = [*_odd_text(command, encoded), *tree.oddities]
-        if len(command) > MAX_PLAIN_CHARS:
-            return ParsedLine(tree.commands, (f"a line of {len(command):,} characters", *oddities))
-        try:
-            plain = read_plain_line(command)
-        except NotPlainError as exc:
-            return ParsedLine(tree.commands, (*oddities, *_not_plain(command, exc, is_explained=bool(oddities))))
-        if not oddities and not _agree(plain, tree, command, encoded):
-            oddities.append("what can be read in two ways")
-        commands = with_directories(plain.pipelines)
-        if len(commands) > MAX_PLAIN_COMMANDS:
-            oddities.append(f"{len(commands)} commands")
-        return ParsedLine(commands, tuple(oddities))
+        parsed = _both_readings(command, encoded, tree)
+
+        def parsed_within(text: str) -> Sequence[SimpleCommand]:
+            return self._parse(text, layers - 1).commands if layers else ()
+
+        return with_fed_commands(parsed, command, tree.here, parsed_within)
+
+
+def _both_readings(command: str, encoded: bytes, tree: "TreeFacts") -> ParsedLine:
+    """Return what the two readings of a line come to."""
+    oddities = [*_odd_text(command, encoded), *tree.oddities]
+    if len(command) > MAX_PLAIN_CHARS:
+        return ParsedLine(tree.commands, (f"a line of {len(command):,} characters", *oddities))
+    try:
+        plain = read_plain_line(command)
+    except NotPlainError as exc:
+        return ParsedLine(tree.commands, (*oddities, *_not_plain(command, exc, is_explained=bool(oddities))))
+    if not oddities and not _agree(plain, tree, command, encoded):
+        oddities.append("what can be read in two ways")
+    commands = with_directories(plain.pipelines)
+    if len(commands) > MAX_PLAIN_COMMANDS:
+        oddities.append(f"{len(commands)} commands")
+    return ParsedLine(commands, tuple(oddities))
 
 
 def _bearable(command: str) -> bytes:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from panpan.tools.shell.analysis.assignments import is_harmless_assignment, may_assign
 from panpan.tools.shell.analysis.braces import with_braces_expanded
+from panpan.tools.shell.analysis.conditional import words_of_conditional
 from panpan.tools.shell.analysis.facts import Redirect, SimpleCommand, Word
 from panpan.tools.shell.analysis.node_kinds import oddity_of
 from panpan.tools.shell.analysis.plain_line import RESERVED_WORDS
 from panpan.tools.shell.analysis.shell_changes import may_change_shell
-from panpan.tools.shell.analysis.words import word_of
+from panpan.tools.shell.analysis.words import NotPlainError, word_at, word_of
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class TreeFacts:
     command_starts: frozenset[int]
     tests: tuple[range, ...]
     """Where each `[ … ]` stands behind its bracket."""
+    here: tuple[str, ...]
+    """What stands in here-documents and here-strings."""
 
 
 def look_through(root: "Node") -> TreeFacts:
@@ -50,6 +53,7 @@ def look_through(root: "Node") -> TreeFacts:
         frozenset(walk.word_starts),
         frozenset(walk.command_starts),
         tuple(walk.tests),
+        tuple(walk.here),
     )
 
 
@@ -71,6 +75,7 @@ class _Walk:
         self.word_starts: set[int] = set()
         self.command_starts: set[int] = set()
         self.tests: list[range] = []
+        self.here: list[str] = []
         self._redirected_by_command: dict[int, _Redirected] = {}
         self._seen: set[int] = set()
         """Redirects and assignments that some command has taken."""
@@ -106,6 +111,10 @@ class _Walk:
             self._look_at_command(node, is_in_backticks)
         elif kind == "file_redirect" and node.id not in self._seen:
             self._look_at_lone_redirect(node, is_in_backticks)
+        elif kind == "heredoc_body":
+            self.here.append(_text(node))
+        elif kind == "herestring_redirect":
+            self.here += [word_of(_text(child)).text or _text(child) for child in node.named_children]
         elif kind == "for_statement":
             values = " ".join(map(_text, node.children_by_field_name("value")))
             name = "".join(map(_text, node.children_by_field_name("variable")))
@@ -203,7 +212,8 @@ class _Walk:
         while words:
             first, options = words[0].source, 1
             if first in RESERVED_WORDS - {"[["}:
-                self._note(f"`{first}`")
+                if first != "time":
+                    self._note(f"`{first}`")
                 while first == "time" and options < len(words) and words[options].source in ("-p", "--"):
                     options += 1
             elif len(readings) > 1 and may_assign(first):
@@ -218,13 +228,25 @@ class _Walk:
 
     def _words_of_test(self, node: "Node") -> list[Word]:
         bracket = node.children[0]
-        if bracket.type == "[[":
-            self._note("`[[`")
-        elif bracket.type == "((":
+        if bracket.type == "((":
             self._note("arithmetic")
         self.word_starts.add(bracket.start_byte)
         self.tests.append(range(bracket.end_byte, node.end_byte))
-        return [Word(bracket.type, bracket.type), *(Word(_text(child), None) for child in node.children[1:])]
+        return _words_in_brackets(_text(node), bracket.type)
+
+
+def _words_in_brackets(text: str, bracket: str) -> list[Word]:
+    """Return the words of a test with its brackets; one without a text for what cannot be read for certain."""
+    words, at = [Word(bracket, bracket)], len(bracket)
+    try:
+        if bracket == "[[":
+            return [*words, *words_of_conditional(text, at)[0]]
+        while rest := text[at:].lstrip(" \t"):
+            words.append(word_at(rest, 0))
+            at = len(text) - len(rest) + len(words[-1].source)
+    except NotPlainError:
+        return [*words[:1], Word(text[len(bracket) :], None)]
+    return words
 
 
 def _name(assignment: "Node") -> str:

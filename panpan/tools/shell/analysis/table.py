@@ -37,9 +37,11 @@ class Row:
     long: frozenset[str] = frozenset()
     values: Mapping[str, str] = field(default_factory=dict)
     """Regular expressions; the names of [kinds] are resolved."""
+    values_apart: bool = False
     number_flag: bool = False
     pattern_flags: tuple[str, ...] = ()
     operands_with: tuple[str, ...] = ()
+    file_flags: tuple[str, ...] = ()
     exactly: tuple[str, ...] = ()
     here: bool = False
     searches: bool | tuple[str, ...] = False
@@ -48,7 +50,7 @@ class Row:
     follows_links: bool = False
     opens_nothing: bool = False
     glob_flags: bool = False
-    language: Literal["", "echo", "find", "printf", "test"] = ""
+    language: Literal["", "conditional", "echo", "find", "printf", "tar", "test"] = ""
     expression: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     git: bool = False
     folder_flag: str = ""

@@ -10,8 +10,8 @@ import re
 from panpan.tools.shell.analysis.ansi_c import ANSI_C, decoded
 from panpan.tools.shell.analysis.facts import Word
 
-_END = frozenset(" \t\n|&;<>")
-"""Metacharacters that end a word (bash, "Definitions"); the parentheses, too, but never in a simple command."""
+_END = frozenset(" \t\n|&;<>)")
+"""Metacharacters that end a word (bash, "Definitions"); an opening parenthesis, too, but never in a simple command."""
 
 _BARE = re.compile(r"""[^ \t\n|&;<>()'"\\$`*?\[{~]+""")
 _DOUBLE_QUOTED_PLAIN = re.compile(r"""[^"\\$`]+""")
@@ -104,7 +104,7 @@ class _WordReader:
                 self._take_dollar(is_quoted=False)
             case "*" | "?" | "[" | "{" | "~" as character:
                 self._take_live(character)
-            case _:  # a backtick or a parenthesis
+            case _:  # a backtick or an opening parenthesis
                 raise NotPlainError(self._at)
 
     def _add_quoted(self, characters: str, *, upto: int) -> None:

@@ -37,10 +37,20 @@ class Option:
     is_current: bool = False
 
 
+OptionSearch: TypeAlias = Callable[[str], Awaitable[Mapping[int, Option]]]
+"""Looks for more options, by what the user typed, and returns them by their place among all: such as have been offered
+already, and new ones behind those."""
+
+
 class Terminal(Protocol):
     """What a command may use; the REPL is one, and so is a fake in a test."""
 
     session: Session
+
+    @property
+    def waited_s(self) -> float:
+        """Seconds that this session has waited for the user's answers since it was opened."""
+        ...
 
     @property
     def env(self) -> Mapping[str, str]:
@@ -66,8 +76,14 @@ class Terminal(Protocol):
         """Put lines, which may have SGR sequences, into the scrollback."""
         ...
 
-    async def choose(self, title: str, options: Sequence[Option]) -> int | None:
-        """Let the user pick one and return its index, or None where he does not want to."""
+    async def choose(self, title: str, options: Sequence[Option], search: OptionSearch | None = None) -> int | None:
+        """Let the user pick one and return its index, or None where he does not want to.
+
+        Args:
+            title: What is picked.
+            options: What is listed.
+            search: Finds options that are not listed, while he types; None: there are no others.
+        """
         ...
 
     def submit(self, prompt: str) -> None:

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from anyio import get_cancelled_exc_class
+
 from panpan.services.compaction.report import compaction_lines
 from panpan.system.terminal_text import clean_line
 from panpan.types.compaction import Compaction
@@ -17,11 +19,20 @@ async def _compact(terminal: Terminal, rest: str) -> None:
         _show(terminal, session.undo_compaction())
         return
     say(terminal, "the model is asked for a summary; this takes a moment, and can be interrupted", "dim")
-    compaction = await session.compact(rest)
+    compaction: Compaction | None = None
+    try:
+        compaction = await session.compact(rest)
+    except get_cancelled_exc_class():
+        _say_interrupted(terminal)
+        raise
     if compaction is None:
-        say(terminal, "[Interrupted] the conversation is as it was", "warn")
+        _say_interrupted(terminal)
     else:
         _show(terminal, compaction)
+
+
+def _say_interrupted(terminal: Terminal) -> None:
+    say(terminal, "[Interrupted] the conversation is as it was", "warn")
 
 
 def _show(terminal: Terminal, compaction: Compaction) -> None:

@@ -58,16 +58,32 @@ def used_line(usage: ContextUsage) -> str:
     return f"{about}{usage.used_tokens:,} of {usage.window_tokens:,} tokens ({share:.0%})"
 
 
-def context_note(usage: ContextUsage) -> str:
-    """Return what the reader must know of the numbers."""
+def context_note(usage: ContextUsage, *, is_kept_short: bool = True) -> str:
+    """Return what the reader must know of the numbers, and of what happens when the window is full.
+
+    Args:
+        usage: What is shown.
+        is_kept_short: Whether the user wants the conversation to be made shorter by itself.
+    """
     shares = "The shares are estimates by length"
     if usage.is_exact:
-        return f"{shares}; the sum is what the provider counts for the next request."
-    if usage.is_counted:
+        sum_ = "; the sum is what the provider counts for the next request."
+    elif usage.is_counted:
+        sum_ = "; the sum is what the provider counted for the newest reply, and an estimate of what came since."
+    else:
+        sum_ = ", and so is the sum: no reply has been counted by a provider yet."
+    return " ".join(filter(None, (f"{shares}{sum_}", _note_when_full(usage, is_kept_short=is_kept_short))))
+
+
+def _note_when_full(usage: ContextUsage, *, is_kept_short: bool) -> str:
+    if not is_kept_short:
+        return "Nothing makes the conversation shorter by itself ([compaction] enabled is off); /compact does."
+    if usage.window_tokens is None:
         return (
-            f"{shares}; the sum is what the provider counted for the newest reply, and an estimate of what came since."
+            "Since the size of the window is not known, the conversation is made shorter only once a request is "
+            "refused as too long; [compaction] window_tokens says how large it is."
         )
-    return f"{shares}, and so is the sum: no reply has been counted by a provider yet."
+    return ""
 
 
 def bar_cells(usage: ContextUsage, width: int) -> Sequence[int]:

@@ -3,18 +3,30 @@
 from collections.abc import Sequence
 
 from panpan.services.session_costs import ModelCosts, SessionCosts
+from panpan.ui.waiting_time import SHOWN_FROM_S
 
 
-def cost_pairs(costs: SessionCosts) -> Sequence[tuple[str, str]]:
-    """Return what was spent, by model, and what it was spent on."""
+def cost_pairs(costs: SessionCosts, waited_s: float) -> Sequence[tuple[str, str]]:
+    """Return what was spent, by model, and what it was spent on.
+
+    Args:
+        costs: Whose time in turns has those in which the user was waited for.
+        waited_s: How long that was, as far as it is known.
+    """
     models = [(model.model or "(a model without a name)", _model(model)) for model in costs.by_model.values()]
     return [
         *models,
         ("Together", shown_cost(costs.known_cost_usd, is_whole=costs.cost_usd is not None)),
         *_not_counted(costs.uncounted_replies),
-        ("Time", f"{duration(costs.duration_s)} in turns, {duration(costs.api_duration_s)} of it waiting for models"),
+        ("Time", _time(costs, waited_s)),
         ("Lines", f"{costs.lines_added:,} added, {costs.lines_removed:,} removed"),
     ]
+
+
+def _time(costs: SessionCosts, waited_s: float) -> str:
+    answers = f" (and {duration(waited_s)} for your answers)" if waited_s >= SHOWN_FROM_S else ""
+    in_turns = max(costs.duration_s - waited_s, 0.0)
+    return f"{duration(in_turns)} in turns{answers}, {duration(costs.api_duration_s)} of it waiting for models"
 
 
 def _not_counted(replies: int) -> Sequence[tuple[str, str]]:

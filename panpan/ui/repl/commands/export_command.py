@@ -28,6 +28,7 @@ async def _export(terminal: Terminal, wanted: str) -> None:
         panpan_version=__version__,
         exported_at=datetime.now().astimezone(),
         messages=tuple(session.conversation.messages),
+        compactions=tuple(session.conversation.compactions),
     )
     redactor = Redactor(known_secrets(terminal.env, session.settings))
     path = await export_session(transcript, redactor, folder=info.cwd, wanted=_unquoted(wanted))

@@ -57,11 +57,14 @@ async def _kept(terminal: Terminal, key: str, value: str | bool) -> str:
 
 async def _statusline(terminal: Terminal, rest: str) -> None:
     command = terminal.session.settings.ui.status_line
-    now = f"the output of `{clean_line(command)}`" if command else "panpan's own"
+    cwd = terminal.session.info.cwd
+    path, _ = look_file(cwd, terminal.env, "status_line")
+    now = f"the first line that `{clean_line(command)}` prints" if command else "panpan's own"
+    todo = "To have another one, change the command" if command else "To have one of your own, name a command"
     say(
         terminal,
-        f"the status line is {now}. To have one of your own, name a command in ~/.panpan/settings.toml: it is given "
-        "JSON about the session, and the first line that it prints is shown:",
+        f"the status line is {now}. {todo} in {Locations.find(cwd, terminal.env).shown(path)}, and start panpan anew: "
+        "the command reads JSON about the session from its standard input.",
     )
     say(terminal, '[ui]\nstatus_line = "my-status-line"', "code")
 

@@ -24,7 +24,7 @@ async def _context(terminal: Terminal, rest: str) -> None:
     session = terminal.session
     usage = await session.context_usage()
     terminal.show(*context_rows(usage, terminal.width, terminal.theme))
-    say(terminal, context_note(usage), "dim")
+    say(terminal, context_note(usage, is_kept_short=session.settings.compaction.enabled), "dim")
 
 
 async def _cost(terminal: Terminal, rest: str) -> None:
@@ -33,7 +33,7 @@ async def _cost(terminal: Terminal, rest: str) -> None:
     if not costs.by_model:
         say(terminal, "no model has answered in this session yet, so it cost nothing")
         return
-    say_pairs(terminal, cost_pairs(costs))
+    say_pairs(terminal, cost_pairs(costs, terminal.waited_s))
 
 
 async def _status(terminal: Terminal, rest: str) -> None:

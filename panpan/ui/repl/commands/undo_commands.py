@@ -52,8 +52,10 @@ async def carry_out(terminal: Terminal, undo: Undo, plan: RestorePlan) -> bool:
     if reason:
         say(terminal, reason, "warn")
         yes = f"Leave them all, and let the next {plan.cause} go on from there"
-    if await terminal.choose("Change these files?", [Option(yes), Option("No")]) != 0:
-        say(terminal, "nothing was changed", "dim")
+    picked = await terminal.choose("Change these files?", [Option(yes), Option("No")])
+    if picked != 0:
+        # where there are only lines, None means that he can still say it
+        say(terminal, "nothing was changed" if picked is not None else "no file was changed so far", "dim")
         return False
     await undo.restore(plan)
     say(terminal, done_line(plan), "good")

@@ -1,7 +1,7 @@
 """Picking one line of a list."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
 from panpan.types.dataclass import dataclass
@@ -15,6 +15,8 @@ from panpan.ui.repl.theme import Theme
 
 MOST_ROWS = 12
 """Of a long list, on the screen at once."""
+_NOTHING = "  nothing fits"
+_LOOKING = "  nothing fits; looking further …"
 _FRAME_ROWS = 3
 """The title, what is typed, and the hint, which goes first where there is no room."""
 
@@ -47,9 +49,17 @@ class PickDialog:
         title: What is picked, on one line.
         options: What there is; the current one is selected at first.
         room: Returns how many rows there are for the dialog; asked at each drawing.
+        look_up: Told what was typed, where options are found by it that are not listed; see `take_found`.
     """
 
-    def __init__(self, title: str, options: Sequence[Option], *, room: Callable[[], int] = lambda: sys.maxsize) -> None:
+    def __init__(
+        self,
+        title: str,
+        options: Sequence[Option],
+        *,
+        room: Callable[[], int] = lambda: sys.maxsize,
+        look_up: Callable[[str], None] | None = None,
+    ) -> None:
         self.answer: int | NothingPicked | None = None
         """Index of the option that was picked."""
         self.cursor: tuple[int, int] | None = None
@@ -61,12 +71,16 @@ class PickDialog:
         self._top = 0
         self._filter = LineEditor()
         self._room = room
+        self._look_up = look_up
+        self._found: Sequence[_Entry] = ()
+        """What was found by what is typed; empty until it was looked up."""
+        self._is_looking_up = False
 
     def lines(self, width: int, theme: Theme) -> Sequence[str]:
         """Return the title, what was typed, the part of the list around what is selected, and what that is."""
         typed, caret = self._filter.row(width - 2)
         self.cursor = (1, 2 + caret)
-        drawing = ListRows([entry.row for entry in self._entries], width, theme)
+        drawing = ListRows([entry.row for entry in (*self._entries, *self._found)], width, theme)
         detail = drawing.detail_rows(self._matches[self._selected].row) if self._matches else []
         room = self._room()
         has_hint = room > _FRAME_ROWS + len(detail)
@@ -81,7 +95,7 @@ class PickDialog:
         return [
             theme.paint("question", cut(f"? {self._title}", width)),
             f"{theme.paint('accent', '/')} {typed}",
-            *(rows or [theme.paint("dim", cut("  nothing fits", width))]),
+            *(rows or [theme.paint("dim", cut(_LOOKING if self._is_looking_up else _NOTHING, width))]),
             *([*detail, hint] if has_hint else []),
         ]
 
@@ -124,12 +138,28 @@ class PickDialog:
             self._narrow(before)
         return True
 
+    def take_found(self, typed: str, found: Mapping[int, Option]) -> None:
+        """Offer what was found besides, behind what fits; where something else is typed meanwhile, nothing.
+
+        Args:
+            typed: What it was looked up by.
+            found: Options by their index, which may be beyond those that were listed.
+        """
+        if self.answer is None and typed == self._filter.text:
+            self._is_looking_up = False
+            shown = {entry.index for entry in self._matches}
+            self._found = [_Entry.of(index, option) for index, option in found.items() if index not in shown]
+            self._matches = [*self._matches, *self._found]
+
     def _narrow(self, before: str) -> None:
         """Show what fits, where what was typed has changed."""
         if self._filter.text != before:
             words = self._filter.text.casefold().split()
-            self._matches = [entry for entry in self._entries if entry.has(words)]
+            self._matches, self._found = [entry for entry in self._entries if entry.has(words)], ()
             self._selected = self._top = 0
+            if self._look_up is not None:
+                self._is_looking_up = True
+                self._look_up(self._filter.text)
 
     def _note(self, shown: int) -> str:
         total = len(self._matches)

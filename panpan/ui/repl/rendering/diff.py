@@ -9,6 +9,7 @@ from itertools import groupby, pairwise
 from panpan.system.terminal_text import clean_for_terminal, spelled_out
 from panpan.types.dataclass import dataclass
 from panpan.types.display import FileDiff
+from panpan.ui.diff_text import counts_text
 from panpan.ui.repl.rendering.cells import broken, cut
 from panpan.ui.repl.theme import Role, Theme
 
@@ -72,8 +73,13 @@ def diff_lines(
 def _heading(file: FileDiff, theme: Theme, *, shows_controls: bool, names_file: bool) -> str:
     path = theme.paint("strong", _harmless(file.path, shows_controls=shows_controls)) if names_file else ""
     mark = theme.paint("dim", "(new)" if file.is_new else "(deleted)" if file.is_deleted else "")
-    counts = f"{theme.paint('added', f'+{file.added}')} {theme.paint('removed', f'-{file.removed}')}"
-    return " ".join(filter(None, (path, mark, counts)))
+    return " ".join(filter(None, (path, mark, _counts(file, theme))))
+
+
+def _counts(file: FileDiff, theme: Theme) -> str:
+    if not file.added and not file.removed:
+        return theme.paint("dim", counts_text(file))
+    return f"{theme.paint('added', f'+{file.added}')} {theme.paint('removed', f'-{file.removed}')}"
 
 
 def _harmless(text: str, *, shows_controls: bool) -> str:

@@ -1,11 +1,13 @@
 """Transcripts for the tests of every format."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from hypothesis import strategies as st
 
 from panpan.services.sessions.export.transcript import Transcript
+from panpan.types.compaction import Compaction, CompactionReport, CompactionTrigger
 from panpan.types.content import AssistantContent, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.display import DiffDisplay, FileDiff
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
@@ -39,16 +41,33 @@ def result(text: str, *, diff: str | None = None, is_error: bool = False) -> Too
     return ToolResultMessage(result=block, display=DiffDisplay(files=files) if files else None)
 
 
+def compaction(after: Message, text: str = "what was said", *, trigger: CompactionTrigger = "auto") -> Compaction:
+    """A compaction of all that was said up to a message, in whose place `text` stands."""
+    return Compaction(
+        trigger=trigger,
+        up_to=after.uuid,
+        tokens_before=120_000,
+        tokens_after=20_000,
+        added=(SystemReminder(text=text, cause=text),),
+        notes={after.uuid: text},
+        report=CompactionReport(kept=2, summarised=7, computed=text, problem=text),
+        reply=reply(text),
+        hint=text,
+    )
+
+
 def everywhere(text: str) -> Transcript:
     """A conversation that says `text` in every place that a user, a model, a tool or a file can write to."""
-    return transcript(
-        UserMessage.of(text),
+    first = UserMessage.of(text)
+    whole = transcript(
+        first,
         SystemReminder(text=text, cause=text),
         reply(ThinkingBlock(thinking=text), text, call(text, command=text)),
         result(text, diff=text),
         reply(text),
         title=text,
     )
+    return replace(whole, compactions=[compaction(first, text)])
 
 
 PIECES = (

@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -7,7 +8,15 @@ from markdown_it import MarkdownIt
 from panpan.services.sessions.export.as_markdown import fenced, markdown_text
 from panpan.types.content import Base64Source, ImageBlock
 from panpan.types.messages import UserMessage
-from tests.services.sessions.export.export_fixtures import call, everywhere, hostile_texts, reply, result, transcript
+from tests.services.sessions.export.export_fixtures import (
+    call,
+    compaction,
+    everywhere,
+    hostile_texts,
+    reply,
+    result,
+    transcript,
+)
 
 OURS = re.compile(r"<details>\n<summary>[^<>\n]*</summary>\n?|</details>\n?")
 
@@ -110,3 +119,15 @@ def test_a_fence_ends_where_we_end_it(said: str) -> None:
     tokens = MarkdownIt("commonmark").parse(f"{fenced(said)}\n\nbehind it")
 
     assert [token.type for token in tokens] == ["fence", "paragraph_open", "inline", "paragraph_close"]
+
+
+def test_a_compaction_is_marked_where_it_was_and_says_what_was_sent_instead() -> None:
+    first, last = reply("first words"), reply("last words")
+    whole = replace(transcript(first, last), compactions=[compaction(first, "a summary of it")])
+
+    text = markdown_text(whole)
+
+    marked = "conversation compacted, the context window was nearly full: about 120,000 → 20,000 tokens"
+    assert text.index("first words") < text.index(marked) < text.index("a summary of it") < text.index("last words")
+    assert "summarised by the model: 7 messages" in text
+    assert "/compact undo" not in text

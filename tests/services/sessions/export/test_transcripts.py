@@ -1,5 +1,10 @@
+from dataclasses import replace
 from datetime import UTC, datetime
 
+import pytest
+
+from panpan.core.conversation import INTERRUPTED, INTERRUPTED_BEFORE, NEVER_ANSWERED
+from panpan.services.sessions.export.told import outcome_of
 from panpan.services.sessions.export.transcript import Transcript, without_secrets
 from panpan.system.redact import Redactor
 from panpan.types.content import (
@@ -13,6 +18,8 @@ from panpan.types.content import (
 )
 from panpan.types.display import DiffDisplay, FileDiff, SummaryDisplay
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
+from tests.services.sessions.export import export_fixtures
+from tests.services.sessions.export.export_fixtures import call, compaction, reply
 
 SECRET = "correct-horse-battery"
 PICTURE = Base64Source(media_type="image/png", data="QUJDREVGR0hJSktMTU5PUA==")
@@ -53,6 +60,44 @@ def test_a_secret_is_taken_out_wherever_it_stands() -> None:
     )
 
     assert SECRET not in repr(transcript)
+
+
+def test_a_secret_is_taken_out_of_compactions() -> None:
+    prompt = UserMessage.of("go")
+    whole = replace(redacted(prompt), compactions=[compaction(prompt, SECRET)])
+
+    transcript = without_secrets(whole, Redactor([SECRET]))
+
+    assert SECRET not in repr(transcript)
+    assert (transcript.compactions[0].trigger, transcript.compactions[0].up_to) == ("auto", prompt.uuid)
+
+
+def test_a_compaction_stands_behind_the_results_of_its_newest_message() -> None:
+    answer = reply(call())
+    messages = (UserMessage.of("go"), answer, export_fixtures.result("done"), reply("on"))
+    first, second = compaction(answer), compaction(answer, trigger="undo")
+
+    whole = replace(redacted(*messages), compactions=[first, second])
+
+    assert list(whole.parts) == [*messages[:3], first, second, messages[3]]
+    assert list(replace(whole, messages=messages[:3]).parts) == [*messages[:3], first, second]
+    assert list(replace(whole, messages=messages[:1]).parts) == [*messages[:1]]
+
+
+@pytest.mark.parametrize(
+    ("text", "mark"),
+    [
+        ("Bash was not run. The user refused it. Go on without it.", "not run"),
+        ("Bash was not run: the rule Bash(rm *) denies it", "not run"),
+        (INTERRUPTED_BEFORE, "not run"),
+        (INTERRUPTED, "interrupted"),
+        (f"{NEVER_ANSWERED} The user says: I do not know.", "not answered"),
+        ("no such file", "failed"),
+    ],
+)
+def test_how_a_call_ended_is_told_apart(text: str, mark: str) -> None:
+    assert outcome_of(export_fixtures.result(text, is_error=True)).mark == mark
+    assert outcome_of(export_fixtures.result(text)).mark == "done"
 
 
 def test_arguments_that_look_like_a_picture_are_redacted_all_the_same() -> None:

@@ -1,6 +1,7 @@
 """A transcript of another program becomes a session with the same conversation, whatever else stands in the file."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from panpan.core.conversation import Conversation
 from panpan.errors import SessionError
+from panpan.services.sessions.compaction_record import compaction_record
 from panpan.services.sessions.export.as_claude import claude_text
 from panpan.services.sessions.export.as_json import json_text
 from panpan.services.sessions.fold import FoldedSession, folded
@@ -21,7 +23,7 @@ from panpan.services.sessions.records import record_of
 from panpan.types.content import ImageBlock, ThinkingBlock
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
 from tests.services.sessions.export.export_fixtures import call as our_call
-from tests.services.sessions.export.export_fixtures import reply, result, transcript
+from tests.services.sessions.export.export_fixtures import compaction, reply, result, transcript
 from tests.services.sessions.importing.claude_records import ClaudeTranscript, call, text
 
 
@@ -279,6 +281,49 @@ def test_an_export_of_panpans_own_comes_back_as_it_was(tmp_path: Path) -> None:
 
     assert tuple(converted(read.records).messages) == OURS
     assert read.title == "Why"
+
+
+def test_compactions_of_panpans_own_come_back_and_requests_begin_with_them(tmp_path: Path) -> None:
+    first, last = compaction(OURS[1], "early"), compaction(OURS[-1], "late")
+    exported = tmp_path / "s.json"
+    exported.write_text(json_text(replace(transcript(*OURS), compactions=[first, last])))
+    log = SessionLog(tmp_path / "s.jsonl", session_id="s", cwd=tmp_path)
+    for message in OURS:
+        log.append(record_of(message))
+        for one in (first, last):
+            if one.up_to == message.uuid:
+                log.append(compaction_record(one))
+    log.close()
+
+    for path in (exported, log.path):
+        found = converted(read_transcript(path).records)
+        session = folded(read_records(write_session(found, tmp_path / "sessions", source=path)))
+
+        assert [one.added[0].text for one in session.compactions] == ["early", "late"]
+        sent = Conversation("", (), session.messages, session.compactions).sent
+        assert [message.text for message in sent][:1] == ["late"]
+
+
+def test_a_compaction_is_a_boundary_for_viewers_of_transcripts() -> None:
+    written = claude_text(replace(transcript(*OURS), compactions=[compaction(OURS[0], trigger="overflow")]))
+
+    records = [json.loads(line) for line in written.splitlines()]
+
+    (boundary,) = (record for record in records if record.get("subtype") == "compact_boundary")
+    assert boundary["compactMetadata"] == {"trigger": "auto", "preTokens": 120_000}
+    assert boundary["parentUuid"] == OURS[0].uuid
+    assert records[2]["parentUuid"] == boundary["uuid"]
+
+
+@pytest.mark.parametrize(
+    "uuid", ["ffffffff-ffff-7fff-bfff-ffffffffffff", "00000000-0000-7000-8000-000000000000", "no id"]
+)
+def test_an_id_of_a_time_that_no_calendar_has_can_be_exported(uuid: str) -> None:
+    message = UserMessage.of("hello").model_copy(update={"uuid": uuid})
+
+    (record,) = (json.loads(line) for line in claude_text(transcript(message)).splitlines())
+
+    assert record["uuid"] == uuid
 
 
 def test_a_log_of_panpans_own_comes_back_as_it_was(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from panpan.services.sessions.log import SessionLog
 from panpan.services.sessions.records import record_of, title_record
 from panpan.services.sessions.search.excerpt import MOST_CHARS, excerpt_of
 from panpan.services.sessions.search.search import search_sessions
+from panpan.system.file_lock import hold_lock
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
 
@@ -79,6 +80,12 @@ def test_words_in_quotes_follow_each_other(sessions: Sessions) -> None:
 
     assert sessions.found('"slow pars"') == ["a"]
     assert sessions.found('"slow parser" a') == ["a"]
+
+
+def test_colours_are_no_part_of_words(sessions: Sessions) -> None:
+    sessions.say("a", "\x1b[1;31mFAILED\x1b[0m tests \x1b]8;;http://x\x07link\x1b]8;;\x07ed")
+
+    assert [sessions.found(text) for text in ("failed", "linked", "31mfailed")] == [["a"], ["a"], []]
 
 
 def test_short_words_count_whole(sessions: Sessions) -> None:
@@ -184,6 +191,74 @@ def test_the_index_is_private_and_holds_no_text(sessions: Sessions) -> None:
 
     assert sessions.index.stat().st_mode & 0o777 == 0o600
     assert b"quick brown" not in sessions.index.read_bytes()
+
+
+@pytest.mark.parametrize("place", ["file", "folder"])
+def test_where_no_home_can_be_made_it_is_searched_without(tmp_path: Path, place: str) -> None:
+    sessions = Sessions(tmp_path)
+    sessions.say("a", "needle")
+    sessions.index = tmp_path / "no home" / "search.sqlite3"
+    if place == "file":
+        sessions.index.parent.write_text("")
+    else:
+        sessions.index.with_name("search.sqlite3.lock").mkdir(parents=True)
+
+    assert sessions.found("needle") == ["a"]
+
+
+def test_an_index_that_another_panpan_keeps_to_itself_is_done_without(sessions: Sessions) -> None:
+    sessions.say("a", "needle")
+    said: list[str] = []
+
+    with hold_lock(sessions.index.with_name("search.sqlite3.lock"), wait_s=0):
+        logs = list(sessions.folder.glob("*.jsonl"))
+        found = search_sessions(sessions.index, logs, "needle", most=5, say=said.append, patience_s=0.01)
+
+    assert [one.path for one in found] == logs
+    assert not sessions.index.exists()
+
+
+def test_a_search_that_nobody_waits_for_ends(sessions: Sessions) -> None:
+    for name in "abc":
+        sessions.say(name, "needle")
+    looks = iter((True, False, False, False, False))
+    logs = sorted(sessions.folder.glob("*.jsonl"))
+
+    assert search_sessions(sessions.index, logs, "needle", most=5, goes_on=lambda: next(looks)) == []
+    assert sessions.found("needle") == ["a", "b", "c"]  # the rest is taken in by the next one
+
+
+@pytest.mark.parametrize("text", ["caf\udcc3", "\ud800needle", "needle \ud83d"])
+def test_what_was_typed_and_is_no_text_finds_nothing_and_breaks_nothing(sessions: Sessions, text: str) -> None:
+    sessions.say("a", "needle café")
+
+    assert sessions.found(text) in ([], ["a"])
+
+
+def test_a_search_of_a_thousand_words_is_refused_and_the_index_stays(sessions: Sessions) -> None:
+    sessions.say("a", "needle")
+    sessions.found("needle")
+    index = sessions.index.stat().st_ino
+
+    with pytest.raises(ConfigError, match="100 words at most"):
+        sessions.found("needle " * 1000)
+    assert sessions.found("x" * 10_000) == []
+    assert sessions.found(" ".join(map(str, range(100)))) == []
+    assert sessions.index.stat().st_ino == index
+
+
+@pytest.mark.parametrize("name", ["\udcff", "\udcc3\udca9"])
+def test_a_path_that_is_no_text_is_searched_like_others(tmp_path: Path, name: str) -> None:
+    sessions = Sessions(tmp_path / name)
+    sessions.say("a", "needle")
+
+    assert sessions.found("needle") == ["a"]
+
+
+def test_a_log_from_a_time_that_no_number_has_is_searched_like_others(sessions: Sessions) -> None:
+    os.utime(sessions.say("a", "needle"), (2**34, 2**34))
+
+    assert sessions.found("needle") == ["a"]
 
 
 @pytest.mark.parametrize("text", ["", "  ", "!!!", '"', "-", '""'])

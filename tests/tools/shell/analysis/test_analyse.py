@@ -86,7 +86,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "find . -newer a.txt": (".", "a.txt"),
     "git status": (".",),
     "git -C src log --oneline -- a.py": ("src/a.py", "src"),
-    "git show HEAD:a.txt": ("HEAD:a.txt", "a.txt"),
+    "git show HEAD:a.txt": ("HEAD:a.txt",),
+    "git show HEAD:./a.txt": ("HEAD:./a.txt", "./a.txt"),
+    "git log -L 1,2:a.txt": (".", "a.txt"),
     "git diff HEAD~1 a.txt": ("HEAD~1", "a.txt"),
     "cd src && git status": ("src",),
     "test -f a.txt && echo there": ("a.txt",),
@@ -96,6 +98,22 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "cat '~/x' a": ("./~/x", "a"),
     "grep foo -r": ("-r", "."),
     "timeout 5 cat a.txt": ("a.txt",),
+    "time cat a.txt": ("a.txt",),
+    "time -p cat a.txt | wc -l": ("a.txt",),
+    "(cd src; ls)": ("src", "."),
+    "(cd src && ls) && cat a.txt": ("src", "a.txt"),
+    "{ cat a.txt; ls src; } | head": ("a.txt", "src"),
+    "(cat a.txt) 2>/dev/null <b.txt": ("b.txt", "a.txt"),
+    "[[ -f a.txt && $X == *.py ]] && cat b.txt": ("a.txt", "b.txt"),
+    "[[ a.txt -nt b.txt ]]": ("a.txt", "b.txt"),
+    "sleep 1; ls": (".",),
+    "ls | tee /dev/null": (".",),
+    'basename "$PWD"': (),
+    "tar tzf a.tgz src": ("a.tgz",),
+    "tar -t -f a.tgz": ("a.tgz",),
+    "unzip -l a.zip": ("a.zip",),
+    "zcat a.gz": ("a.gz",),
+    "gzip -dc a.gz": ("a.gz",),
     "diff a.txt b.txt": ("a.txt", "b.txt"),
 }
 REFUSED = """
@@ -153,7 +171,8 @@ exec ls
 env ls
 xargs ls
 sudo ls
-time ls
+time rm x
+time -v ls
 nice ls
 nohup ls
 command ls
@@ -210,7 +229,8 @@ tail -F a
 tail --follow a
 set
 export
-sleep 5
+sleep 500
+sleep 5m
 ls -L
 ls -H
 ls --dereference

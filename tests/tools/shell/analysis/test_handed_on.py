@@ -18,12 +18,18 @@ LOOKING: dict[str, tuple[str, ...]] = {
     "find src -type f | head -n 3 | xargs -n 1 -r head -2 2>/dev/null": ("src",),
     "find . | xargs -I{} wc -l {}": (".",),
     "find . | xargs -I % wc -l %": (".",),
-    "find . | xargs": (".",),
     "find . | xargs sort -u": (".",),
     "rg -l foo | xargs head -5": (".",),
     "rg --files src | xargs wc -l": ("src",),
     "grep -rl foo src | xargs grep -n bar": ("src",),
     "fd -e py | xargs wc -l": (".",),
+    "ls | xargs cat": (".",),
+    "ls -1 src | xargs wc -l": (".", "src"),
+    "ls -tA | head -3 | xargs -r -n1 stat": (".",),
+    "ls | xargs -d '\\n' cat": (".",),
+    "git ls-files | xargs wc -l": (".",),
+    "git ls-files -z src | xargs -0 cat": (".",),
+    "git --no-pager ls-files 'src/*.py' | grep -v x | xargs head -3": (".",),
 }
 NOT_KNOWN = """
 find . -exec rm {} +
@@ -74,7 +80,6 @@ find . | grep x b.txt | xargs cat
 find . | uniq -c | xargs cat
 cat b.txt | xargs cat
 echo /etc/passwd | xargs cat
-ls | xargs cat
 xargs cat < b.txt
 xargs cat
 find . ; xargs cat
@@ -86,13 +91,41 @@ rg -c foo | xargs cat
 rg -l --replace x foo | xargs cat
 grep foo a.txt | xargs cat
 grep -rn foo | xargs cat
-git ls-files | xargs cat
 find 'src /etc/passwd' | xargs cat
 find "it's" | xargs cat
 grep -l foo 'src /etc/passwd' | xargs cat
 grep -l foo -- -x | xargs cat
 rg -l foo 'a b' | xargs cat
 find . > b.txt | xargs cat
+ls -a | xargs du
+ls -l | xargs cat
+ls -R | xargs cat
+ls -F | xargs cat
+ls | xargs rm
+ls | xargs -d , cat
+(cd src; ls) | xargs cat
+{ ls; echo /etc/passwd; } | xargs cat
+git -C src ls-files | xargs cat
+git ls-files -o | xargs cat
+git ls-files -s | xargs cat
+git ls-files --full-name | xargs cat
+git ls-files :/ | xargs cat
+git ls-files ../x | xargs cat
+git ls-files x/../../y | xargs cat
+git ls-files /x | xargs cat
+git ls-files ':(top)' | xargs cat
+git ls-files | xargs rm
+git ls-files | xargs grep -r x
+git diff --name-only | xargs cat
+git log | xargs cat
+cat b.txt | xargs printf
+cat b.txt | xargs -I{} {}
+cat b.txt | xargs -I{} printf {} x
+cat b.txt | xargs basename -- $(ls)
+cat b.txt | xargs expr 1 > b
+cat b.txt | xargs stat
+cat b.txt | xargs ls
+cat b.txt | xargs test -f
 """.strip().splitlines()
 
 
@@ -117,6 +150,31 @@ def test_whatever_else_becomes_of_names_is_not_read_only(line: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "line",
+    ["ls | xargs -n1 basename", "cat a.txt | xargs dirname", "xargs -n 1 basename < a.txt", "git log | xargs echo",
+     "cat a.txt | xargs -I{} echo 'file: {}'", "find . | sed s/a/b/ | xargs -n1 dirname | sort -u",
+     "cat a.txt | xargs printf '%s\\n'", "{ ls; echo /x; } | xargs basename", "cat a.txt | xargs",
+     "echo x | xargs expr 1 +"],
+)  # fmt: skip
+def test_a_program_that_looks_at_no_file_may_be_given_anything(line: str) -> None:
+    facts = analyse(line)
+
+    assert facts.is_read_only, [effect.why for effect in facts.effects]
+    assert next(effect for effect in facts.effects if effect.program == "xargs").searches == ()
+
+
+def test_names_that_git_lists_are_of_files_that_it_tracks() -> None:
+    assert last("git ls-files | xargs cat").only_tracked
+    assert not last("find . | xargs cat").only_tracked
+
+
+def test_names_that_ls_lists_are_hidden_only_where_it_shows_these() -> None:
+    assert last("ls | xargs cat").leaves_out_hidden
+    assert not last("ls -A | xargs cat").leaves_out_hidden
+    assert last("ls src/*.py | xargs cat").globs == ("src/*.py",)
+
+
+@pytest.mark.parametrize(
     ("line", "splits"),
     [
         ("find . -exec cat {} +", False),
@@ -126,6 +184,10 @@ def test_whatever_else_becomes_of_names_is_not_read_only(line: str) -> None:
         ("find . -print0 | xargs cat", True),
         ("find . -print0 | sort | xargs -0 cat", True),
         ("rg -l x | xargs -0 cat", True),
+        ("git ls-files -z | xargs -0 cat", False),
+        ("git ls-files -z | xargs cat", True),
+        ("git ls-files | xargs -0 cat", True),
+        ("ls | xargs cat", True),
     ],
 )
 def test_names_are_whole_only_where_nothing_may_part_them(line: str, splits: bool) -> None:

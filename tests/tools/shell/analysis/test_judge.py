@@ -222,7 +222,7 @@ def test_redirects_count_whatever_the_program_is() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "rm", "rm -", "rm -- -", "rm -rf -", "mkdir -", "rmdir -", "touch", "tee", "tee -", "cp - -", "dd",
+        "rm", "rm -", "rm -- -", "rm -rf -", "mkdir -", "rmdir -", "touch", "tee -", "cp - -", "dd",
         "sed -i s/a/b/", "sed -i s/a/b/ -", "timeout 5 rm -", "truncate -s 0 -",
     ],
 )  # fmt: skip

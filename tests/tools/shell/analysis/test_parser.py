@@ -144,8 +144,8 @@ def test_globs_keep_their_pattern(word: str, pattern: str) -> None:
         ("cat <<'E'\nhi\nE", "a here-document", ["cat"]),
         ("cat <<< $(id)", "a here-string", ["cat", "id"]),
         ("a & b", "a command in the background", ["a", "b"]),
-        ("(a; b)", "a subshell", ["a", "b"]),
-        ("{ a; b; }", "a group", ["a", "b"]),
+        ("(a; b) & c", "a command in the background", ["a", "b", "c"]),
+        ("f() { a; b; }", "a function", ["a", "b"]),
         ("for x in $(a); do b; done", "a loop", ["a", "b"]),
         ("for ((;;)); do b; done", "a loop", ["b"]),
         ("while a; do b; done", "a loop", ["a", "b"]),
@@ -154,10 +154,11 @@ def test_globs_keep_their_pattern(word: str, pattern: str) -> None:
         ("case x in (x) a;; *) b;; esac", "a case", ["a", "b"]),
         ("f() { a; }", "a function", ["a"]),
         ("function f { a; }", "a function", ["a"]),
-        ("[[ -f $(a) ]] && b", "`[[`", ["[[", "a", "b"]),
-        ("time a", "`time`", ["time", "a"]),
-        ("time -p a", "`time`", ["time", "a"]),
-        ("time A=1 a[0]=1 B+=2 b", "`time`", ["time", "A=1", None, "B+=2", "b"]),
+        ("[[ -f $(a) ]] && b", "a command substitution", ["[[", "a", "b"]),
+        ("time ! a", "`!`", ["time", "!", "a"]),
+        ("a | time b", "what could not be read for certain", ["a", "time", "b"]),
+        ("time -v a", "what could not be read for certain", ["time", "-v"]),
+        ("time A=1 a[0]=1 B+=2 b", "an assignment", ["time", "A=1", None, "B+=2", "b"]),
         ("time 1>&2 A=1 a", "an assignment", ["time", "A=1", "a"]),
         ("coproc a", "`coproc`", ["coproc", "a"]),
         ("x=1", "an assignment", []),
@@ -165,7 +166,7 @@ def test_globs_keep_their_pattern(word: str, pattern: str) -> None:
         ("x=$(a) b", "an assignment", ["b", "a"]),
         ("x=(a b)", "an array", []),
         ('echo $"a"', "what could not be read for certain", ["echo"]),
-        ("a | { b; }", "a group", ["a", "b"]),
+        ("a | { b & }", "a command in the background", ["a", "b"]),
         ("a\r\nb", "a character that cannot be seen", None),
         ("a\u00a0b", "a character that cannot be seen", None),
         ("a '\u202e'", "a character that cannot be seen", None),
@@ -215,6 +216,21 @@ def test_builtins_that_leave_the_shell_as_it_is_are_plain(line: str) -> None:
     assert parse(line).is_plain
 
 
+def test_a_group_that_is_redirected_opens_its_files_before_all_else() -> None:
+    parsed = parse("(a; b) <f 2>o")
+
+    assert parsed.is_plain
+    assert parsed.commands[0].words == ()
+    assert redirects("(a; b) <f 2>o") == [("f", False), ("o", True)]
+    assert redirects("{ a; } >/dev/null 2>&1") == []
+
+
+def test_what_feeds_a_command_is_all_that_stands_before_it_unless_a_group_does() -> None:
+    assert [command.words[0].text for command in parse("a | b | c").commands[2].fed_by] == ["a", "b"]
+    assert parse("a | (b) | c").commands[2].fed_by == ()
+    assert parse("a | (b | c)").commands[2].fed_by == (parse("b").commands[0],)
+
+
 def test_redirects_and_assignments_of_nested_commands_are_found() -> None:
     assert redirects("if a; then b >o; fi") == [("o", True)]
     assert redirects("for x in y; do a; done >o") == [("o", True)]
@@ -261,7 +277,22 @@ def test_redirects_and_assignments_of_nested_commands_are_found() -> None:
         ("pushd d && a", [".", None]),
         ("command cd d && a", [".", None]),
         ("eval x; a", [".", None]),
-        ("(cd d); a", [None, None]),
+        ("(cd d); a", [".", "."]),
+        ("(cd d; a); b", [".", ". d", "."]),
+        ("(cd d && a) && b", [".", "d", "."]),
+        ("{ cd d; a; }; b", [".", ". d", ". d"]),
+        ("{ cd d && a; } && b", [".", "d", "d"]),
+        ("{ cd d && a; } >o && b", [".", ".", "d", "d"]),
+        ("{ cd d && a; } >o || b", [".", ".", "d", ". d"]),
+        ("{ cd d; } | a; b", [".", ".", "."]),
+        ("! { cd d; } || a", [".", "d"]),
+        ("{ exit; }; a", [".", None]),
+        ("(exit); a", [".", "."]),
+        ("{ cd $x; }; a", [".", None]),
+        ("(cd $x); a", [".", "."]),
+        ("cd d && (a; { cd e; }; b) && c", [".", "d", "d", "d d/e", "d"]),
+        ("time cd d && a", [".", "d"]),
+        ("cd d && [[ -f x ]] && a", [".", "d", "d"]),
     ],
 )
 def test_directories_follow_cd(line: str, directories: list[str | None]) -> None:
@@ -302,7 +333,7 @@ def test_limits_are_oddities() -> None:
 
 
 @pytest.mark.parametrize(
-    "part", ["$(", "(", "{ ", "`", '"$(', "[[ ", "! ", "a|", "cat <<E\n", "((", "if ", "${a:-", ">a ", "<(a"]
+    "part", ["$(", "(", "( ", "{ ", "`", '"$(', "[[ ", "! ", "a|", "cat <<E\n", "((", "if ", "${a:-", ">a ", "<(a"]
 )
 def test_depth_does_no_harm(part: str) -> None:
     assert not parse(part * 5_000).is_plain
@@ -327,23 +358,31 @@ def test_wrapping_never_makes_an_odd_line_plain(line: str) -> None:
     unfinished = line.partition("#")[0].rstrip(" \n").endswith(("\\", "|", "&&"))
     if parse(line).is_plain or unfinished or line.rstrip(" \n").endswith(("\\", "|", "&&")):
         return  # what is only not finished may be finished
-    for wrapped in (
-        f"({line})",
-        f"{{ {line}; }}",
-        f"a && {line}",
-        f"{line}; a",
-        f"{line}\na",
-        f" {line} ",
-        f"a | {line}",
-    ):
+    wrapped_lines = [f"a && {line}", f"{line}; a", f"{line}\na", f" {line} ", f"a | {line}"]
+    if not set(line) & set("()}"):  # which would end the group that it is put into, and begin another one
+        wrapped_lines += [f"({line})", f"{{ {line}; }}"]
+    for wrapped in wrapped_lines:
         assert not parse(wrapped).is_plain, wrapped
 
 
 @given(pieces)
-def test_a_subshell_group_or_background_is_never_plain(line: str) -> None:
-    if "#" not in line and "\\" not in line and "'" not in line:
-        assert not parse(f"({line}\n)").is_plain
-        assert not parse(f"{{ {line}\n}}").is_plain
+def test_a_group_has_the_commands_of_what_is_in_it_and_is_as_plain(line: str) -> None:
+    inner = parse(line)
+    if not inner.is_plain or not inner.commands or line.endswith("\\") or "#" in line:
+        return
+    for group in (f"({line}\n)", f"{{ {line}\n}}"):
+        found = parse(group)
+        assert found.is_plain or line.lstrip().startswith(("(", "\\")), group
+        assert [command.words for command in found.commands] == [command.words for command in inner.commands]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["(a", "a)", "( )", "((a))", "(a) b", "{ a }", "{a; }", "{ a; } b", "}", "a | }", "{ a; )", "({ a; )}", "a (b)",
+     "x=1 (a)", "(a) (b)", "(a;;b)", "{ a; }}"],
+)  # fmt: skip
+def test_groups_that_bash_reads_otherwise_are_odd(line: str) -> None:
+    assert not parse(line).is_plain
 
 
 @given(st.lists(st.text("ab '\"\\$*?~{}[]!#=|&;<>()\n\té", max_size=8).filter(bool), min_size=1, max_size=4))

@@ -18,7 +18,7 @@ from panpan.services.permissions.gate import PermissionGate
 from panpan.services.permissions.removal import Removal
 from panpan.services.sessions.session import SessionInfo
 from panpan.types.messages import Message
-from panpan.ui.repl.commands.command import Next, Option
+from panpan.ui.repl.commands.command import Next, Option, OptionSearch
 from panpan.ui.repl.commands.registry import all_commands, find
 from panpan.ui.repl.theme import Theme
 
@@ -95,16 +95,18 @@ class FakeTerminal:
     rows: list[str] = field(default_factory=list)
     title: str = ""
     options: Sequence[Option] = ()
+    search: OptionSearch | None = None
     submitted: list[str] = field(default_factory=list)
     handed_back: list[str] = field(default_factory=list)
     has_vim: bool = False
+    waited_s: float = 0.0
     then: Next | None = None
 
     def show(self, *lines: str) -> None:
         self.rows += lines
 
-    async def choose(self, title: str, options: Sequence[Option]) -> int | None:
-        self.title, self.options = title, options
+    async def choose(self, title: str, options: Sequence[Option], search: OptionSearch | None = None) -> int | None:
+        self.title, self.options, self.search = title, options, search
         return self.picks
 
     def submit(self, prompt: str) -> None:

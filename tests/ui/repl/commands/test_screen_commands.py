@@ -1,6 +1,9 @@
 import tomllib
 from pathlib import Path
 
+import pytest
+
+from panpan.config.locations import Locations
 from panpan.config.settings import Settings
 from tests.ui.repl.commands.command_fixtures import terminal_in, type_in
 
@@ -72,10 +75,22 @@ async def test_vi_keys_are_switched_and_the_new_state_is_said(tmp_path: Path) ->
     assert "vi keys are off" in terminal.text
 
 
-async def test_the_status_line_says_how_it_is_set(tmp_path: Path) -> None:
-    settings = Settings.model_validate({"ui": {"status_line": "my-line --short"}})
+@pytest.mark.parametrize("command", [None, "my-line --short"])
+async def test_the_status_line_says_how_it_is_set(tmp_path: Path, command: str | None) -> None:
+    settings = Settings.model_validate({"ui": {"status_line": command}})
+    elsewhere = {"PANPAN_HOME": str(tmp_path / "elsewhere")}
 
-    terminal = await type_in(terminal_in(tmp_path / "p", settings=settings, width=200), "/statusline")
+    terminal = await type_in(terminal_in(tmp_path / "p", settings=settings, width=400, env=elsewhere), "/statusline")
 
-    assert "my-line --short" in terminal.text
+    assert (command or "panpan's own") in terminal.text
+    assert f" in {tmp_path}/elsewhere/settings.toml, and start panpan anew" in terminal.text
     assert 'status_line = "' in terminal.text
+
+
+async def test_the_status_line_of_one_project_is_set_in_the_settings_for_it(tmp_path: Path) -> None:
+    terminal = terminal_in(tmp_path / "p", width=400)
+    places = Locations.find(tmp_path / "p", terminal.env)
+    places.local_settings.parent.mkdir(parents=True)
+    places.local_settings.write_text('[ui]\nstatus_line = "here"')
+
+    assert f" in {places.shown(places.local_settings)}, " in (await type_in(terminal, "/statusline")).text

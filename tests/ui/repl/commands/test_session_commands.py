@@ -8,7 +8,7 @@ from panpan.errors import SessionError
 from panpan.services.sessions.records import encoded, title_record
 from panpan.types.messages import UserMessage
 from panpan.ui.repl.commands.command import Leave, OpenSession
-from panpan.ui.repl.commands.session_commands import age
+from panpan.ui.repl.commands.session_choice import MOST_SESSIONS, age
 from tests.ui.repl.commands.command_fixtures import FakeTerminal, terminal_in, type_in
 
 
@@ -140,7 +140,34 @@ async def test_resume_of_what_several_sessions_say_names_them(tmp_path: Path) ->
     keep_session(terminal, "0199-aaaa", "one\na needle", written_at=1_000)
     keep_session(terminal, "0199-bbbb", "two\nthe needle", written_at=2_000)
 
-    with pytest.raises(SessionError, match=r"several sessions fit 'needle': .*0199-aaaa.*name one by its id"):
+    with pytest.raises(SessionError, match=r"(?s)several sessions fit 'needle'; name one by its id:.*0199-aaaa"):
         await type_in(terminal, "/resume needle")
 
     assert terminal.then is None
+
+
+async def test_resume_finds_sessions_by_what_was_said_beyond_what_is_listed(tmp_path: Path) -> None:
+    terminal = terminal_in(tmp_path / "p")
+    keep_session(terminal, "oldest", "fix the parser\nit has a \x1b[31mrace condition", written_at=1)
+    for number in range(MOST_SESSIONS - 1):
+        keep_session(terminal, f"s{number}-", "hello", written_at=10 + number)
+    keep_session(terminal, "newest", "one more\nrace condition", written_at=10_000)
+
+    await type_in(terminal, "/resume")
+    assert terminal.search is not None
+    found = await terminal.search("race condition")
+
+    assert list(found) == [0, MOST_SESSIONS]
+    assert found[MOST_SESSIONS].label == "fix the parser"
+    assert found[MOST_SESSIONS].detail.endswith(": fix the parser it has a race condition")
+    assert await terminal.search("race") == found
+    assert await terminal.search("!!!") == await terminal.search("nowhere") == {}
+
+
+async def test_resume_says_how_a_session_was_found_by_what_was_said(tmp_path: Path) -> None:
+    terminal = terminal_in(tmp_path / "p")
+    keep_session(terminal, "0199-aaaa", "one\na needle", written_at=1_000)
+
+    await type_in(terminal, "/resume needle")
+
+    assert "0199-aaaa is the session in which this was said: one a needle" in terminal.text

@@ -8,7 +8,7 @@ from panpan import __version__
 from panpan.services.context_usage import SOURCES, ContextPart, ContextUsage
 from panpan.types.content import TextBlock
 from panpan.types.messages import AssistantMessage, SystemReminder, Usage, UserMessage
-from panpan.ui.repl.commands.context_view import bar_cells, context_rows
+from panpan.ui.repl.commands.context_view import bar_cells, context_note, context_rows
 from panpan.ui.repl.commands.costs_view import duration
 from panpan.ui.repl.theme import Theme, ThemeName
 from tests.ui.repl.commands.command_fixtures import terminal_in, type_in
@@ -56,6 +56,25 @@ async def test_a_window_of_unknown_size_is_said_to_be_one(tmp_path: Path) -> Non
 
     assert "not known" in terminal.text
     assert "Free" not in terminal.text
+    assert "[compaction] window_tokens says how large it is" in " ".join(terminal.text.split())
+
+
+@pytest.mark.parametrize(
+    ("window", "is_kept_short", "said"),
+    [
+        (10_000, True, ""),
+        (None, True, "made shorter only once a request is refused as too long"),
+        (10_000, False, "/compact does"),
+        (None, False, "/compact does"),
+    ],
+)
+def test_it_is_said_what_happens_when_the_window_is_full(window: int | None, is_kept_short: bool, said: str) -> None:
+    usage = ContextUsage(window, [ContextPart(source, 1) for source in SOURCES], is_counted=True)
+
+    note = context_note(usage, is_kept_short=is_kept_short)
+
+    assert said in note
+    assert bool(said) == ("shorter" in note)
 
 
 @given(st.lists(st.integers(0, 100_000), min_size=7, max_size=7), st.integers(1, 200_000), st.integers(10, 80))

@@ -132,3 +132,31 @@ def test_a_paste_answers_nothing_whatever_was_pressed_before(pressed: list[str],
     for text in pasted:
         assert unchanged_by(dialog, lambda text=text: dialog.paste(text))
         assert unchanged_by(dialog, lambda text=text: dialog.press(text))
+
+
+def test_what_was_found_by_other_words_is_not_offered() -> None:
+    looked_up: list[str] = []
+    dialog = PickDialog("Which?", FRUIT, look_up=looked_up.append)
+    typed(dialog, "zz")
+
+    dialog.take_found("z", {4: Option("quince")})
+    assert "  nothing fits; looking further …" in rows_of(dialog)
+    dialog.take_found("zz", {})
+    assert "  nothing fits" in rows_of(dialog)
+    typed(dialog, "z")
+    dialog.take_found("zzz", {1: FRUIT[1], 4: Option("quince", "found")})
+    press_all(dialog, "down", "enter")
+
+    assert dialog.answer == 4
+    assert looked_up == ["z", "zz", "zzz"]
+
+
+def test_what_was_found_fits_what_is_typed_no_more_when_that_changes() -> None:
+    dialog = PickDialog("Which?", FRUIT, look_up=lambda text: None)
+    typed(dialog, "zz")
+    dialog.take_found("zz", {4: Option("quince")})
+
+    press_all(dialog, "backspace", "enter")
+
+    assert dialog.answer is None
+    assert not any("quince" in row for row in rows_of(dialog))

@@ -4,6 +4,7 @@ Work is counted in calls of functions: that is the same on every machine.
 """
 
 import sys
+from _lsprof import Profiler
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -55,18 +56,13 @@ BEGIN_AND_MORE = {
 
 def work_of(run: Callable[[], object]) -> int:
     """Return how many functions are called, those of extensions included."""
-    calls = 0
-
-    def count(frame: FrameType, event: str, arg: Any) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    sys.setprofile(count)
+    profiler = Profiler()  # which counts ten times as quickly as a function of Python's would
+    profiler.enable(subcalls=False, builtins=True)
     try:
         run()
     finally:
-        sys.setprofile(None)
-    return calls
+        profiler.disable()
+    return sum(entry.callcount for entry in profiler.getstats())
 
 
 def pieces_of(begin: str, more: str) -> list[str]:

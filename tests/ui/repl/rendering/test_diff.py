@@ -42,6 +42,12 @@ def test_new_and_deleted_files_are_marked(mark: str, field: str) -> None:
     assert diff_lines(file, 60, PLAIN) == [f"a.py {mark} +1 -0"]
 
 
+def test_an_empty_file_is_said_to_be_one() -> None:
+    file = FileDiff(path="__init__.py", diff="", added=0, removed=0, is_new=True)
+
+    assert diff_lines(file, 60, PLAIN) == ["__init__.py (new) empty"]
+
+
 def test_hunks_are_set_apart() -> None:
     old = [str(number) for number in range(40)]
     file = file_diff(old, [*old[:9], "x", *old[10:-1], "y"])

@@ -1,0 +1,41 @@
+"""What became of files, in a few words."""
+
+import pytest
+
+from panpan.types.file_change import FileChange, files_in_short
+
+CHANGED = FileChange("a.py", "modified", 1_200, 4)
+GENERATED = FileChange("src/__pycache__/a.cpython-311.pyc", "added", 9, 0)
+PICTURE = FileChange("a.png", "modified", None, None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ([CHANGED], "1 file +1,200 -4"),
+        ([CHANGED, PICTURE, CHANGED], "3 files +2,400 -8"),
+        ([PICTURE], "1 file"),
+        ([PICTURE, FileChange("__init__.py", "added", 0, 0)], "2 files"),
+        ([FileChange("out/", "added", 0, 0), CHANGED], "1 file +1,200 -4, 1 folder"),
+        ([GENERATED, CHANGED, GENERATED], "1 file +1,200 -4, 2 generated files"),
+        ([GENERATED], "1 generated file"),
+    ],
+)
+def test_lines_are_told_where_there_are_any(changes: list[FileChange], said: str) -> None:
+    assert files_in_short(changes) == said
+
+
+@pytest.mark.parametrize(
+    ("path", "is_generated"),
+    [
+        ("a.py", False),
+        ("a.pyc", True),
+        ("node_modules/x/index.js", True),
+        ("web/.pytest_cache/", True),
+        ("pycache__/a", False),
+        ("build/a", False),
+        (".env", False),
+    ],
+)
+def test_only_what_surely_was_generated_counts_as_that(path: str, is_generated: bool) -> None:
+    assert FileChange(path, "added", 1, 0).is_generated is is_generated

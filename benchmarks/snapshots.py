@@ -42,18 +42,21 @@ def _fill(root: Path) -> None:
 
 async def _figures(place: Path, runs: int) -> list[Figure]:
     root = place / "work"
-    status, same, changed = [], [], []
+    status, same, changed, waited = [], [], [], []
     first = [await _first_ms(place, number) for number in range(min(runs, 3))]
     workspace = _workspace(place, "rounds")
     await workspace.take()
     for number in range(runs):
         status.append(run([which("git") or "git", "status", "--short"], env=dict(os.environ), cwd=root).wall_s * 1000)
-        same.append(await _round_ms(workspace, None))
-        changed.append(await _round_ms(workspace, root / "package_007" / f"made_{number}.py"))
+        same.append(sum(await _round_ms(workspace, None)))
+        before, after = await _round_ms(workspace, root / "package_007" / f"made_{number}.py")
+        changed.append(before + after)
+        waited.append(before)
     return [
         Figure("first snapshot, in the background", "ms", first),
         Figure("round that changes nothing", "ms", same, at_most=_MOST_MS),
         Figure("round that changes a file", "ms", changed, at_most=_MOST_MS),
+        Figure("of that before the call", "ms", waited),
         Figure("git status", "ms", status),
     ]
 
@@ -65,19 +68,19 @@ async def _first_ms(place: Path, number: int) -> float:
     return (perf_counter() - started_at) * 1000
 
 
-async def _round_ms(workspace: WorkspaceSnapshots, made: Path | None) -> float:
-    """Return what both ends of a round cost together, and the list of what it changed."""
+async def _round_ms(workspace: WorkspaceSnapshots, made: Path | None) -> tuple[float, float]:
+    """Return what the two ends of a round cost: before the call, and beside the next request with the list of files."""
     started_at = perf_counter()
     before = await workspace.take()
-    spent = perf_counter() - started_at
+    before_s = perf_counter() - started_at
     if made is not None:
         _make(made)
     started_at = perf_counter()
     after = await workspace.take()
     changes = await workspace.changes(before, after)
-    spent += perf_counter() - started_at
+    after_s = perf_counter() - started_at
     assert len(changes) == (trees_of(before) != trees_of(after)) == (made is not None)
-    return spent * 1000
+    return before_s * 1000, after_s * 1000
 
 
 def _make(path: Path) -> None:

@@ -132,7 +132,7 @@ async def open_session(
     env = os.environ if env is None else env
     setup = set_up(Path(cwd), env, overrides or {}, (), why_model=why_model, trusts_project=trusts_project)
     setup = tap.setup(setup)
-    services = _Services(setup, warn)
+    services = _Services(setup, tap, warn)
     every_tool = all_tools(askers.user, planning=services.plan_mode, ask_plan=askers.plan, history=services.history)
     setup = replace(setup, every_tool=every_tool)
     warnings = setup.warnings_of_settings
@@ -201,7 +201,7 @@ class _Services:
         ConfigError: A permission rule cannot be read.
     """
 
-    def __init__(self, setup: Setup, warn: Callable[[str], None]) -> None:
+    def __init__(self, setup: Setup, tap: Tap, warn: Callable[[str], None]) -> None:
         settings, locations, home = setup.settings, setup.locations, user_home()
         paths = workspace_paths(setup.cwd, setup.loaded, locations)
         self.gate = gate_of(setup.loaded, paths, store=RuleFile(locations.local_settings))
@@ -211,7 +211,7 @@ class _Services:
         self.plan_mode = PlanMode(self.gate, locations.plans_folder, self.seen_files, warn)
         self.conversation: Conversation | None = None
         """Once it is there."""
-        self.compactor = Compactor((plan_pin(self.plan_mode),))
+        self.compactor = Compactor(tap.pins((plan_pin(self.plan_mode),)))
         self.steering = Steering()
         memory = NestedMemory(setup.cwd, locations.project_root, home, locations.home, warn)
         places = ContextPlaces(setup.cwd, locations.project_root, locations.home, home, settings.additional_directories)

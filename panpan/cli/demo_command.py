@@ -1,9 +1,11 @@
 """`panpan demo`: the loop, the permissions, the tools and the files are real, and no key is needed.
 
-With the tape, whose words were written by hand, a bug is found and fixed. With `--local` the embedded model does a task
-that is within its reach, and nothing it says is written beforehand.
+With the tape, whose words were written by hand, a bug is found and fixed: it is a recorded cassette, which `panpan
+replay` plays as well. With `--local` the embedded model does a task that is within its reach, and nothing it says is
+written beforehand.
 """
 
+import json
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 
 KEEPS = "it stays"
 REMOVES = "removed at the end; --keep leaves it"
+
+CASSETTE = "bug_fix.jsonl"
+"""In `panpan.demo`; made by `scripts/record_demo.py`."""
 
 TAPE_PROMPT = "A test of this project fails. Find the bug, fix it, and show that it is fixed."
 TAPE_INTRODUCTION = """\
@@ -62,11 +67,16 @@ def _scratch(keep: bool) -> Iterator[Path]:
 def _tape(scratch: Path, *, is_fast: bool, fate: str) -> "Scene":
     from panpan.cli.demo_scene import Scene
 
-    text = files("panpan.demo").joinpath("tape.toml").read_text(encoding="utf-8")
-    tape = scratch / "tape.toml"
-    tape.write_text(_without_pacing(text) if is_fast else text, encoding="utf-8")
-    return Scene(TAPE_INTRODUCTION.format(fate=fate), [TAPE_PROMPT], f"cassette:{tape}")
+    text = files("panpan.demo").joinpath(CASSETTE).read_text(encoding="utf-8")
+    cassette = scratch / CASSETTE
+    cassette.write_text(without_pauses(text) if is_fast else text, encoding="utf-8")
+    return Scene(TAPE_INTRODUCTION.format(fate=fate), [TAPE_PROMPT], f"cassette:{cassette}")
 
 
-def _without_pacing(tape: str) -> str:
-    return "\n".join(line for line in tape.splitlines() if not line.startswith(("chars_per_second", "pause_s")))
+def without_pauses(cassette: str) -> str:
+    """Return a recorded cassette in which the model says all of a reply at once."""
+    lines = [json.loads(line) for line in cassette.split("\n") if line]
+    for line in lines:
+        if line["type"] == "cassette_reply":
+            line["events"] = [[0, event] for _, event in line["events"]]
+    return "".join(f"{json.dumps(line)}\n" for line in lines)

@@ -13,6 +13,7 @@ from dataclasses import field
 from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 import click
@@ -20,6 +21,9 @@ import click
 from panpan.config.environment import VARIABLES
 from panpan.types.dataclass import dataclass
 from panpan.ui.stdout import StdoutWriter
+
+if TYPE_CHECKING:
+    from panpan.services.sessions.tap import Tap
 
 TEST_COMMAND = "python3 -m unittest"
 CHECK_TIMEOUT_S = 60.0
@@ -42,8 +46,13 @@ class Scene:
     """Replaced in the copy of the project before the demo begins: old text by new."""
 
 
-def show(scene: Scene, scratch: Path) -> int:
+def show(scene: Scene, scratch: Path, *, tap: "Tap | None" = None) -> int:
     """Play a scene in a copy of the project below `scratch`, and return 0 if the work was done.
+
+    Args:
+        scene: What is played.
+        scratch: A folder for it.
+        tap: Sees the session, as a recording does.
 
     Raises:
         PanpanError: It could not be played.
@@ -51,7 +60,7 @@ def show(scene: Scene, scratch: Path) -> int:
     project = copy_project(scratch, scene.changes)
     out = StdoutWriter(sys.stdout)
     click.echo(scene.introduction.format(project=project))
-    has_run_tests = anyio.run(_play, scene, project, scratch / "home", out)
+    has_run_tests = anyio.run(_play, scene, project, scratch / "home", out, tap)
     return check(project, lambda project: scene.fault(project) or ("" if has_run_tests else "the model ran no tests"))
 
 
@@ -81,7 +90,7 @@ def check(project: Path, fault: Callable[[Path], str] = lambda _: "") -> int:
     return 0
 
 
-async def _play(scene: Scene, project: Path, home: Path, out: StdoutWriter) -> bool:
+async def _play(scene: Scene, project: Path, home: Path, out: StdoutWriter, tap: "Tap | None") -> bool:
     """Play the turns, and return whether the model ran the project's tests in one of them."""
     from panpan.app import open_session
     from panpan.types.events import ToolStarted
@@ -97,6 +106,7 @@ async def _play(scene: Scene, project: Path, home: Path, out: StdoutWriter) -> b
             "permission.allow": (f"Bash({TEST_COMMAND})", f"Bash({TEST_COMMAND} *)"),
         },
         env=_environment(home),
+        tap=tap,
         warn=lambda sentence: click.echo(f"({sentence})"),
     )
     has_run_tests = False

@@ -49,7 +49,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="Run without a terminal: answer TEXT, joined with what is piped in, and exit."),
         click.option("-c", "--continue", "continues", is_flag=True, help="Continue the newest session of this folder."),
         click.option("-r", "--resume", is_flag=False, flag_value=PICKS_SESSION, metavar="[SESSION]",
-                     help="Continue SESSION: its id, title or first words; without, pick it from a list."),
+                     help="Continue SESSION: its id, title, or words said in it; without, pick it from a list."),
         click.option("--fork-session", "forks", is_flag=True,
                      help="With -c or -r: go on in a copy, and leave that session as it is."),
         click.option("--unfinished", type=click.Choice(["finished", "not-run", "unclear"]),

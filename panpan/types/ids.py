@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Set as AbstractSet
-from itertools import count
 
 
 def new_id() -> str:
@@ -18,11 +17,17 @@ def new_id() -> str:
 
 
 def unique_id(wanted: str, taken: AbstractSet[str]) -> str:
-    """Return `wanted`, or `wanted` with the first number behind it that makes it unlike every id in `taken`.
+    """Return `wanted`, or `wanted` with a number behind it that makes it unlike every id in `taken`: the next one.
 
     Servers exist that call the first tool of every reply "call_0", or that name none at all.
     """
     wanted = wanted or "call"
     if wanted not in taken:
         return wanted
-    return next(candidate for number in count(2) if (candidate := f"{wanted}-{number}") not in taken)
+    last, free = 1, 2
+    while f"{wanted}-{free}" in taken:  # there may be thousands, so that each is not looked at
+        last, free = free, 2 * free
+    while free - last > 1:
+        middle = (last + free) // 2
+        last, free = (middle, free) if f"{wanted}-{middle}" in taken else (last, middle)
+    return f"{wanted}-{free}"

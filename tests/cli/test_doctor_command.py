@@ -72,7 +72,7 @@ def test_a_machine_with_a_key_and_no_settings_is_fit(project: Path, env: dict[st
 def test_the_size_of_what_is_kept_to_undo_changes_is_told(project: Path, env: dict[str, str]) -> None:
     home = Path(env["PANPAN_HOME"])
     here = snapshots_folder(home, project)
-    for folder, size in ((here, 2_500_000), (home / "projects" / "other" / "snapshots", 1_000_000)):
+    for folder, size in ((here, 2_500_000), (home / "projects" / "other" / "snapshots_around" / "x", 1_000_000)):
         folder.mkdir(parents=True)
         (folder / "pack").write_bytes(b"x" * size)
 

@@ -92,8 +92,8 @@ async def test_the_reply_is_seen_before_its_tools_run(tmp_path: Path) -> None:
         assert conversation.messages[-1] == event
 
 
-async def test_thousands_of_rounds_use_flat_memory_and_no_deep_stack(tmp_path: Path) -> None:
-    rounds = 2_000
+async def test_five_thousand_rounds_use_flat_memory_and_no_deep_stack(tmp_path: Path) -> None:
+    rounds = 5_000
     depths: list[int] = []
 
     class Endless:

@@ -24,7 +24,7 @@ from tests.model_server import serving
 pytestmark = pytest.mark.timeout(7200 if "PANPAN_SOAK" in os.environ else 300)
 
 IS_SOAK = "PANPAN_SOAK" in os.environ
-SAMPLE = 4
+SAMPLE = 3
 """Moments that are tried where it is no soak."""
 RANDOM_KILLS = 200 if IS_SOAK else 2
 FLAGS = ("--yes", "-q")

@@ -68,6 +68,25 @@ def test_ordinary_files_are_not_protected(text: str, paths: PathResolver) -> Non
     assert not paths.locate(text).is_protected
 
 
+@pytest.mark.parametrize(
+    "text",
+    [".tool-versions", "sub/rust-toolchain.toml", ".bazelrc", ".bazeliskrc", ".mvn/jvm.config", ".mise.local.toml",
+     "gradle/wrapper/gradle-wrapper.properties", ".bundle/config", "bunfig.toml", ".helix/languages.toml", ".ghci",
+     ".autoenv", ".config/mise/config.toml", ".iex.exs"],
+)  # fmt: skip
+def test_what_makes_a_name_run_another_program_is_protected(text: str) -> None:
+    assert [group.reason for group, _ in protections(Path("/work", text))]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Makefile", "conftest.py", "package.json", ".gitattributes", ".nvmrc", ".python-version", ".rspec", ".eslintrc.js",
+     "gradle/libs.versions.toml", "build.gradle", "mise", "bundle/config", ".editorconfig", ".bazelignore"],
+)  # fmt: skip
+def test_source_and_choices_among_what_there_is_are_not(text: str) -> None:
+    assert not list(protections(Path("/work", text)))
+
+
 @pytest.mark.parametrize("text", [".travis.yml", ".buildkite/x", "server.pem", "id.key", ".cursorrules", "~/.psqlrc"])
 def test_what_is_no_credential_may_be_read(text: str, paths: PathResolver) -> None:
     assert not paths.locate(text).is_secret

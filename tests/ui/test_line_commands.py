@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from panpan.errors import ConfigError
-from panpan.types.messages import UserMessage
+from panpan.types.content import TextBlock
+from panpan.types.messages import AssistantMessage, Message, UserMessage
 from panpan.ui.line_commands import LineCommands, LineTerminal, line_commands
 from panpan.ui.repl.commands.command import OpenSession
 from panpan.ui.repl.commands.registry import all_commands
@@ -16,14 +17,14 @@ from tests.ui.repl.commands.command_fixtures import terminal_in
 class Lines:
     """A session of fakes, and what commands printed on its lines."""
 
-    def __init__(self, root: Path, *messages: UserMessage, has_colour: bool = False) -> None:
+    def __init__(self, root: Path, *messages: Message, has_colour: bool = False) -> None:
         fake = terminal_in(root / "p", *messages)
         self.session = fake.session
         self.out = Memory()
-        self._commands = LineCommands(self.out, fake.env, has_colour=has_colour)
+        self.commands = LineCommands(self.out, fake.env, has_colour=has_colour)
 
     async def type(self, line: str) -> LineTerminal:
-        return await self._commands.run(line, self.session)
+        return await self.commands.run(line, self.session)
 
 
 def test_there_are_the_commands_of_the_screen() -> None:
@@ -106,3 +107,12 @@ async def test_without_colour_no_sequence_is_printed(tmp_path: Path, line: str) 
 
     assert lines.out.text
     assert "\x1b" not in lines.out.text
+
+
+async def test_what_the_user_took_to_answer_is_told_apart(tmp_path: Path) -> None:
+    answer = AssistantMessage(content=(TextBlock(text="yes"),), model="scripted")
+    lines = Lines(tmp_path, UserMessage.of("hello"), answer)
+
+    await lines.commands.run("/cost", lines.session, waited_s=60.0)
+
+    assert "(and 1 min 0 s for your" in lines.out.text

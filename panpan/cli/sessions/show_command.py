@@ -11,11 +11,12 @@ from panpan import __version__
 from panpan.cli.sessions.common import CWD, JSON, locations_of, log_of
 from panpan.config.known_secrets import secrets_of_run
 from panpan.services.sessions.export.of_log import transcript_of
-from panpan.services.sessions.export.told import facts_of, title_of
+from panpan.services.sessions.export.told import compaction_told, facts_of, title_of
 from panpan.services.sessions.export.transcript import Transcript, without_secrets
 from panpan.services.sessions.export.write import SUFFIX_BY_FORMAT, exported_text
 from panpan.system.redact import Redactor
 from panpan.system.terminal_text import clean_for_terminal
+from panpan.types.compaction import Compaction
 from panpan.types.content import TextBlock
 from panpan.types.messages import AssistantMessage, Message
 from panpan.ui.line_face import LineFace
@@ -47,7 +48,15 @@ async def _show(transcript: Transcript) -> None:
             await out.write(f"{name}: {text}\n")
     await out.write("\n")
     face = LineFace(out, has_colour=out.is_terminal and "NO_COLOR" not in os.environ)
-    await face.show_all([_harmless(message) for message in transcript.messages])
+    said: list[Message] = []
+    for part in transcript.parts:
+        if not isinstance(part, Compaction):
+            said.append(_harmless(part))
+            continue
+        await face.show_all(said)
+        said.clear()
+        await out.write(f"… {compaction_told(part)[0]}\n")
+    await face.show_all(said)
 
 
 def _harmless(message: Message) -> Message:

@@ -40,6 +40,8 @@ class RecordedSession:
     compactions: list[Compaction] = field(default_factory=list)
     """What was made shorter of it before the recording began."""
     steps: list[RecordedStep] = field(default_factory=list)
+    made_shorter: list[Compaction] = field(default_factory=list)
+    """What was made shorter since."""
     messages: list[Message] = field(default_factory=list)
     """The conversation as it was in the end."""
     results: dict[str, ToolResultMessage] = field(default_factory=dict)
@@ -88,12 +90,13 @@ class _Reader:
         if self._turn is None:
             self._say_what_waits()
         self.session.messages = [message for _, message in self._path if message is not None]
+        self.session.made_shorter = self._compactions
 
     def _take(self, line: Mapping[str, Any], place: str) -> None:
         match line.get("type"):
             case "cassette_opened":
                 self.session.history = [message for _, message in self._path if message is not None]
-                self.session.compactions = list(self._compactions)
+                self.session.compactions, self._compactions = self._compactions, []
                 self._waiting.clear()
                 self.session.steps.clear()
             case "cassette_turn":

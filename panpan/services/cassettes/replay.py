@@ -17,6 +17,7 @@ from panpan.services.cassettes.canonical import canonical_request, outline, plai
 from panpan.services.cassettes.changed_text import Change, changed_json, changed_reply
 from panpan.services.cassettes.compared_model import ComparedModel
 from panpan.services.cassettes.difference import Difference, Divergence, first_difference
+from panpan.services.cassettes.recorded_model import like, with_profile
 from panpan.services.cassettes.recorded_session import RecordedSession
 from panpan.services.cassettes.recorded_steps import ModelChanged, RecordedCompaction, RecordedRequest, RecordedTurn
 from panpan.services.cassettes.relocation import relocation
@@ -24,7 +25,9 @@ from panpan.services.cassettes.replayed_hooks import LiveHook, TapedHook
 from panpan.services.cassettes.tape_askers import tape_askers
 from panpan.services.cassettes.taped_context import with_rules_of_now
 from panpan.services.cassettes.taped_model import TapedModel
+from panpan.services.cassettes.taped_pins import taped_pins
 from panpan.services.cassettes.taped_tool import taped
+from panpan.services.compaction.compactor import Pin
 from panpan.services.sessions.setup import Setup
 from panpan.services.sessions.tap import Askers, Opening, Tap
 from panpan.system.redact import Redactor
@@ -79,8 +82,7 @@ class Replay(Tap):
         """How many requests were answered."""
         self._has_rules_of_now = has_rules_of_now
         self._asked = asked
-        self._model = ModelChanged(recorded.header.profile, None)
-        self._is_changed = False
+        self._model: ModelChanged | None = None
         self._results = dict(recorded.results)
         self._wait = wait
         self._turn: RecordedTurn | RecordedCompaction | None = None
@@ -98,14 +100,7 @@ class Replay(Tap):
     def setup(self, setup: Setup) -> Setup:
         if self._asked is not None:
             return replace(setup, model=self._asked)
-        if self._is_changed:
-            setup = _with_window(setup, self._model.window_tokens)
-        if self._model.profile == setup.profile.name:
-            return setup
-        from panpan.llm.embedded.profile import embedded_profile
-
-        profile = embedded_profile().model  # the one other that there is
-        return replace(setup, model=replace(setup.model, profile=profile))
+        return with_profile(setup, self.recorded.header.profile) if self._model is None else like(setup, self._model)
 
     def provider(self, provider: Provider) -> Provider:
         return ComparedModel(provider, self) if self._asked is not None else TapedModel(self)
@@ -120,6 +115,9 @@ class Replay(Tap):
             return (*hooks, LiveHook(self))
         live: list[SystemReminder] = []
         return [TapedHook(hook, self, live, is_last=hook is hooks[-1]) for hook in hooks]
+
+    def pins(self, pins: Sequence[Pin]) -> Sequence[Pin]:
+        return pins if self.mode == "live-tools" else taped_pins(self.recorded.made_shorter)
 
     def opened(self, opening: Opening) -> None:
         workspace, here = self.recorded.header.workspace, str(opening.setup.cwd)
@@ -142,7 +140,7 @@ class Replay(Tap):
 
     def change_model(self, step: ModelChanged) -> bool:
         """Let the next model be another one, and return whether there is one to change to."""
-        self._model, self._is_changed = step, True
+        self._model = step
         return self._asked is None
 
     def here(self, message: UserMessage) -> UserMessage:
@@ -258,13 +256,6 @@ class Replay(Tap):
             what = f"the result of the call {id_}"
             if what not in seen and (difference := first_difference(before[id_]["content"], message["content"])):
                 self.other_texts.append(Divergence(recorded.number, difference, what))
-
-
-def _with_window(setup: Setup, window_tokens: int | None) -> Setup:
-    """Return a setup with another size of the context window; None: it is not known."""
-    settings = setup.loaded.settings
-    compaction = settings.compaction.model_copy(update={"window_tokens": window_tokens})
-    return replace(setup, loaded=replace(setup.loaded, settings=settings.model_copy(update={"compaction": compaction})))
 
 
 def _calls(reply: AssistantMessage) -> list[dict[str, Any]]:

@@ -90,10 +90,10 @@ class MakeRoom(Hook):
 
         used, window = used_tokens(conversation), self._window_tokens
         if refusal is not None and (not is_shorter or (window is not None and used > window)):
-            raise _as_refused(too_large(conversation, window), refusal) from refusal
+            raise _as_refused(too_large(conversation, window, is_refused=True), refusal) from refusal
         if refusal is None and used > limits.request_tokens and not self._has_said_too_large:
             self._has_said_too_large = True
-            self._warn(f"{too_large(conversation, window)}; it is sent as it is")
+            self._warn(f"{too_large(conversation, window, is_refused=False)}; it is sent as it is")
 
     def _limits(self, conversation: Conversation, refusal: ContextOverflowError | None) -> Limits | None:
         """Return what the request may have; None where nobody knows, or the user wants nothing done about it."""

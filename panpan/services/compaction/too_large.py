@@ -35,12 +35,13 @@ _OUTPUT = _Part("the newest output of tools", "let the model read less at once")
 _REPLIES = _Part("what the model said", "")
 
 
-def too_large(conversation: Conversation, window_tokens: int | None) -> str:
+def too_large(conversation: Conversation, window_tokens: int | None, *, is_refused: bool) -> str:
     """Return what is to be said of a conversation that nothing more can leave.
 
     Args:
         conversation: As it would be sent.
         window_tokens: Of the model's window; None where it is not known.
+        is_refused: Whether the provider has refused it; if not, it fills more of the window than it should.
     """
     size = Size(conversation)
     total: dict[_Part, float] = {}
@@ -48,13 +49,14 @@ def too_large(conversation: Conversation, window_tokens: int | None) -> str:
         total[part] = total.get(part, 0.0) + tokens
     largest = max(total, key=lambda part: total[part])
     advice = [largest.advice, "choose a model with a larger window (--model)"]
-    is_window_known = window_tokens is not None and size.whole > window_tokens
-    if not is_window_known:  # it must be smaller than what is known of the model
+    is_window_sure = window_tokens is not None and (size.whole > window_tokens or not is_refused)
+    if not is_window_sure:  # it must be smaller than what is known of the model
         advice.append("say how large its window is ([compaction] window_tokens)")
-    most = f" of at most {window_tokens:,}" if is_window_known else ""
+    what = "is too long for the model's context window" if is_refused else "leaves too little room for the reply"
+    most = f" of at most {window_tokens:,}" if is_window_sure else ""
     return (
-        f"the request is too long for the model, and nothing more can leave it: about {size.whole:,} tokens{most}, and "
-        f"about {round(total[largest]):,} of them are {largest.name}; {', or '.join(filter(None, advice))}"
+        f"the request {what}, and nothing more can leave it: about {size.whole:,} tokens{most}, and about "
+        f"{round(total[largest]):,} of them are {largest.name}; {', or '.join(filter(None, advice))}"
     )
 
 

@@ -15,12 +15,14 @@ from panpan.types.content import TextBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
 
+_NOTE = re.compile(r"\s*#(?![#!]|include\b)\s*\S")
+"""How what goes into their memory begins for other agents; a comment in pasted code is none."""
 _TO_REMEMBER = re.compile(
-    r"^\s*#\s*\S"  # as other agents write what goes into their memory
-    r"|\b(?:remember|keep in mind|bear in mind|don'?t forget|do not forget|note that|from now on|always|never"
+    r"\b(?:remember|keep in mind|bear in mind|don'?t forget|do not forget|note that|from now on|always|never"
     r"|merk dir|denk daran|vergiss nicht|ab jetzt|immer|niemals"
-    r"|souviens-toi|n'oublie pas|recuerda|no olvides)\b",
-    re.IGNORECASE | re.MULTILINE,
+    r"|souviens-toi|n'oublie pas|recuerda|no olvides|ricorda|lembre-se|запомни|не забудь)\b"
+    r"|记住|記住|牢记|别忘|覚えて|忘れないで|기억해",
+    re.IGNORECASE,
 )
 """How people say that something shall be remembered. What it misses is quoted while there is room."""
 _LONG_CHARS = 4_000
@@ -63,10 +65,14 @@ def _words(message: UserMessage) -> str:
 
 
 def _said(number: int, text: str) -> Iterator[Said]:
-    if len(text) <= _LONG_CHARS or _TO_REMEMBER.search(text) is None:
-        yield Said(number, text, _TO_REMEMBER.search(text) is not None)
+    is_note = _NOTE.match(text) is not None
+    is_to_be_remembered = is_note or _TO_REMEMBER.search(text) is not None
+    if len(text) <= _LONG_CHARS or not is_to_be_remembered:
+        yield Said(number, text, is_to_be_remembered)
         return
-    paragraphs = [part.strip() for part in text.split("\n\n") if _TO_REMEMBER.search(part)]
+    first, *others = text.split("\n\n")
+    paragraphs = [first.strip()] if is_note or _TO_REMEMBER.search(first) else []
+    paragraphs += [part.strip() for part in others if _TO_REMEMBER.search(part)]
     yield Said(number, "\n\n".join(part[:_LONG_CHARS] for part in paragraphs[:_MOST_PARAGRAPHS]), True)
 
 

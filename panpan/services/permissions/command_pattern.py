@@ -9,14 +9,8 @@ covered by a wildcard, by an unquoted tilde at the same place, or by the rule th
 import re
 from collections.abc import Collection
 
-from panpan.services.permissions.command_words import (
-    LIVE_TILDE,
-    command_texts,
-    has_live_words,
-    programs_with_unknown_words,
-    simple_commands,
-    spelled_evenly,
-)
+from panpan.services.permissions.command_parts import command_texts, programs_with_unknown_words, spelled_evenly
+from panpan.services.permissions.command_words import LIVE_TILDE, has_live_words, simple_commands
 
 _BLANK, _STAR, _TILDE, _NOTHING = object(), object(), object(), object()
 _Token = str | object

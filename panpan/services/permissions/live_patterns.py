@@ -22,6 +22,8 @@ _NAMES_FOR_A_FOLDER = 20
 """That may be looked at in the time that it takes to open one."""
 _MOST_LIVE_PARTS = 50
 """Of a pattern: people write two or three."""
+_LEAVES_OUT_DOTS = re.compile(r"^\\?\.\[[!^]\.")
+"""A pattern as people write it in order not to match `..`."""
 _PART = re.compile(r"(\[(?:[A-Za-z0-9_.]|[A-Za-z0-9]-[A-Za-z0-9])+\])|\\(.)|([*?\[])|(.)", re.DOTALL)
 
 
@@ -132,6 +134,9 @@ class _Part:
         self.name = re.sub(r"\\(.)", r"\1", text)
         """What it is where nothing in it is live."""
         self._takes_hidden = is_wide or text.startswith((".", "\\."))
+        is_dotted = self.is_live and text.startswith((".", "\\.")) and _LEAVES_OUT_DOTS.search(text) is None
+        self.dots = tuple(name for name in (".", "..") if is_dotted and self.regex.fullmatch(name))
+        """Which of these it matches for bash before 5.2."""
 
     def fits(self, name: str) -> bool:
         """Return whether a live one may match a name."""
@@ -148,13 +153,14 @@ def _matches(
             yield Matched(folder, others=(path,))
         return
     part, *rest = parts[at:]
+    around = [os.path.join(path, name) for name in part.dots]  # noqa: PTH118 - as above, and Path would shorten it
     fitting = [entry for entry in entries(path) if part.fits(entry.name)]
     if rest:
-        for entry in filter(_may_hold_more, fitting):
-            yield from _matches(entry.path, rest, entries)
+        for place in (*around, *(entry.path for entry in fitting if _may_hold_more(entry))):
+            yield from _matches(place, rest, entries)
         return
     files: list[str] = []
-    others: list[str] = []
+    others: list[str] = [place for place in around if place.endswith("/..")]
     for entry in fitting:
         if _is_regular_file(entry):
             files.append(entry.name)

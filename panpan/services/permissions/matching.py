@@ -191,7 +191,7 @@ def _only_filters(words: tuple[str, ...]) -> bool:
 
 
 def _runs_what_it_is_given(words: tuple[str, ...]) -> bool:
-    from panpan.tools.shell.analysis.fed import runs_what_it_is_given  # as above
+    from panpan.tools.shell.analysis.runners import runs_what_it_is_given  # as above
 
     return runs_what_it_is_given(words)
 

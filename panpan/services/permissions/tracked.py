@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
+from panpan.services.permissions.recorded import repository_around
 from panpan.system.git_index import GitIndex
 
 
@@ -18,7 +19,9 @@ class TrackedFiles:
     """
 
     def __init__(self, folder: Path) -> None:
+        # What lies elsewhere, as of a submodule, is not looked for; it is not that of the repository around, either.
         index = GitIndex.around(folder)
+        index = index if index is not None and index.top == repository_around(folder) else None
         self.names = index.names() if index is not None else None
         """As the index has them; None where it cannot be read."""
         self._top = f"{index.top}/" if index is not None else ""

@@ -88,7 +88,7 @@ def left_branches(records: Sequence[Mapping[str, Any]]) -> list[int]:
     """
     parents = _parents(records)
     children = Counter(parents)
-    rewound = {record.get("leftUuid") for record in records if record.get("subtype") == "rewind"}
+    rewound = {str(record.get("leftUuid")) for record in records if record.get("subtype") == "rewind"}
     ends = [index for index in range(len(records) - 1) if not children[index] and records[index]["uuid"] not in rewound]
     return [end for end in ends if _says_something(end, records, parents, children)]
 

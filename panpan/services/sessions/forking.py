@@ -19,6 +19,8 @@ def fork(log: Path, folder: Path) -> Path:
         SessionError: The log cannot be read, or the fork not be written.
     """
     records = records_to_copy(list(read_records(log)))
+    if not records:
+        raise SessionError(f"the session {log.stem} has no record that can be read, so that there is nothing to copy")
     try:
         return write_whole_log(folder, ({**record, "forkedFrom": log.stem} for record in records), cwd=Path())
     except SessionLogError as error:

@@ -202,7 +202,7 @@ def read_records(
 def _newest_in_future(path: Path) -> int:
     """Return a time after that of every other log beside this one, where one has a time to come; 0 where none has."""
     try:
-        others = [entry for entry in os.scandir(path.parent) if entry.name.endswith(path.suffix)]
+        others = [entry for entry in os.scandir(path.parent) if entry.name.endswith(".jsonl")]
         times = [other.stat(follow_symlinks=False).st_mtime_ns for other in others if other.name != path.name]
     except OSError:
         return 0

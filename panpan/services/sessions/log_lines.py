@@ -56,8 +56,9 @@ def lines_of(file: BinaryIO, *, most_bytes: int = MAX_LINE_BYTES) -> Iterator[tu
 
 def parsed(line: bytes) -> dict[str, Any] | None:
     """Return the object that a line holds; None where it holds none, or one that is nested too deeply."""
+    has_no_number = b"NaN" in line or b"Infinity" in line  # which Python reads, and no provider
     try:
-        value = json.loads(line)
+        value = json.loads(line, parse_constant=lambda _: None) if has_no_number else json.loads(line)
     except (ValueError, RecursionError):
         return None
     if not isinstance(value, dict):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from panpan.core.hooks import Hook
+from panpan.services.compaction.compactor import Pin
 from panpan.services.sessions.log import SessionLog
 from panpan.services.sessions.setup import Setup
 from panpan.tools.tool import Tool
@@ -67,6 +68,10 @@ class Tap:
     def hooks(self, hooks: Sequence[Hook]) -> Sequence[Hook]:
         """Return the hooks of the session."""
         return hooks
+
+    def pins(self, pins: Sequence[Pin]) -> Sequence[Pin]:
+        """Return what is pinned in the place of what the services pin."""
+        return pins
 
     def opened(self, opening: Opening) -> None:
         """See what the session begins with; called once, before anything is said.

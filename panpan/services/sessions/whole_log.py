@@ -3,7 +3,6 @@
 The rule: such a session is whole or not there.
 """
 
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -44,7 +43,6 @@ def write_whole_log(folder: Path, records: Iterable[Mapping[str, Any]], *, cwd: 
         raise SessionError(f"the session cannot be written to {target}: {error.strerror}") from error
     finally:
         unfinished.unlink(missing_ok=True)
-    os.utime(target)
     return target
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from anyio import create_task_group, to_thread
 
-from panpan.core.single_exception import unwrap_single_exception
+from panpan.errors import ToolError
 from panpan.services.snapshots.kept_files import heavy_folders, without_folders
 from panpan.services.snapshots.paths import folder_of, folders_above
 from panpan.system.atomic_write import is_temporary_name
@@ -97,14 +97,20 @@ class FileFinder:
         warnings: list[bytes] = []
         everything = ("ls-files", "-o", "-z", "--directory", f"--exclude-from={self._excludes}")
 
+        errors: list[ToolError] = []
+
         async def ask(name: str, *args: str) -> None:
             look = partial(self._repository.run, index=self._index, max_bytes=self._max_bytes)
-            printed[name] = await look(*args, note_warnings=warnings.append)
+            try:
+                printed[name] = await look(*args, note_warnings=warnings.append)
+            except ToolError as error:  # of both, so that what fails for one reason is one error
+                errors.append(error)
 
-        with unwrap_single_exception():
-            async with create_task_group() as tasks:
-                tasks.start_soon(ask, "changed", "diff-files", "--name-only", "-z")
-                tasks.start_soon(ask, "new", *everything)
+        async with create_task_group() as tasks:
+            tasks.start_soon(ask, "changed", "diff-files", "--name-only", "-z")
+            tasks.start_soon(ask, "new", *everything)
+        if errors:
+            raise errors[0]
         found = Found(changed=paths_in(printed["changed"]))
         found.left_out = {os.fsdecode(path): _NO_ENTRY for text in warnings for path in _SHUT.findall(text)}
         names = without_folders(paths_in(printed["new"]), self._closed)

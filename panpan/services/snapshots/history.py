@@ -108,8 +108,8 @@ class UndoHistory:
                 Cause
             ):
                 if (trees := _trees(before)) is not None:
-                    turn, time = (str(record.get(name) or "") for name in ("turnUuid", "timestamp"))
-                    self._add(_Change(cause, turn, trees, time), _trees(record.get("after")), time)
+                    turn, time, since = (str(record.get(name) or "") for name in ("turnUuid", "timestamp", "since"))
+                    self._add(_Change(cause, turn, trees, since or time), _trees(record.get("after")), time)
             case _:
                 pass
 

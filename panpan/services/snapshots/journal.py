@@ -47,7 +47,14 @@ class SnapshotJournal:
         return await to_thread.run_sync(self._others, since)
 
     def add(
-        self, cause: Cause, before: Trees, after: Trees | None, *, turn: str = "", files: Sequence[FileChange] = ()
+        self,
+        cause: Cause,
+        before: Trees,
+        after: Trees | None,
+        *,
+        since: str = "",
+        turn: str = "",
+        files: Sequence[FileChange] = (),
     ) -> None:
         """Record what was there before something that changes files, and after it.
 
@@ -55,10 +62,12 @@ class SnapshotJournal:
             cause: Why they change.
             before: Snapshots by folder.
             after: None: it begins now.
+            since: When the look at what was there before began, as a record says it; empty: now.
             turn: `uuid` of the message that began the turn.
             files: What became of each file.
         """
-        self.note(snapshot_record(cause, before, after, turn=turn, files=files))
+        record = snapshot_record(cause, before, after, turn=turn, files=files)
+        self.note({**record, "since": since} if since else record)
 
     def _others(self, since: str) -> Sequence[UndoHistory]:
         if self.path is None:

@@ -2,9 +2,10 @@
 
 The rule: before the first such call of a round runs, what is there is kept, or the user was told that it is not. Where
 nothing of the kind follows a call for a moment, as while the user is asked about the next one, what came of it is kept
-there and then: what he changes meanwhile is his.
+there and then: what he changes meanwhile is his. At the end of a round it is kept beside the next request.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import anyio
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.errors import PanpanError, SessionError
+from panpan.services.sessions.records import timestamp
 from panpan.services.snapshots.history import UndoHistory
 from panpan.services.snapshots.journal import SnapshotJournal
 from panpan.services.snapshots.snapshot import Snapshot
@@ -20,6 +22,8 @@ from panpan.services.snapshots.workspace import WorkspaceSnapshots, trees_of
 from panpan.types.file_change import FileChange
 from panpan.types.messages import AssistantMessage, SystemReminder, UserMessage
 from panpan.types.tool import Output
+
+log = logging.getLogger(__name__)
 
 _HEAD_START_S = 0.2
 """The first request goes out before the first snapshot is begun."""
@@ -61,6 +65,9 @@ class RoundSnapshots(Hook):
         self._running = ""
         """Id of the one that runs; such calls run alone."""
         self._effect_ended = anyio.Event()
+        self._round_ended = anyio.Event()
+        self._is_served = False
+        """Whether steps are kept beside the turn, and the turn need not wait for it."""
         self._has_waited = False
         """Whether a call has waited for the first snapshot in vain."""
         self._is_first = True
@@ -83,13 +90,16 @@ class RoundSnapshots(Hook):
             tasks.start_soon(self._tidy)
 
     async def _keep_in_pauses(self) -> None:
+        self._is_served = True
         while True:
             await self._effect_ended.wait()
             self._effect_ended, seen = anyio.Event(), self._effects
-            await anyio.sleep(_PAUSE_S)
-            async with self._workspace.lock:
-                if seen == self._effects and not self._running:
-                    await self._end_step()
+            with anyio.move_on_after(_PAUSE_S):
+                await self._round_ended.wait()
+            try:
+                await self._end_step(after_effects=seen)
+            except Exception:  # the turn goes on; its end does what was not done here
+                log.exception("what a call changed could not be kept beside the turn")
 
     async def _tidy(self) -> None:
         await self._workspace.tidy(joins_packs=False)  # what sessions that were soon over have left
@@ -105,7 +115,7 @@ class RoundSnapshots(Hook):
         if self._tidying is not None:
             self._tidying.cancel("a turn begins")
         self._turn = prompts[-1] if prompts else ""
-        self._steps, self.turn_files = [], ()
+        self._before, self._steps, self.turn_files = None, [], ()
         if self._is_first_turn:
             self._is_first_turn = False
             self._journal.came_back |= (await self._history()).came_back
@@ -124,8 +134,7 @@ class RoundSnapshots(Hook):
             return  # it was told
         with anyio.move_on_after(self.first_wait_s if self._is_first else None):
             async with self._workspace.lock:
-                if self._before is None:
-                    await self._begin_step()
+                await self._begin_step()
             return
         self._has_waited = True
         self._workspace.tell(
@@ -139,14 +148,17 @@ class RoundSnapshots(Hook):
         return output
 
     async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
-        async with self._workspace.lock:
+        self._running = ""
+        self._round_ended.set()
+        if self._is_served:
+            self._effect_ended.set()
+        else:
             await self._end_step()
         return ()
 
     async def turn_ended(self, conversation: Conversation) -> None:
         self._running = ""
-        async with self._workspace.lock:
-            await self._end_step()
+        await self._end_step()
         try:
             self.turn_files = await self._files_of_turn()
         except PanpanError as error:
@@ -154,12 +166,19 @@ class RoundSnapshots(Hook):
         self._idle.set()
 
     async def _begin_step(self) -> None:
+        """Keep what is there before a call, unless it goes on with what another call of the round has begun."""
+        if self._before is not None and not self._round_ended.is_set():
+            return
+        if self._before is not None:
+            await self._keep_step(self._before)
+        self._before, self._round_ended = None, anyio.Event()
+        since = timestamp()
         before = await self._workspace.take()
         if self._is_first:
             await self._begin(before)
         if before:
             self._before = before
-            self._journal.add("turn", trees_of(before), None, turn=self._turn)
+            self._journal.add("turn", trees_of(before), None, since=since, turn=self._turn)
 
     async def _begin(self, now: Mapping[Path, Snapshot]) -> None:
         """Before the first change: say what is not covered, and close what a crash has left open."""
@@ -175,11 +194,22 @@ class RoundSnapshots(Hook):
             self._workspace.tell(f"what an earlier run changed cannot be undone: {error}")
             return UndoHistory()
 
-    async def _end_step(self) -> None:
-        """Keep what came of the calls since `_before`; the lock is held."""
-        if (before := self._before) is None:
+    async def _end_step(self, *, after_effects: int | None = None) -> None:
+        """Keep what came of the calls since `_before`.
+
+        Args:
+            after_effects: How many calls have begun; where it is another one by then, or one runs, nothing is done.
+        """
+        if self._before is None:  # whoever takes the first snapshot now need not be waited for
             return
-        self._before = None
+        async with self._workspace.lock:
+            has_gone_on = after_effects is not None and (after_effects != self._effects or self._running)
+            if (before := self._before) is None or has_gone_on:
+                return
+            await self._keep_step(before)
+            self._before = None  # not where it was cut short: then the end of the turn does it
+
+    async def _keep_step(self, before: Mapping[Path, Snapshot]) -> None:
         after = await self._workspace.take(before)
         if after.keys() != before.keys():
             return  # what is open in the log ends with the next snapshot

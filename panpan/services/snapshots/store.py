@@ -29,6 +29,7 @@ from panpan.services.snapshots.kept_folders import KeptFolders
 from panpan.services.snapshots.modes import Modes, modes_of
 from panpan.services.snapshots.paths import folders_above
 from panpan.services.snapshots.snapshot import Snapshot, commit_of, message_of, snapshot_from
+from panpan.services.snapshots.writing_folders import require_own_place
 from panpan.system.atomic_write import remove_leavings
 from panpan.system.own_repository import OwnRepository, TooMuchError
 
@@ -117,6 +118,7 @@ class SnapshotStore:
             remove_leavings(self.root / folder)
 
     async def _take(self) -> Snapshot:
+        require_own_place(self.root)
         before, was_whole, self._is_whole = self._newest, self._is_whole, False
         if not was_whole:
             await self._begin()

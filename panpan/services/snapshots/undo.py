@@ -6,6 +6,7 @@ import anyio
 from anyio import to_thread
 
 from panpan.errors import SnapshotError
+from panpan.services.sessions.records import timestamp
 from panpan.services.snapshots.history import Cause, Step, UndoHistory, joined
 from panpan.services.snapshots.journal import SnapshotJournal
 from panpan.services.snapshots.plan import RestorePlan, plan_back
@@ -13,6 +14,8 @@ from panpan.services.snapshots.sharing import shared_changes
 from panpan.services.snapshots.workspace import WorkspaceSnapshots, trees_of
 from panpan.services.snapshots.writing import write_changes
 from panpan.types.file_change import FileChange
+
+_NOT_ENDED = "what the newest turn changed has no end, since the files cannot be kept as they are now"
 
 
 class Undo:
@@ -33,8 +36,10 @@ class Undo:
         Raises:
             SnapshotError: There is none, or it cannot be worked out.
         """
-        if (operation := (await self._history()).undoable) is None:
-            raise SnapshotError("there is nothing to undo: no turn of this session changed files that were kept")
+        history = await self._history()
+        if (operation := history.undoable) is None:
+            why = "no turn of this session changed files that were kept"
+            raise SnapshotError(f"there is nothing to undo: {why if history.opened is None else _NOT_ENDED}")
         return await self._plan("undo", operation.steps)
 
     async def plan_redo(self) -> RestorePlan:
@@ -72,6 +77,7 @@ class Undo:
         Raises:
             SnapshotError: The files are not those that the plan was made for, or one cannot be written.
         """
+        since = timestamp()
         async with self._workspace.lock:
             for folder in plan.folders:
                 if (await folder.store.take()).id != folder.now.id:
@@ -82,7 +88,7 @@ class Undo:
                     await write_changes(folder.store.repository, folder.changes)
                 before = {folder.store.root: folder.now for folder in plan.folders}
                 after = await self._workspace.take(before)
-                self._journal.add(plan.cause, trees_of(before), trees_of(after), files=plan.files)
+                self._journal.add(plan.cause, trees_of(before), trees_of(after), since=since, files=plan.files)
                 self._journal.came_back = True
         return plan.files
 

@@ -17,7 +17,13 @@ from anyio import to_thread
 from panpan.errors import SnapshotError, ToolError
 from panpan.services.snapshots.differences import Difference
 from panpan.services.snapshots.snapshot import Entry
-from panpan.services.snapshots.writing_folders import close_folders, exchange_folders, open_folders, require_way
+from panpan.services.snapshots.writing_folders import (
+    close_folders,
+    exchange_folders,
+    open_folders,
+    require_own_place,
+    require_way,
+)
 from panpan.system.atomic_write import DiskOperations, FileOperations, temporary_name, write_atomic
 from panpan.system.own_repository import OwnRepository
 
@@ -67,6 +73,7 @@ async def _write(
     done: list[Difference],
 ) -> None:
     root = repository.work_tree
+    require_own_place(root)
     await to_thread.run_sync(open_folders, root, folders)
     gone = [one for one in files if one.after is None]  # they make room for files where a folder was
     await to_thread.run_sync(_put_all, root, gone[::-1], {}, disk, done)

@@ -77,6 +77,16 @@ def close_folders(root: Path, folders: Iterable[Difference], in_use: Sequence[Di
             _set_bits(root, one.path, wanted.mode or 0)
 
 
+def require_own_place(root: Path) -> None:
+    """Refuse a folder of the workspace that is gone, or whose name leads elsewhere by now.
+
+    Raises:
+        ToolError: It is so.
+    """
+    if not root.is_dir() or root.resolve() != root:
+        raise ToolError(f"{root} is no folder any more, or a link to another one")
+
+
 def require_way(root: Path, path: str) -> None:
     """Refuse a path whose folders are links, or no folders, by now.
 

@@ -14,8 +14,10 @@ from click.testing import CliRunner, Result
 from panpan.cli.main import cli
 from panpan.config.locations import Locations
 from panpan.errors import ConfigError, SessionError
-from panpan.services.sessions.log import SessionLog
+from panpan.services.sessions.compaction_record import compaction_record
+from panpan.services.sessions.log import SessionLog, read_records
 from panpan.services.sessions.records import record_of, title_record
+from panpan.types.compaction import Compaction
 from panpan.types.content import TextBlock
 from panpan.types.messages import AssistantMessage, UserMessage
 from tests.services.sessions.importing.claude_records import ClaudeTranscript, text
@@ -159,6 +161,20 @@ def test_a_session_is_shown_as_it_was(place: Place) -> None:
     assert KEY not in shown
     assert "correct-horse-battery" not in shown
     assert json.loads(place.run("show", "01a", "--json").stdout)["title"] == "My title"
+
+
+def test_a_session_is_shown_with_its_compactions(place: Place) -> None:
+    path = place.session("01a", "what is this?", "and that?")
+    records = list(read_records(path))
+    log = SessionLog(path, session_id="01a", cwd=place.project)
+    log.parent_uuid = records[-1]["uuid"]
+    log.append(compaction_record(Compaction("manual", records[1]["uuid"], tokens_before=9, tokens_after=5)))
+    log.close()
+
+    shown = place.shown("01a")
+
+    marked = "… conversation compacted, as you wanted: about 9 → 5 tokens"
+    assert shown.index("answer to what is this?") < shown.index(marked) < shown.index("and that?")
 
 
 def test_what_is_shown_drives_no_terminal_behind_a_pipe_either(place: Place) -> None:

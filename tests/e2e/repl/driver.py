@@ -68,10 +68,9 @@ class Repl(Terminal):
 
     def turn_to_question(self) -> None:
         """Look at the question that is on the screen as long as a person does, and leave what is half typed for it."""
-        if self.read(_is_new):
-            self.wait_for(lambda screen: not _is_new(screen))
-        else:
+        if not self.read(_is_new):
             time.sleep(LOOK_S)  # not to wait for something: what is tested is that a key after a look counts
+        self.wait_for(lambda screen: screen.is_cursor_visible and not _is_new(screen))  # it is hidden while one draws
         if self.read(_waits):
             self.send(TAB)
             self.wait_for(lambda screen: not _waits(screen))

@@ -20,7 +20,7 @@ def whole_turn(repl: Repl, prompt: str, number: int) -> None:
 def test_compact_makes_the_next_request_shorter_and_undo_brings_it_back(panpan: Panpan, start: Start) -> None:
     with serving(answering(*long_answers()[:3], say("short now"), say("long again"))) as server:
         panpan.use(server)
-        repl = start()
+        repl = start("--record", "made.jsonl")
         for number in range(1, 4):
             whole_turn(repl, f"tell me part {number}", number)
         repl.submit("/compact heed the teal colour")
@@ -43,6 +43,11 @@ def test_compact_makes_the_next_request_shorter_and_undo_brings_it_back(panpan: 
     assert "SUMMARY-MARK" not in messages_text(long)
     assert "word1 " in messages_text(long)
     assert "short now" in messages_text(long)
+    replayed = panpan.run("replay", "made.jsonl", "--quiet")
+    assert (replayed.code, replayed.stdout.splitlines()[0]) == (
+        0,
+        "same as recorded (strict): 5 turns, 6 requests, 0 calls",
+    )
 
 
 def test_compact_where_there_is_nothing_says_so(panpan: Panpan, start: Start) -> None:

@@ -22,17 +22,19 @@ def touch_later(gate: Event) -> Reply:
     return Reply((Text("Thinking."), touch), chunk_chars=0, faults=(Hold(-3, gate),))
 
 
-@pytest.mark.parametrize(("key", "exists"), [("y", True), ("Y", True), ("n", False), ("N", False)])
-def test_a_key_answers(panpan: Panpan, start: Start, key: str, exists: bool) -> None:
-    with serving([TOUCH, FINE]) as server:
+def test_a_key_answers(panpan: Panpan, start: Start) -> None:
+    letters = "yYnN"
+    turns = [(call("Bash", {"command": f"touch made-{key}"}), say(f"Fine: {key}.")) for key in letters]
+    with serving([step for turn in turns for step in turn]) as server:
         panpan.use(server)
         repl = start()
-        repl.submit("go")
-        repl.answer("touch made", key)
-        repl.wait_for("Fine.")
-        repl.wait_for_prompt()
+        for key in letters:
+            repl.submit("go")
+            repl.answer(f"touch made-{key}", key)
+            repl.wait_for(f"Fine: {key}.")
+            repl.wait_for_prompt()
 
-    assert (panpan.workspace / "made").exists() is exists
+    assert [(panpan.workspace / f"made-{key}").exists() for key in letters] == [True, True, False, False]
 
 
 def test_escape_refuses_and_ends_the_turn_and_what_is_half_typed_stays(panpan: Panpan, start: Start) -> None:

@@ -31,7 +31,7 @@ def test_what_the_user_changes_while_he_is_asked_is_his(panpan: Panpan, start: S
     both = calls(*(ToolCall("Bash", {"command": f"echo x > {name}.txt"}) for name in ("one", "two")))
     with serving([both, say("Done.")]) as server:
         panpan.use(server)
-        repl = start()
+        repl = start(columns=120)
         repl.submit("go")
         repl.answer("one.txt", "y")
         repl.wait_for("two.txt")

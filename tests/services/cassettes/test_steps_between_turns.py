@@ -24,6 +24,7 @@ from panpan.services.cassettes.replay import Replay
 from panpan.services.cassettes.replaying import do_again, model_of_user, replay_session
 from panpan.types.events import ToolStarted
 from panpan.types.messages import UserMessage
+from panpan.types.plan import PlanApproved, PlanProposal
 from tests.services.cassettes.cassette_fixtures import Place, environment
 from tests.services.cassettes.test_odd_turns import opened, say_to, taped
 from tests.services.compaction.conversations import SUMMARY
@@ -63,6 +64,29 @@ async def test_what_was_made_shorter_by_hand_and_taken_back_is_again(place: Plac
     assert (LONG[0] in short, "Find the needle." in short) == (False, True)
     assert (LONG[0] in whole, "Find the needle." in whole) == (True, False)
     assert (report.is_same, report.turns, report.requests) == (True, 5, 6), report
+
+
+async def test_the_plan_that_was_pinned_is_told_again(place: Place) -> None:
+    async def approved(proposal: PlanProposal) -> PlanApproved:
+        return PlanApproved("default")
+
+    plan = "1. Paint it teal. " * 20
+    tape = f'[[reply]]\n[[reply.tool_use]]\nname = "ExitPlanMode"\ninput = {{ plan = "{plan}" }}\n'
+    model = taped(place, tape + replies(*LONG, SUMMARY, "Short.", SUMMARY, "Shorter."))
+    settings = {"permission.mode": "plan"}
+    recording = Recording(place.cassette)
+    async with opened(place, model, ask_plan=approved, tap=recording, overrides=settings) as session:
+        for prompt in ("plan it", "two", "three"):
+            await say_to(session, prompt)
+        await session.compact()
+        await say_to(session, "and now?")
+        await session.compact()
+        await say_to(session, "and then?")
+
+    report = await place.replay("strict")
+
+    assert "Paint it teal" in json.dumps(read_session(place.cassette).turns[-1].requests[0].canonical)
+    assert (report.is_same, report.turns) == (True, 5), report
 
 
 async def test_another_request_for_a_summary_is_named(place: Place) -> None:

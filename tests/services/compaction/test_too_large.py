@@ -56,6 +56,7 @@ async def test_a_prompt_that_is_too_large_is_named_and_sent_once_and_the_next_on
     assert GIANT not in str(llm.histories[2])
     assert "and now in short" in str(llm.histories[2])
     assert len(warnings) == 1
+    assert "leaves too little room for the reply" in warnings[0]
     assert warnings[0].endswith("it is sent as it is")
 
 
@@ -130,11 +131,11 @@ PARTS: dict[str, list[Message]] = {
 
 @pytest.mark.parametrize("name", PARTS)
 def test_what_is_large_is_named(name: str) -> None:
-    assert f"of them are {name}" in too_large(conversation_of(PARTS[name]), 10_000)
+    assert f"of them are {name}" in too_large(conversation_of(PARTS[name]), 10_000, is_refused=True)
 
 
 def test_a_system_prompt_that_is_large_is_named() -> None:
     conversation = conversation_of([UserMessage.of("hi")])
     conversation.system = GIANT
 
-    assert "of them are the system prompt; say less in it" in too_large(conversation, None)
+    assert "of them are the system prompt; say less in it" in too_large(conversation, None, is_refused=True)

@@ -21,12 +21,33 @@ def quotes(messages: list[Message], most_chars: int = 10_000) -> list[str]:
         "ab jetzt auf Deutsch",
         "never push",
         "don't forget the docs",
+        "请记住用制表符",
+        "Запомни: teal",
     ],
 )
 def test_what_shall_be_remembered_is_quoted_however_little_room_there_is(text: str) -> None:
     messages: list[Message] = [UserMessage.of("first"), UserMessage.of(text), UserMessage.of("last")]
 
     assert quotes(messages, 0) == [text]
+
+
+@pytest.mark.parametrize(
+    "code", ["# a comment\nx = 1", "#include <stdio.h>", "#!/bin/sh\nls", "## Heading\n\n# Another"]
+)
+def test_pasted_code_is_not_to_be_remembered(code: str) -> None:
+    messages: list[Message] = [
+        UserMessage.of("first"),
+        UserMessage.of(f"why does this fail?\n\n{code}"),
+        UserMessage.of(code if not code.startswith("# ") else "last"),
+    ]
+
+    assert quotes(messages, 0) == []
+
+
+def test_of_a_long_note_its_beginning_is_quoted() -> None:
+    text = "# use tabs\n\n# and a comment\n" + "x" * 9_000
+
+    assert quotes([UserMessage.of(text)], 0) == ["# use tabs"]
 
 
 def test_of_the_rest_the_first_and_the_newest_are_quoted_in_order() -> None:

@@ -412,11 +412,15 @@ async def test_what_one_rule_cannot_name_is_not_remembered(calls: Calls) -> None
 COMMANDS = st.text(alphabet="ab -*'\"\\;&|$()<>:\n", min_size=1, max_size=12)
 
 
+@pytest.fixture(scope="module")
+def empty_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where patterns stand for little; in the folder of all tests they would stand for more and more."""
+    return tmp_path_factory.mktemp("empty").resolve()
+
+
 @given(COMMANDS, COMMANDS)
-def test_always_allows_the_same_command_and_no_other(
-    tmp_path_factory: pytest.TempPathFactory, one: str, two: str
-) -> None:
-    calls = Calls(tmp_path_factory.getbasetemp().resolve())
+def test_always_allows_the_same_command_and_no_other(empty_folder: Path, one: str, two: str) -> None:
+    calls = Calls(empty_folder)
 
     async def decisions() -> tuple[Decision, Decision] | None:
         remembering = PermissionGate()
@@ -444,10 +448,8 @@ def _words(command: str) -> object:
     st.sampled_from(["Bash", "Bash(make *)", "Bash(rm *)", "Edit"]),
     st.sampled_from(["Bash(rm *)", "Bash(git push *)", "Bash", "Read"]),
 )
-def test_adding_a_deny_rule_never_allows_more(
-    tmp_path_factory: pytest.TempPathFactory, command: str, allow: str, deny: str
-) -> None:
-    call = Calls(tmp_path_factory.getbasetemp().resolve()).bash(command)
+def test_adding_a_deny_rule_never_allows_more(empty_folder: Path, command: str, allow: str, deny: str) -> None:
+    call = Calls(empty_folder).bash(command)
     strength = {Allow: 0, Ask: 1, Deny: 2}
 
     async def decide(denied: tuple[str, ...]) -> int:

@@ -51,6 +51,25 @@ def test_brackets_and_case_count_as_bash_takes_them(root: Path, pattern: str, na
         assert {path.name for path in matches(pattern, root)} == set(names)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "leads_out"),
+    [(".*", True), (".?", True), (".[.]", True), ("src/.*", True), (".*/outside", True), (".*/.*", True),
+     (".e*", False), (".??*", False), (".[!.]*", False), (".[^.]*", False), ("*", False), ("..", True)],
+)  # fmt: skip
+def test_a_pattern_that_begins_with_a_dot_may_match_the_folder_around(
+    root: Path, pattern: str, leads_out: bool
+) -> None:
+    found = [str(path) for path in matches(pattern, root)]
+
+    assert any("/.." in path for path in found) is leads_out
+    assert (str(root.parent / "project/../outside") in found) is (pattern == ".*/outside")
+
+
+def test_a_pattern_that_may_match_the_folder_itself_reaches_what_lies_in_it(root: Path) -> None:
+    assert root / ".env" in list(matches(".*/.env", root))
+    assert root / "a.py" in list(matches(".*/a.py", root))
+
+
 def test_where_the_shell_may_have_been_told_so_case_and_dots_are_passed_over(root: Path) -> None:
     assert {path.name for path in matches("A.*", root, is_wide=True)} == {"a.py"}
     assert ".env" in {path.name for path in matches("*", root, is_wide=True)}

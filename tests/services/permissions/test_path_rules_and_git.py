@@ -57,6 +57,18 @@ def test_other_files_and_names_alone_are_shown(tmp_path: Path, line: str) -> Non
     assert isinstance(bash(gate, line), Allow), line
 
 
+def test_git_takes_a_recorded_file_from_the_top_and_one_with_a_dot_from_the_folder(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    (project.root / "src").mkdir()
+    gate = project.gate('[permission]\ndeny = ["Read(/src/x)"]\n')
+
+    assert isinstance(bash(gate, "cd src && git show HEAD:x"), Allow)
+    assert isinstance(bash(gate, "cd src && git show HEAD:./x"), Deny)
+    assert isinstance(bash(gate, "cd src && git show HEAD:src/x"), Deny)
+    assert isinstance(bash(gate, "cd src && git diff :x"), Deny)  # which may be a path from the folder on
+    assert not isinstance(bash(gate, "if true; then git show HEAD:src/x; fi"), Allow)
+
+
 @pytest.mark.parametrize("line", ["git show HEAD:.env", "cd src && git show :.env", "git log -L1,2:.env"])
 def test_a_recorded_file_for_secrets_is_not_shown_unasked(tmp_path: Path, line: str) -> None:
     project = Project(tmp_path)

@@ -86,6 +86,27 @@ def test_a_command_that_is_known_to_write_is_not_allowed_rather_than_unknown(pro
 
 
 @pytest.mark.parametrize(
+    ("command", "part", "doubt"),
+    [
+        ("if [ -f a ]; then cat a; fi", "", "there is an if in it"),
+        ("for x in a; do cat a; done; ls", "for x in a", "sets variables"),
+        ("while [ -f a ]; do rm a; done", "rm a", "rm changes files"),
+        ("cat $(ls)", "cat $(ls)", "only known when it runs"),
+        ("ls -a | xargs cat", "xargs cat", "what xargs gives to cat is known only when it runs"),
+        ("cat list | xargs rm", "xargs rm", "rm changes files"),
+        ("(cd src && make)", "make", "make: it runs code that its arguments or files name"),
+        ("[[ -v x ]]", "", "with -v"),
+    ],
+)
+def test_what_is_in_the_way_is_named(project: Project, command: str, part: str, doubt: str) -> None:
+    found = bash(project.gate(), command)
+
+    assert isinstance(found, Ask)
+    assert found.reason.command == part or (not part and found.reason.command == command)
+    assert doubt in found.reason.text
+
+
+@pytest.mark.parametrize(
     ("tool", "arguments", "mode", "decision", "kind", "path"),
     [
         ("Write", {"file_path": ".env", "content": ""}, "bypassPermissions", Ask, "protected", ".env"),

@@ -91,6 +91,16 @@ def test_where_it_cannot_be_told_it_is_asked_and_everything_counts(project: Proj
     assert TrackedFiles(project.root).may_lead_to(str(project.root / "untracked"))
 
 
+def test_in_a_repository_within_the_repository_it_cannot_be_told(project: Project, gate: FolderGate) -> None:
+    inner = project.root / "src/inner"
+    inner.mkdir()
+    (inner / ".git").write_text("gitdir: ../../.git/modules/inner\n")
+    (inner / ".env").write_text("x")
+
+    assert isinstance(bash(gate, "cd src/inner && git ls-files | xargs cat"), Ask)
+    assert TrackedFiles(inner).names is None
+
+
 def test_a_rule_that_denies_a_tracked_file_holds(project: Project) -> None:
     gate = project.gate('[permission]\ndeny = ["Read(/src/**)"]\n')
 

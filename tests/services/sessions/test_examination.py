@@ -1,6 +1,7 @@
 """A damaged log is explained, and mended in copies; the log itself stays what it is."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from panpan.services.sessions.examination import KNOWN_SUBTYPES, Finding, examin
 from panpan.services.sessions.fold import folded
 from panpan.services.sessions.forking import fork
 from panpan.services.sessions.log import SessionLog, read_records
-from panpan.services.sessions.mending import mended_copies, set_modes
+from panpan.services.sessions.mending import MOST_BRANCHES, mended_copies, set_modes
 from panpan.services.sessions.records import encoded, record_of, rewind_record, title_record
+from panpan.services.sessions.store import newest_session
 from panpan.types.messages import UserMessage
 from tests.fakes.scripted_llm import call, say
 
@@ -168,6 +170,47 @@ def test_a_message_that_cannot_be_read_is_left_out_of_the_copy(log: Path) -> Non
     assert kinds(examined(log)) == ["unreadable messages"]
     (copy,) = mended_copies(log, log.parent)
     assert (said(copy), examined(copy)) == (["one", "three"], [])
+
+
+@pytest.mark.parametrize("value", [[], {}, 5, "nowhere"])
+def test_a_rewind_from_nowhere_is_looked_at_like_others(log: Path, value: object) -> None:
+    changed(log, {}, {"type": "system", "subtype": "rewind", "leftUuid": value})
+
+    assert examined(log) == []
+
+
+def test_of_a_log_with_very_many_branches_the_newest_are_copied(log: Path, tmp_path: Path) -> None:
+    first = json.loads(log.read_bytes().splitlines()[0])
+    said = [{**first, "uuid": f"u{number}", "parentUuid": first["uuid"]} for number in range(3 * MOST_BRANCHES)]
+    log.write_bytes(b"".join(map(encoded, [first, *said])))
+
+    assert len(mended_copies(log, tmp_path / "copies")) == 1 + MOST_BRANCHES
+
+
+def test_what_was_mended_before_is_not_copied_again_until_it_goes_on(log: Path) -> None:
+    with log.open("ab") as file:
+        file.write(b"garbage\n")
+
+    copies = mended_copies(log, log.parent)
+    fork(copies[0], log.parent)
+    again = mended_copies(log, log.parent)
+    later = log.stat().st_mtime + 1e6
+    os.utime(log, (later, later))
+    anew = mended_copies(log, log.parent)
+
+    assert again == copies
+    assert set(anew).isdisjoint(copies)
+
+
+def test_of_the_copies_the_session_as_it_goes_on_is_the_newest(log: Path) -> None:
+    first = json.loads(log.read_bytes().splitlines()[0])
+    with log.open("ab") as file:
+        file.write(encoded({**first, "uuid": "other", "parentUuid": first["uuid"]}))
+
+    copies = mended_copies(log, log.parent)
+
+    assert len(copies) == 2
+    assert newest_session(log.parent) == copies[0]
 
 
 def test_modes_that_are_too_wide_are_set_right(log: Path) -> None:

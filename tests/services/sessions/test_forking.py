@@ -1,7 +1,9 @@
 """A copy of a session: the same conversation, in a log of its own."""
 
 import json
+import os
 import resource
+import time
 from contextlib import aclosing
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from panpan.services.sessions.forking import fork
 from panpan.services.sessions.log import SessionLog, read_records
 from panpan.services.sessions.mending import mended_copies
 from panpan.services.sessions.records import record_of, rewind_record, snapshot_record
+from panpan.services.sessions.store import newest_session
 from panpan.services.snapshots.history import UndoHistory
 from panpan.types.messages import UserMessage
 from tests.fakes.scripted_llm import ScriptedLLM, say
@@ -81,3 +84,23 @@ def test_the_snapshots_of_what_was_taken_back_come_along(tmp_path: Path) -> None
             first.uuid
         )
         assert "missing parents" not in [finding.kind for finding in examined(copy)]
+
+
+def test_a_fork_is_the_newest_session_also_where_the_clock_was_set_back(tmp_path: Path) -> None:
+    log = SessionLog(tmp_path / "s1.jsonl", session_id="s1", cwd=tmp_path)
+    log.append(record_of(UserMessage.of("one")))
+    log.close()
+    ahead_s = time.time() + 1e6
+    os.utime(log.path, (ahead_s, ahead_s))
+
+    assert newest_session(tmp_path) == log.path
+    assert fork(log.path, tmp_path) == newest_session(tmp_path)
+
+
+def test_of_what_has_no_record_there_is_no_copy(tmp_path: Path) -> None:
+    (tmp_path / "s1.jsonl").write_bytes(b"garbage\n")
+
+    with pytest.raises(SessionError, match="nothing to copy"):
+        fork(tmp_path / "s1.jsonl", tmp_path)
+
+    assert [path.name for path in tmp_path.iterdir()] == ["s1.jsonl"]

@@ -44,6 +44,10 @@ def test_what_is_no_object_is_no_record(line: bytes) -> None:
     assert parsed(line) is None
 
 
+def test_a_number_that_is_none_is_nothing_so_that_what_is_sent_of_it_is_valid() -> None:
+    assert parsed(b'{"a": [NaN, -Infinity, "NaN"], "b": Infinity}') == {"a": [None, None, "NaN"], "b": None}
+
+
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
 def test_what_is_no_file_is_not_waited_for(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "s1.jsonl"

@@ -393,6 +393,33 @@ async def test_a_turn_that_was_cut_off_by_a_crash_is_undone(tmp_path: Path) -> N
     assert place.read("a") == "0\n"
 
 
+@pytest.mark.parametrize("becomes", ["nothing", "link"])
+async def test_a_workspace_that_a_command_moved_away_is_told_and_nothing_else_is_taken_for_it(
+    place: KeptWorkspace, tmp_path: Path, becomes: str
+) -> None:
+    place.write("a", "1\n")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "a").write_text("theirs\n")
+
+    def change() -> None:
+        place.folder.rename(tmp_path / "moved")
+        if becomes == "link":
+            place.folder.symlink_to(outside)
+
+    await place.turn(change)
+
+    assert any("is no folder any more" in warning for warning in place.warnings)
+    with pytest.raises(SnapshotError, match="cannot be kept as they are now"):
+        await place.undo()
+    assert (outside / "a").read_text() == "theirs\n"
+    if becomes == "link":
+        place.folder.unlink()
+    place.folder.mkdir()
+    await place.undo()
+    assert place.read("a") == "1\n"
+
+
 # repositories
 
 

@@ -144,15 +144,21 @@ def pid_of_a_process_that_has_ended() -> int:
     return process.pid
 
 
-WITHOUT_RIGHTS = """
-import os
+OPENING = """
+import shutil
 import sys
 from pathlib import Path
 import anyio
 from tests.services.snapshots.kept_workspace import KeptWorkspace
 
+def state(place):
+    return place.state(), place.folders()
+
 async def main(base):
     place = KeptWorkspace(Path(base))
+"""
+
+SHUT_FOLDERS = """
     place.write("shut/file", "1\\n")
     place.write("closing/file", "1\\n")
     place.write("secret", "1\\n", 0)
@@ -175,17 +181,55 @@ async def main(base):
 anyio.run(main, sys.argv[1])
 """
 
+LOCKED_FOLDERS = """
+    for path in ("d/a", "d/e/b", "lock/x", "gone/deep/x"):
+        place.write(path, "1")
+    place.write("locked", "1", 0o444)
+    (place.folder / "gone/deep").chmod(0o555)
+    before = state(place)
 
-def test_folders_that_cannot_be_entered_are_told_once_and_stop_nothing(tmp_path: Path) -> None:
+    def change():
+        place.write("d/a", "2")
+        place.write("d/new", "2")
+        shutil.rmtree(place.folder / "d/e")
+        (place.folder / "d").chmod(0o555)
+        (place.folder / "locked").chmod(0o644)
+        place.write("locked", "2", 0o400)
+        place.write("made/x", "2")
+        (place.folder / "made").chmod(0o555)
+        (place.folder / "gone/deep").chmod(0o755)
+        shutil.rmtree(place.folder / "gone")
+        (place.folder / "lock/x").unlink()
+        (place.folder / "lock").chmod(0o500)
+
+    await place.turn(change)
+    after = state(place)
+    await place.undo()
+    print(state(place) == before)
+    await place.redo()
+    print(state(place) == after)
+    for folder in ("d", "made", "lock"):
+        (place.folder / folder).chmod(0o755)
+
+anyio.run(main, sys.argv[1])
+"""
+
+
+def run_without_rights(script: str, place: Path) -> str:
+    """Run a script as somebody whom permission bits keep out, and return what it printed."""
     need("setpriv")
-    argv = [sys.executable, "-c", WITHOUT_RIGHTS, str(tmp_path)]
-    if os.geteuid() == 0:  # whom no bits keep out, as long as he has these
-        rights = "-dac_override,-dac_read_search"
+    argv = [sys.executable, "-c", OPENING + script, str(place)]
+    if os.geteuid() == 0:
+        rights = "-dac_override,-dac_read_search,-fowner"
         argv = ["setpriv", f"--inh-caps={rights}", f"--bounding-set={rights}", *argv]
     done = subprocess.run(argv, cwd=Path(__file__).parents[3], capture_output=True, text=True, check=False, timeout=60)
-
     assert done.stderr == ""
-    warnings, content = done.stdout.splitlines()
+    return done.stdout
+
+
+def test_folders_that_cannot_be_entered_are_told_once_and_stop_nothing(tmp_path: Path) -> None:
+    warnings, content = run_without_rights(SHUT_FOLDERS, tmp_path).splitlines()
+
     assert warnings == str(
         [
             "undo does not cover closing/ (it cannot be entered)",
@@ -193,3 +237,7 @@ def test_folders_that_cannot_be_entered_are_told_once_and_stop_nothing(tmp_path:
         ]
     )
     assert content == "1 2"
+
+
+def test_what_was_made_read_only_comes_back(tmp_path: Path) -> None:
+    assert run_without_rights(LOCKED_FOLDERS, tmp_path) == "True\nTrue\n"

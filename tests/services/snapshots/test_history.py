@@ -123,3 +123,19 @@ def test_damaged_records_are_no_steps(damage: dict[str, Any]) -> None:
 
 def test_steps_that_follow_each_other_are_joined() -> None:
     assert joined([("a", "b"), ("b", "c"), ("d", "e")]) == [("a", "c"), ("d", "e")]
+
+
+@pytest.mark.parametrize(
+    ("began", "ended", "is_during"),
+    [("1", "2", False), ("1", "3", False), ("1", "4", True), ("5", "6", True), ("7", "9", False), ("1", None, True)],
+)
+def test_what_went_on_at_the_same_time_is_counted_from_the_look_at_what_was_there(
+    began: str, ended: str | None, is_during: bool
+) -> None:
+    ours = [change("turn", "a", None) | {"since": "3", "timestamp": "5"}, change("turn", "a", "b") | {"timestamp": "7"}]
+    theirs = [change("turn", "a", None) | {"since": began, "timestamp": began}]
+    theirs += [change("turn", "a", "c") | {"timestamp": ended}] if ended else []
+    operation = UndoHistory(ours).undoable
+
+    assert operation is not None
+    assert bool(UndoHistory(theirs).steps_during(operation.steps[0])) is is_during

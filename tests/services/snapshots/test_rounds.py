@@ -1,5 +1,6 @@
 """Snapshots around the rounds of a turn: when they are taken, and what waits for them."""
 
+import os
 from hashlib import sha1
 from pathlib import Path
 
@@ -18,7 +19,8 @@ from tests.system.backends import on_both_backends, run_on, until
 
 
 def objects(place: KeptWorkspace) -> int:
-    return len([path for path in place.home.rglob("objects/*/*") if path.is_file()])
+    """How many files of objects there are; git may remove folders meanwhile, which `os.walk` does not mind."""
+    return sum(len(files) for folder, _, files in os.walk(place.home) if Path(folder).parent.name == "objects")
 
 
 def snapshots(place: KeptWorkspace) -> list[tuple[str, bool]]:
@@ -68,6 +70,25 @@ async def test_an_interrupted_round_is_kept_too(tmp_path: Path) -> None:
 
 
 @on_both_backends
+def test_a_round_whose_end_is_interrupted_is_kept_at_the_end_of_the_turn(tmp_path: Path, backend: str) -> None:
+    async def main() -> None:
+        place = KeptWorkspace(tmp_path)
+        await place.begin_turn()
+        await place.snapshots.rounds.before_effect(call_in(place.folder))
+        place.write("a", "x\n")
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await place.snapshots.rounds.after_round(round_of(), reply())
+        assert snapshots(place) == [("turn", False)]
+        await place.end_turn()
+
+        assert snapshots(place) == [("turn", False), ("turn", True)]
+        assert kinds(place.snapshots.turn_files) == {"a": "added"}
+
+    run_on(backend, main)
+
+
+@on_both_backends
 def test_the_first_snapshot_is_taken_while_the_model_thinks(tmp_path: Path, backend: str) -> None:
     async def main() -> None:
         place = KeptWorkspace(tmp_path)
@@ -105,8 +126,9 @@ async def test_calls_wait_once_for_the_first_snapshot_and_the_user_is_told(tmp_p
         rounds.first_wait_s = 3_600
         with anyio.fail_after(20):
             await rounds.before_effect(call_in(place.folder))
+            await rounds.after_round(round_of(), reply())
+            await rounds.turn_ended(Conversation())
         tasks.cancel_scope.cancel()
-    await rounds.turn_ended(Conversation())
 
     assert snapshots(place) == []
     assert len(place.warnings) == 1
@@ -140,6 +162,35 @@ def test_what_the_user_changes_while_a_later_call_waits_is_his(tmp_path: Path, b
         assert kinds(files) == {"a": "added", "b": "added"}
         assert kinds(plan.files) == {"a": "deleted", "b": "deleted"}
         assert place.read("theirs") == "user\n"
+
+    run_on(backend, main)
+
+
+@on_both_backends
+def test_the_end_of_a_round_is_kept_beside_the_next_request_and_before_the_next_call(
+    tmp_path: Path, backend: str
+) -> None:
+    async def main() -> None:
+        place = KeptWorkspace(tmp_path)
+        rounds = place.snapshots.rounds
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(rounds.serve)
+            await place.begin_turn()
+            await until(lambda: objects(place) > 0)  # the first snapshot
+            await place.round(lambda: place.write("a", "1\n"))
+            assert snapshots(place) == [("turn", False)]
+            await until(lambda: len(snapshots(place)) == 2)
+            place.write("theirs", "user\n")
+            await place.round(lambda: place.write("b", "1\n"))
+            await place.round(lambda: place.write("c", "1\n"))
+            assert [is_end for _, is_end in snapshots(place)] == [False, True, False, True, False]
+            await place.end_turn()
+            files = place.snapshots.turn_files
+            await place.undo()
+            tasks.cancel_scope.cancel()
+
+        assert kinds(files) == dict.fromkeys("abc", "added")
+        assert place.state().keys() == {"theirs"}
 
     run_on(backend, main)
 
@@ -270,18 +321,35 @@ async def test_everything_is_private_and_survives_gits_own_tidying(tmp_path: Pat
     assert place.read("secret") == "s\n"
 
 
+LOOSE_IN_17 = [
+    text for text in map(str, range(4000)) if sha1(f"blob {len(text)}\0{text}".encode()).hexdigest()[:2] == "17"
+]
+"""Contents that git keeps in the folder 17, the only one into which it looks for how much is loose."""
+
+
 @pytest.mark.parametrize("joins_packs", [True, False])
 async def test_tidying_packs_what_is_loose_and_keeps_all(tmp_path: Path, joins_packs: bool) -> None:
     place = KeptWorkspace(tmp_path)
-    texts = [
-        text for text in map(str, range(4000)) if sha1(f"blob {len(text)}\0{text}".encode()).hexdigest()[:2] == "17"
-    ]
-    await place.turn(lambda: [place.write(text, text) for text in texts])  # git looks into the folder 17 alone
+    await place.turn(lambda: [place.write(text, text) for text in LOOSE_IN_17])
     before = objects(place)
     await place.snapshots.workspace.tidy(loose=1, joins_packs=joins_packs)
     after = objects(place)
     await place.undo()
 
-    assert before > len(texts) > 1
-    assert after < len(texts)
+    assert before > len(LOOSE_IN_17) > 1
+    assert after < len(LOOSE_IN_17)
+    assert place.state() == {}
+
+
+async def test_what_earlier_sessions_left_loose_is_packed_beside_the_next(tmp_path: Path) -> None:
+    place = KeptWorkspace(tmp_path)
+    await place.turn(lambda: [place.write(text, text) for text in LOOSE_IN_17])
+    later = KeptWorkspace(tmp_path, session="session-2")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(later.snapshots.rounds.serve)
+        await later.begin_turn()
+        await until(lambda: objects(later) < len(LOOSE_IN_17))
+        tasks.cancel_scope.cancel()
+    await place.undo()
+
     assert place.state() == {}

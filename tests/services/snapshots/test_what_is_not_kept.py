@@ -67,6 +67,20 @@ async def test_a_large_folder_that_git_ignores_is_left_out(tmp_path: Path) -> No
     assert place.read("small/kept") == "1\n"
 
 
+async def test_a_large_folder_that_a_repository_in_the_folder_ignores_is_left_out(tmp_path: Path) -> None:
+    place = KeptWorkspace(tmp_path)
+    (place.folder / "inner/.git").mkdir(parents=True)
+    place.write("inner/.gitignore", "node_modules/\n")
+    await place.turn(lambda: place.write("first", "1\n"))
+    later = KeptWorkspace(tmp_path, session="session-2")
+    await later.turn(
+        lambda: [place.write(f"inner/node_modules/{number % 50}/{number}.js", "x") for number in range(2_001)]
+    )
+
+    assert later.snapshots.turn_files == ()
+    assert later.warnings == ["undo does not cover inner/node_modules/ (it is ignored by git, and large)"]
+
+
 async def test_a_large_folder_that_is_not_ignored_is_kept(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     for number in range(MAX_IGNORED_FILES + 1):

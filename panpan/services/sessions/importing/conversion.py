@@ -11,7 +11,7 @@ from panpan.services.sessions.importing.blocks import assistant_blocks, result_b
 from panpan.services.sessions.importing.transcript import Record, conversation_in, reply_id
 from panpan.services.sessions.records import message_of
 from panpan.types.compaction import Compaction, CompactionReport, CompactionTrigger
-from panpan.types.content import TextBlock, ToolUseBlock
+from panpan.types.content import AssistantContent, TextBlock, ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.ids import new_id
 from panpan.types.messages import (
@@ -64,23 +64,44 @@ def converted(records: Sequence[Record]) -> Converted:
     return found
 
 
+@dataclass(slots=True)
+class _Reply:
+    """A reply that may still go on."""
+
+    uuid: str
+    blocks: list[AssistantContent] = field(default_factory=list)
+    body: Mapping[str, Any] = field(default_factory=dict)
+    """What its newest part says of it."""
+
+    def whole(self) -> AssistantMessage:
+        """Return it, when all parts have been taken."""
+        model = self.body.get("model")
+        return AssistantMessage(
+            uuid=self.uuid,
+            content=tuple(self.blocks),
+            model=model if isinstance(model, str) else "",
+            stop_reason=_stop_reason(self.body.get("stop_reason"), self.blocks),
+            usage=_usage(self.body.get("usage")),
+        )
+
+
 class _Conversion:
     """Takes one record after the other."""
 
     def __init__(self) -> None:
         self.found = Converted()
-        self._messages: list[Message | str] = []
-        """A reply that may still go on stands as its id."""
-        self._replies: dict[str, AssistantMessage] = {}
+        self._messages: list[Message | _Reply] = []
+        self._replies: dict[str, _Reply] = {}
         self._ids: set[str] = set()
         self._boundary: Mapping[str, Any] | None = None
 
     def messages(self) -> Iterator[Message]:
         """Yield what has been taken, in its order."""
         for message in self._messages:
-            reply = self._replies[message] if isinstance(message, str) else message
-            if not isinstance(reply, AssistantMessage) or reply.content:
-                yield reply
+            if not isinstance(message, _Reply):
+                yield message
+            elif message.blocks:
+                yield message.whole()
 
     def take(self, record: Record) -> None:
         """Take a record of the conversation."""
@@ -109,21 +130,16 @@ class _Conversion:
 
     def _take_reply(self, record: Record, body: Mapping[str, Any], content: Any) -> None:
         """Take a reply, or a further part of one."""
-        key = reply_id(record) or self._uuid(record)
-        begun = self._replies.get(key)
-        uuid = begun.uuid if begun else self._uuid(record)
-        blocks = (*(begun.content if begun else ()), *assistant_blocks(content))
-        model = body.get("model")
-        self._replies[key] = AssistantMessage(
-            uuid=uuid,
-            content=blocks,
-            model=model if isinstance(model, str) else "",
-            stop_reason=_stop_reason(body.get("stop_reason"), blocks),
-            usage=_usage(body.get("usage")),
-        )
-        if begun is None:
-            self._messages.append(key)
-            self._note_time(uuid, record)
+        id_ = reply_id(record)
+        reply = self._replies.get(id_) if id_ is not None else None
+        if reply is None:
+            reply = _Reply(self._uuid(record))
+            if id_ is not None:
+                self._replies[id_] = reply
+            self._messages.append(reply)
+            self._note_time(reply.uuid, record)
+        reply.blocks += assistant_blocks(content)
+        reply.body = body
 
     def _take_user(self, record: Record, content: Any) -> None:
         blocks = content if isinstance(content, list) else []

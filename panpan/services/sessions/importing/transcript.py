@@ -19,7 +19,7 @@ Record: TypeAlias = Mapping[str, Any]
 MAX_BYTES = 1_000_000_000
 """Of a file; no transcript comes near."""
 
-_SPOKEN = frozenset({"user", "assistant"})
+_SPOKEN = ("user", "assistant")
 
 
 @dataclass(frozen=True, slots=True)

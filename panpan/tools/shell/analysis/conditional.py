@@ -35,6 +35,8 @@ def words_of_conditional(text: str, start: int) -> tuple[Sequence[Word], int]:
             raise NotPlainError(at)
         at = blanks.end()
         operator = _OPERATOR.match(text, at)
+        if text.startswith("#", at):
+            raise NotPlainError(at)  # a comment
         words.append(Word(operator[0], operator[0]) if operator else word_at(text, at))
         at += len(words[-1].source)
     return words, at

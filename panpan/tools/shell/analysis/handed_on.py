@@ -12,35 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from panpan.tools.shell.analysis.facts import ODD_NAME, Effect, SimpleCommand, Word
+from panpan.tools.shell.analysis.listings import Listing, ends_names, listing_of, only_names_of
 from panpan.types.dataclass import dataclass
 
 _NAME = Word("{}", None, is_glob=True, pattern="./*")
 """Stands for the names: like those that a pattern matches in a folder."""
 _ANY_TEXT = Word('"$1"', None)
 """Stands for what may be any text."""
-_PRINTS_ELSE = frozenset({"-printf", "-ls", "-exec"})
-_JOINS_ANY = frozenset({"-o", "-or", ",", "(", ")"})
-"""With these in an expression of find, a test in it need not hold for what is found."""
-_PLAIN_PATTERN = re.compile(r"[\w.*?-]+")
-"""What the fnmatch of C and of Python read alike."""
-_LISTING: Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
-    "fd": (re.compile(r""), re.compile(r"-[HIsuFip]+|-[etEd]\w*|--(?:hidden|no-ignore|glob)")),
-    "grep": (
-        re.compile(r"-\w*[lL]\w*"),
-        re.compile(r"-[rlLivwxEFPIsHn]+|--(?:include|exclude|exclude-dir)=.*"),
-    ),
-    "ls": (re.compile(r""), re.compile(r"-[1ASUXcdrtuv]+|--color=never")),
-    "rg": (
-        re.compile(r"-\w*l\w*|--files(?:-with-matches)?"),
-        re.compile(r"-[liSsuwxFPn.]+|-[tTge]\w*|--(?:files|files-with-matches|hidden|no-ignore)"),
-    ),
-}
-"""Searches that print names and nothing else: the flag that makes them do so, and the flags that let them go on so. Not
-`ls -a`, which names the folder around."""
-_LISTING_TRACKED = re.compile(r"-[cdmz]+|--(?:cached|deleted|modified|deduplicate)|--")
-"""Flags of `git ls-files` with which it prints names below the folder, of files that git tracks, and nothing else."""
-_LEAVES_FOLDER = re.compile(r"[:/].*|(?:.*/)?\.\.(?:/.*)?", re.DOTALL)
-"""A pathspec that may lead out of the folder."""
 _PASSING: Mapping[str, re.Pattern[str]] = {
     "grep": re.compile(r"-[vivEFPw]+|-e"),
     "head": re.compile(r"-n|-n?\d+"),
@@ -67,17 +45,6 @@ def handed_on(command: SimpleCommand, judge: Callable[[SimpleCommand], Effect]) 
             return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Listing:
-    """What a search prints the names of."""
-
-    folders: tuple[str, ...]
-    only_names: tuple[str, ...] = ()
-    leaves_out_hidden: bool = False
-    globs: tuple[str, ...] = ()
-    only_tracked: bool = False
-
-
 def _of_exec(command: SimpleCommand, judge: Callable[[SimpleCommand], Effect]) -> Effect | None:
     texts = [word.text for word in command.words]
     if texts.count("-exec") != 1:
@@ -95,7 +62,7 @@ def _of_exec(command: SimpleCommand, judge: Callable[[SimpleCommand], Effect]) -
     effect = judge(replace(command, words=inner, redirects=(), fed_by=()))
     if not search.is_read_only or search.globs:
         return None
-    return _joined(command, search, [effect], _Listing(search.reads or (), _only_names(command.words[:begin])))
+    return _joined(command, search, [effect], Listing(search.reads or (), only_names_of(command.words[:begin])))
 
 
 def _of_xargs(command: SimpleCommand, judge: Callable[[SimpleCommand], Effect]) -> Effect | None:
@@ -108,12 +75,12 @@ def _of_xargs(command: SimpleCommand, judge: Callable[[SimpleCommand], Effect]) 
         return None
     first, *passing = command.fed_by
     search = judge(first)
-    listing = _listing(first, search)
+    listing = listing_of(first, search)
     variants = given.with_names()
     if listing is None or not variants or not all(_passes_lines(feeding, judge) for feeding in passing):
         return None
     effects = [judge(replace(command, words=words, redirects=(), fed_by=())) for words in variants]
-    is_split = not (given.is_exact and _ends_names(first) and not passing)
+    is_split = not (given.is_exact and ends_names(first) and not passing)
     if is_split and any(ODD_NAME.search(path) for path in search.reads or ()):
         return None
     found = _joined(command, search, effects, listing)
@@ -130,7 +97,7 @@ def _of_any_text(command: SimpleCommand, given: "_Given", judge: Callable[[Simpl
     return Effect(command, "xargs", (), (), False, False, why, opens_nothing=True, needed_environment=needed)
 
 
-def _joined(command: SimpleCommand, search: Effect, effects: Sequence[Effect], listing: _Listing) -> Effect | None:
+def _joined(command: SimpleCommand, search: Effect, effects: Sequence[Effect], listing: Listing) -> Effect | None:
     """Return the effect of a search and of what is done with its names; None where one of them does more than look."""
     for effect in effects:
         if (
@@ -222,59 +189,6 @@ def _read_xargs(words: Sequence[Word]) -> _Given | None:
     return _Given(tuple(waiting[::-1]) or (Word("echo", "echo"),), token, is_exact, needs_names)
 
 
-def _listing(command: SimpleCommand, search: Effect) -> _Listing | None:
-    """Return what a search prints the names of, one a line or parted by NUL; None where it prints anything else."""
-    texts = [word.text or "" for word in command.words]
-    if not texts or command.redirects or not search.is_read_only:
-        return None
-    if texts[0] == "git":
-        return _tracked(command.words[1:])
-    if texts[0] == "find":
-        is_plain = _PRINTS_ELSE.isdisjoint(texts) and not search.globs
-        return _Listing(search.reads or (), _only_names(command.words)) if is_plain else None
-    if texts[0] not in _LISTING:
-        return None
-    needed, allowed = _LISTING[texts[0]]
-    flags = [text for text in texts[1:] if text.startswith("-")]
-    is_listing = not needed.pattern or any(needed.fullmatch(flag) for flag in flags)
-    if not is_listing or not all(allowed.fullmatch(flag) for flag in flags):
-        return None
-    if texts[0] == "ls":
-        # It names what lies in a folder without the folder, as if it lay here.
-        shows_hidden = any("A" in flag for flag in flags)
-        folders = tuple(dict.fromkeys((".", *(search.reads or ()))))
-        return _Listing(folders, leaves_out_hidden=not shows_hidden, globs=search.globs)
-    if search.globs:
-        return None
-    return _Listing(search.reads or (), search.only_names, search.leaves_out_hidden)
-
-
-def _tracked(words: Sequence[Word]) -> _Listing | None:
-    """Return the listing of `git ls-files` with these words behind `git`."""
-    rest = list(words)
-    while rest and rest[0].text in ("--no-pager", "-P"):
-        rest.pop(0)
-    if not rest or rest[0].text != "ls-files":
-        return None
-    for word in rest[1:]:
-        text = word.text if word.text is not None else word.pattern
-        if (
-            not text
-            or (text.startswith("-") and not _LISTING_TRACKED.fullmatch(text))
-            or _LEAVES_FOLDER.fullmatch(text)
-        ):
-            return None
-    return _Listing((".",), only_tracked=True)
-
-
-def _ends_names(command: SimpleCommand) -> bool:
-    """Return whether a search parts the names that it prints by NUL."""
-    texts = [word.text or "" for word in command.words]
-    if texts[0] == "git":
-        return any(re.fullmatch(r"-[a-z]*z[a-z]*", text) for text in texts)
-    return texts[0] == "find" and "-print0" in texts
-
-
 def _passes_lines(command: SimpleCommand, judge: Callable[[SimpleCommand], Effect]) -> bool:
     """Return whether a part of the pipeline lets through some of its lines, as they are."""
     texts = [word.text or "" for word in command.words]
@@ -283,14 +197,3 @@ def _passes_lines(command: SimpleCommand, judge: Callable[[SimpleCommand], Effec
         return False
     effect = judge(command)
     return effect.is_read_only and effect.reads == ()
-
-
-def _only_names(words: Sequence[Word]) -> tuple[str, ...]:
-    """Return a pattern that every name fits which find hands on; none where that is not known."""
-    texts = [word.text or "" for word in words]
-    tested = texts[: min((texts.index(word) for word in ("-print", "-print0") if word in texts), default=None)]
-    if not _JOINS_ANY.isdisjoint(texts) or "-name" not in tested[:-1]:
-        return ()
-    at = tested.index("-name")
-    is_plain = tested[at - 1] not in ("!", "-not") and _PLAIN_PATTERN.fullmatch(tested[at + 1])
-    return (tested[at + 1],) if is_plain else ()

@@ -4,19 +4,18 @@ The rule: a command is read-only only on the word of a row of the table. What is
 to explain: where it is not certain, it is None.
 """
 
-import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from urllib.parse import unquote
 
-from panpan.system.home import user_home
 from panpan.tools.shell.analysis.arguments import Reading, read_arguments
 from panpan.tools.shell.analysis.facts import Effect, SimpleCommand, Word
 from panpan.tools.shell.analysis.handed_on import handed_on
 from panpan.tools.shell.analysis.languages import NotHarmlessError
+from panpan.tools.shell.analysis.mentioned import mentioned
 from panpan.tools.shell.analysis.other_programs import git_does_more, kind_of
 from panpan.tools.shell.analysis.table import load_table
+from panpan.tools.shell.analysis.word_paths import as_path, home_for, in_folder, paths_of
 from panpan.tools.shell.analysis.wrappers import Wrapped, unwrapped
 from panpan.tools.shell.analysis.writers import written_by
 
@@ -24,8 +23,6 @@ _SYSTEM_FOLDERS = frozenset({"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/loc
 _MOST_WRAPPERS = 10
 _NO_FILES = frozenset({"-", "/dev/null"})
 """For those that only look: a stream, and what gives nothing."""
-_SPECIAL = re.compile(r"(?<!\\)(?:\\\\)*[*?\[]")
-_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
 def judge(command: SimpleCommand) -> Effect:
@@ -35,7 +32,7 @@ def judge(command: SimpleCommand) -> Effect:
 
 def _judge(command: SimpleCommand, most_wrappers: int) -> Effect:
     effect = _of_program(command, most_wrappers) if command.words else _only_redirects(command)
-    effect = replace(effect, mentions=tuple(_mentioned(command)))
+    effect = replace(effect, mentions=tuple(mentioned(command)))
     return _with_redirects(effect) if command.redirects else effect
 
 
@@ -63,7 +60,8 @@ def _of_program(command: SimpleCommand, most_wrappers: int) -> Effect:
         try:
             return _harmless(command, name, read_arguments(name, row, arguments))
         except NotHarmlessError as exc:
-            refusal = f"{name} is not known to be harmless {exc}"
+            # Of what only its version is asked, there is more to say.
+            refusal = "" if row.not_bare and not row.sub else f"{name} is not known to be harmless {exc}"
     return _other(command, name, refusal, most_wrappers)
 
 
@@ -88,10 +86,11 @@ def _harmless(command: SimpleCommand, name: str, reading: Reading) -> Effect:
     row = reading.row
     files = [word for word in reading.paths if word.text not in _NO_FILES]
     is_git = load_table().programs[name].git
-    paths = [_in_folder(reading.folder, path) for path in _paths(files)]
-    paths += [_in_folder(reading.folder, path) for path in reading.files]
+    paths = [in_folder(reading.folder, path) for path in paths_of(files)]
+    paths += [in_folder(reading.folder, path) for path in reading.files]
+    paths += [path + ending for path in paths for ending in row.tries]
     from_top, from_folder = _recorded(files, reading.lines_of) if is_git else ((), ())
-    paths += [_in_folder(reading.folder, path) for path in from_folder]
+    paths += [in_folder(reading.folder, path) for path in from_folder]
     if reading.folder is not None:
         paths.append(reading.folder)
     if not reading.searches:
@@ -100,7 +99,7 @@ def _harmless(command: SimpleCommand, name: str, reading: Reading) -> Effect:
         searches = (reading.folder or ".",)
     else:
         searches = tuple(paths)
-    globs = [_in_folder(reading.folder, word.pattern) for word in reading.paths if word.is_glob]
+    globs = [in_folder(reading.folder, word.pattern) for word in reading.paths if word.is_glob]
     return Effect(
         command,
         name,
@@ -117,7 +116,7 @@ def _harmless(command: SimpleCommand, name: str, reading: Reading) -> Effect:
         leaves_out_hidden=reading.names.leaves_out_hidden and not globs,
         asks_git_in=(reading.folder or ".") if is_git else None,
         recorded=from_top,
-        needed_environment={**load_table().programs[name].environment, **row.environment, **_home_for(files)},
+        needed_environment={**load_table().programs[name].environment, **row.environment, **home_for(files)},
     )
 
 
@@ -136,10 +135,10 @@ def _recorded(files: Iterable[Word], lines_of: Iterable[str]) -> tuple[tuple[str
     for text in (word.text or "" for word in files):
         for path in _behind_colons(text):
             if not path.startswith(("./", "../")):
-                from_top[_as_path(path)] = None
+                from_top[as_path(path)] = None
             if path.startswith(("./", "../")) or text.startswith(":"):
-                from_folder[_as_path(path)] = None
-    from_folder |= dict.fromkeys(_as_path(path) for text in lines_of for path in _behind_colons(text))
+                from_folder[as_path(path)] = None
+    from_folder |= dict.fromkeys(as_path(path) for text in lines_of for path in _behind_colons(text))
     return tuple(from_top), tuple(from_folder)
 
 
@@ -160,8 +159,8 @@ def _other(command: SimpleCommand, name: str, refusal: str, most_wrappers: int) 
         return Effect(
             command,
             name,
-            tuple(_paths(written.reads)),
-            tuple(_paths(written.writes)) or None,  # what writes is not held to write nothing
+            tuple(paths_of(written.reads)),
+            tuple(paths_of(written.writes)) or None,  # what writes is not held to write nothing
             written.runs_code,
             uses_network=False,
             why=refusal or f"{name} changes files",
@@ -217,7 +216,7 @@ def _unknown(command: SimpleCommand, program: str | None, why: str, *, runs_code
 def _with_redirects(effect: Effect) -> Effect:
     reads, writes = effect.reads, effect.writes
     for redirect in effect.command.redirects:
-        target = _paths([redirect.target]) if redirect.target.text or redirect.target.at_home else None
+        target = paths_of([redirect.target]) if redirect.target.text or redirect.target.at_home else None
         if redirect.is_write:
             writes = None if target is None or writes is None else (*writes, *target)
         else:
@@ -225,74 +224,5 @@ def _with_redirects(effect: Effect) -> Effect:
     why = effect.why
     if effect.is_read_only and writes != ():
         why = f"{effect.command.source.partition(' ')[0]} is redirected into a file"
-    needed = {**effect.needed_environment, **_home_for([redirect.target for redirect in effect.command.redirects])}
+    needed = {**effect.needed_environment, **home_for([redirect.target for redirect in effect.command.redirects])}
     return replace(effect, reads=reads, writes=writes, why=why, needed_environment=needed)
-
-
-_BEFORE_NAMES = re.compile("[=@:,;<{}]")
-"""Signs behind which programs take a part of a word for the name of a file."""
-_BETWEEN_NAMES = re.compile(r"""[\s'";&|<>()=`$]+""")
-_FILE_ADDRESS = re.compile(r"file://(?:localhost|127\.0\.0\.1)?(/[^?#]*)", re.IGNORECASE)
-_MESSAGE = re.compile(r"git (?:-[A-Za-z]*m|--message)|gh (?:-b|-t|--body|--title)")
-"""Programs and flags behind which a text stands."""
-_SED = frozenset({"sed", "gsed", "/bin/sed", "/usr/bin/sed"})
-_BEHIND_FILE_COMMANDS = re.compile(r"(?=[rRwW][ \t]*([^\n]{1,4096})(?:\n|$))")
-"""What sed may take for the file that it reads or writes: all that stands behind the letter of such a command."""
-
-
-def _mentioned(command: SimpleCommand) -> Iterable[str]:
-    """Yield every fixed word that could be a path, and what stands in one behind `=`, `@` and other such signs."""
-    name = command.words[0].text if command.words else ""
-    before = ""
-    for word in (*command.words[1:], *(redirect.target for redirect in command.redirects)):
-        is_message = any(_MESSAGE.fullmatch(f"{name} {flag}") for flag in (before, (word.text or "").partition("=")[0]))
-        before = word.text or ""
-        if not word.text:
-            if word.is_glob:
-                yield _folder_of(word.pattern)
-            continue
-        if not word.text.startswith("-"):
-            yield _as_path(word.text)
-        elif len(word.text) > 2 and not word.text.startswith("--"):
-            yield _as_path(word.text[2:])  # what stands behind a flag in the same word
-        yield from map(_as_path, dict.fromkeys(part for part in _parts(word.text, is_message=is_message) if part))
-    if name in _SED:
-        texts = (word.text or "" for word in command.words[1:])
-        yield from (_as_path(name) for text in texts for name in _BEHIND_FILE_COMMANDS.findall(text))
-
-
-def _parts(text: str, *, is_message: bool) -> Iterator[str]:
-    """Yield the parts of a word that could be names of files."""
-    yield text.partition("=")[2]
-    yield from _BEFORE_NAMES.split(text)[1:]  # `-d @file`, `name=<file;type=text`, `file:name`, `{a,b}`
-    if address := _FILE_ADDRESS.search(text):
-        yield unquote(address[1])
-    if any(letter.isspace() for letter in text) and not is_message:
-        yield from _BETWEEN_NAMES.split(text)  # a command line, or a script, of another language
-
-
-def _paths(words: Sequence[Word]) -> list[str]:
-    """Return words as paths in the resolver's writing; a glob is its folder."""
-    return [_folder_of(word.pattern) if word.is_glob else word.home_path or _as_path(word.text or "") for word in words]
-
-
-def _home_for(words: Iterable[Word]) -> Mapping[str, str]:
-    """Return the variable with which a tilde in these words stands for what was judged."""
-    return {"HOME": str(user_home())} if any(word.at_home for word in words) else {}
-
-
-def _as_path(text: str) -> str:
-    # To the resolver a tilde is the home; here it is a character.
-    return f"./{text}" if text.startswith("~") else text
-
-
-def _folder_of(pattern: str) -> str:
-    """Return the folder in which the names that fit a pattern lie, or below which."""
-    special = _SPECIAL.search(pattern)
-    fixed = _ESCAPE.sub(r"\1", pattern[: special.start()] if special else pattern)
-    folder = fixed.rpartition("/")[0]
-    return _as_path(folder) if folder else ("/" if fixed.startswith("/") else ".")
-
-
-def _in_folder(folder: str | None, path: str) -> str:
-    return path if folder is None else posixpath.join(folder, path)

@@ -8,12 +8,11 @@ is never believed to be harmless.
 
 import re
 import sys
-from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from panpan.tools.shell.analysis.directories import with_directories
-from panpan.tools.shell.analysis.facts import ParsedLine, SimpleCommand
+from panpan.tools.shell.analysis.facts import ParsedLine
 from panpan.tools.shell.analysis.fed import with_fed_commands
 from panpan.tools.shell.analysis.plain_line import PlainLine, read_plain_line
 from panpan.tools.shell.analysis.words import NotPlainError
@@ -30,6 +29,8 @@ MAX_BYTES = 128 * 1024
 _MOST_LAYERS = 3
 """Of shells that are given lines in which shells are given lines."""
 
+_MOST_TEXTS = 100
+"""Lines within lines that are looked at."""
 _BLANK_ON_DARWIN = (0x85, 0xA0)
 """Bytes that isblank(3) of macOS takes for blanks, in UTF-8 locales too, also where they are part of a character."""
 _UNBEARABLE = re.compile(r"(?<=[{.0-9])[^\x00-\xff]")
@@ -48,9 +49,11 @@ class ShellParser:
 
         self._parser = Parser(Language(tree_sitter_bash.language()))
         self._look_through = look_through
+        self._texts_left = 0
 
     def parse(self, command: str) -> ParsedLine:
         """Return what bash would run for `command`; whatever is not certain is named as an oddity."""
+        self._texts_left = _MOST_TEXTS
         return self._parse(command, _MOST_LAYERS)
 
     def _parse(self, command: str, layers: int) -> ParsedLine:
@@ -60,8 +63,9 @@ class ShellParser:
         tree = self._look_through(self._parser.parse(_bearable(command)).root_node)
         parsed = _both_readings(command, encoded, tree)
 
-        def parsed_within(text: str) -> Sequence[SimpleCommand]:
-            return self._parse(text, layers - 1).commands if layers else ()
+        def parsed_within(text: str) -> ParsedLine | None:
+            self._texts_left -= 1
+            return self._parse(text, layers - 1) if layers and self._texts_left >= 0 else None
 
         return with_fed_commands(parsed, command, tree.here, parsed_within)
 

@@ -31,7 +31,7 @@ _REDIRECT = re.compile(r"([0-9]*)(>>|>\||>&|<>|>|<(?![<&]))|(&>>?)")
 _STREAMS = ("", "0", "1", "2")
 _PIPES = ("|", "|&")
 _LONG_PIPELINE = 10
-_TIMED = re.compile(r"[ \t]+(?:(-p)[ \t]+)?(?=[\w./])")
+_TIMED = re.compile(r"[ \t]+(?:(-p)[ \t]+)?(?=[\w./:])")
 """Behind `time`: its one option, and the beginning of a program's name."""
 _MOST_DEEP = 5
 """Groups within groups."""

@@ -42,6 +42,7 @@ class Row:
     pattern_flags: tuple[str, ...] = ()
     operands_with: tuple[str, ...] = ()
     file_flags: tuple[str, ...] = ()
+    tries: tuple[str, ...] = ()
     exactly: tuple[str, ...] = ()
     here: bool = False
     searches: bool | tuple[str, ...] = False

@@ -32,7 +32,7 @@ class _Wrapper:
     """Letters of flags with which what is run is not to be seen, or nothing is."""
 
 
-_WRAPPERS: Mapping[str, _Wrapper] = {
+WRAPPERS: Mapping[str, _Wrapper] = {
     "builtin": _Wrapper(),
     "command": _Wrapper(opaque="vV"),
     "doas": _Wrapper("uC", opaque="s"),
@@ -48,13 +48,14 @@ _WRAPPERS: Mapping[str, _Wrapper] = {
     "timeout": _Wrapper("ks", operands=1),
     "xargs": _Wrapper("EILPadns"),
 }
+"""How each of them is told what to run."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
 _DURATION = re.compile(r"\d{1,6}(?:\.\d+)?[smhd]?")
 
 
 def unwrapped(name: str, words: Sequence[Word]) -> Wrapped | None:
     """Return what `name` would run when it is given `words`; None where it is no wrapper."""
-    wrapper = _WRAPPERS.get(name)
+    wrapper = WRAPPERS.get(name)
     if wrapper is None:
         return None
     position = _behind_flags(wrapper, words)

@@ -414,6 +414,30 @@ def test_whatever_records_hold_what_they_become_is_valid_and_can_be_resumed(
     assert len({message.uuid for message in found.messages}) == len(found.messages)
 
 
+def test_a_reply_that_has_no_id_of_its_own_is_a_message_with_the_id_of_its_record(tmp_path: Path) -> None:
+    said = [
+        {"type": "assistant", "uuid": uuid, "parentUuid": None, "message": {"content": f"reply {uuid}"}}
+        for uuid in ("one", "two")
+    ]
+    said[1]["parentUuid"] = "one"
+    path = tmp_path / "t.jsonl"
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in said))
+
+    messages = converted(read_transcript(path).records).messages
+
+    assert [(message.uuid, message.text) for message in messages] == [("one", "reply one"), ("two", "reply two")]
+
+
+@pytest.mark.parametrize("value", [[], {}, 5, None])
+def test_a_kind_that_is_no_word_is_passed_over(tmp_path: Path, value: object) -> None:
+    said = {"type": "user", "uuid": "one", "parentUuid": None, "message": {"content": "hello"}}
+    odd = {"type": value, "subtype": value, "uuid": "two", "parentUuid": "one", "message": {"content": "hello"}}
+    path = tmp_path / "t.jsonl"
+    path.write_text(f"{json.dumps(said)}\n{json.dumps(odd)}\n")
+
+    assert [message.text for message in converted(read_transcript(path).records).messages] == ["hello"]
+
+
 def test_text_of_nothing_leaves_no_message(claude: ClaudeTranscript, tmp_path: Path) -> None:
     claude.user("one")
     claude.assistant("msg_1", text(""))

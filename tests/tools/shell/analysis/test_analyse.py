@@ -111,9 +111,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     'basename "$PWD"': (),
     "tar tzf a.tgz src": ("a.tgz",),
     "tar -t -f a.tgz": ("a.tgz",),
-    "unzip -l a.zip": ("a.zip",),
-    "zcat a.gz": ("a.gz",),
-    "gzip -dc a.gz": ("a.gz",),
+    "unzip -l a": ("a", "a.zip", "a.ZIP"),
+    "bzcat a.bz2": ("a.bz2",),
+    "zcat a": ("a", "a.gz", "a.z", "a-z", "a.Z"),
     "diff a.txt b.txt": ("a.txt", "b.txt"),
 }
 REFUSED = """

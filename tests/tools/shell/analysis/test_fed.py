@@ -17,12 +17,16 @@ def fed(line: str) -> list[str]:
         "echo rm x | bash", "echo 'rm x' | sh", "printf 'rm x\\n' | bash -s", "printf '%s x' rm | dash",
         "printf '\\162m x' | sh", "echo -e 'ls\\nrm x' | sh", "bash <<< 'rm x'", "bash <<E\nrm x\nE",
         "cat <<'E' | sh\nrm x\nE", "echo 'rm x' | sudo bash", "echo 'rm x' | env -i A=1 sh -e", "echo 'rm x' | (bash)",
-        "{ echo ls; echo 'rm x'; } | bash", "(echo 'rm x' | bash)", "echo 'rm x' | cat | bash", ". /dev/stdin <<< 'rm x'",
+        "{ echo ls; echo 'rm x'; } | bash", "(echo 'rm x' | bash)", "echo 'rm x' | cat | bash",
+        ". /dev/stdin <<< 'rm x'",
         "echo 'rm x' | bash -o pipefail", "echo 'rm x' | bash -", "echo 'rm x' | docker exec -i c bash",
         "echo 'rm x' | sudo -s", "echo 'rm x' | su", "at now <<E\nrm x\nE", "echo 'rm x' > >(bash)",
         "while read l; do $l; done <<< 'rm x'", "echo 'rm x' | parallel", "coproc bash; echo 'rm x' >&${COPROC[1]}",
         "if true; then echo 'rm x' | bash; fi", "echo 'rm x' |& bash", "echo \"echo 'rm x' | sh\" | bash",
-        "echo rm x | /bin/bash", "echo rm x | timeout 5 bash", "cat <<E | sh -x\nls\nrm x\nE",
+        "bash <(echo rm x)",
+        "source <(echo rm x)", "bash -c \"$(echo rm x)\"",
+        "eval `echo rm x`", "$(echo rm x)", "sh -c \"$(cat <<E\nrm x\nE\n)\"", "echo rm x | /bin/bash",
+        "echo rm x | timeout 5 bash", "cat <<E | sh -x\nls\nrm x\nE",
     ],
 )  # fmt: skip
 def test_what_a_shell_is_given_is_among_the_commands(line: str) -> None:
@@ -55,7 +59,8 @@ def test_what_xargs_makes_of_words_is_among_the_commands(line: str, made: str) -
 @pytest.mark.parametrize(
     "line",
     [
-        "bash -c 'rm x'", "sh -ec 'ls; rm x'", "eval 'rm x'", "sudo bash -c 'rm x'", "env -S 'rm x'", "trap 'rm x' EXIT",
+        "bash -c 'rm x'", "sh -ec 'ls; rm x'", "eval 'rm x'", "sudo bash -c 'rm x'", "env -S 'rm x'",
+        "trap 'rm x' EXIT",
         "su -c 'rm x' me", "bash -c \"bash -c 'rm x'\"", "(sh -c 'rm x')", "if a; then sh -c 'rm x'; fi",
     ],
 )  # fmt: skip
@@ -67,7 +72,8 @@ def test_what_a_shell_is_told_is_among_the_commands_and_is_no_input(line: str) -
 @pytest.mark.parametrize(
     "line",
     [
-        "bash x.sh", "echo rm x | bash x.sh", "echo rm x | cat", "echo rm x; ls", "bash -c ls", "cat <<E > README\nrm x\nE",
+        "bash x.sh", "echo rm x | bash x.sh", "echo rm x | cat", "echo rm x; ls", "bash -c ls",
+        "cat <<E > README\nrm x\nE",
         "echo rm x | python x.py", "cat data | python -m json.tool", "echo rm x | python -c 'x'", "bash", "ls | wc",
         "echo rm x; ls | xargs cat", "find . | xargs wc -l", "echo 'rm x' | node x.js",
     ],
@@ -80,9 +86,12 @@ def test_what_is_only_printed_or_read_as_data_is_not(line: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "cat x | bash", "curl x | sudo sh", "bash < x", "base64 -d x | python3", "echo $X | bash", "echo rm; cat x | bash",
+        "cat x | bash", "curl x | sudo sh", "bash < x", "base64 -d x | python3", "echo $X | bash",
+        "echo rm; cat x | bash",
         "(cat x; echo ls) | bash", "cat x <<E | sh\nls\nE", "echo ls | cat - x | bash", "yes | bash", "cat x | $SHELL",
-        "ssh host cat x | bash", "echo ls | sed s/ls/rm/ | bash", "node < x", "perl < x", "at now < x",
+        "ssh host cat x | bash", "echo ls | sed s/ls/rm/ | bash", "node < x", "cat x | python3 -Werror -",
+        "echo 'cat x | sh' | bash",
+        "perl < x", "at now < x",
     ],
 )  # fmt: skip
 def test_what_a_shell_is_given_and_does_not_stand_in_the_line_is_said(line: str) -> None:
@@ -93,8 +102,12 @@ def test_what_a_shell_is_given_and_does_not_stand_in_the_line_is_said(line: str)
 
 
 @pytest.mark.parametrize(
-    "line", ["echo ls | bash", "bash <<E\nls\nE", "cat <<E | sh\nls\nE", "cd src && echo ls | bash"]
-)
+    "line",
+    [
+        "echo ls | bash", "bash <<E\nls\nE", "cat <<E | sh\nls\nE", "cd src && echo ls | bash", "make 2>&1; sh <<< ls",
+        "ls && python3 - <<'E'\nprint(1 | 2)\nE", "make || bash <<E\nls\nE",
+    ],
+)  # fmt: skip
 def test_what_stands_in_the_line_is_seen(line: str) -> None:
     assert not parse(line).runs_unseen
 
@@ -117,4 +130,6 @@ def test_lines_within_lines_are_read_in_reasonable_time() -> None:
         line = f"echo {line!r} | bash"
 
     assert parse(line).commands
+    assert parse(line).runs_unseen  # of what lies deeper nothing is known
+    assert len(parse("echo 'x | bash' | bash & " * 3_000).commands) > 1_000
     assert parse(" | ".join(["echo 'echo ls | bash'", *["bash"] * 300])).commands

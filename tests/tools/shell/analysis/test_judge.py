@@ -79,7 +79,7 @@ def test_paths_behind_cd_are_known_from_where_the_line_starts() -> None:
     ],
 )
 def test_where_it_is_not_certain_what_is_written_that_is_unknown(line: str) -> None:
-    assert only(line).writes is None
+    assert analyse(line).effects[0].writes is None
 
 
 @pytest.mark.parametrize(

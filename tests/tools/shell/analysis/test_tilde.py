@@ -67,7 +67,7 @@ def test_what_lies_in_the_home_is_read_there(home: Path, line: str, reads: list[
 
 
 @pytest.mark.parametrize(
-    "line", ["cat ~root/a", "cat ~+/a", "cat ~/$X", "cat ~/*", "tr ~ a", "cd ~ && cat a", "cat a=~/b", "basename ~/a"]
+    "line", ["cat ~root/a", "cat ~+/a", "cat ~/$X", "cat ~/*", "tr ~ a", "cd ~ && cat a", "cat a=~/b"]
 )
 def test_other_tildes_are_not_known(home: Path, line: str) -> None:
     assert not analyse(line).is_read_only

@@ -178,3 +178,9 @@ async def test_where_there_is_no_memory_it_says_how_to_get_one(tmp_path: Path, m
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
     assert "/init" in (await type_in(terminal_in(tmp_path / "p"), "/memory")).text
+
+
+async def test_what_the_user_took_to_answer_is_no_time_of_the_turns(tmp_path: Path) -> None:
+    terminal = terminal_in(tmp_path / "p", UserMessage.of("hello"), reply(0.1), waited_s=60.0, width=200)
+
+    assert "0.0 s in turns (and 1 min 0 s for your answers)" in (await type_in(terminal, "/cost")).text

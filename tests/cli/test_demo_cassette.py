@@ -1,0 +1,111 @@
+"""The cassette of the demo is one like any other, and is what `scripts/record_demo.py` makes of the words by hand."""
+
+import importlib.util
+import os
+import shutil
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from panpan import open_session
+from panpan.cli.demo_command import CASSETTE, TAPE_PROMPT, without_pauses
+from panpan.llm.cassette_file import read_tape
+from panpan.llm.providers.recorded import replies_of
+from panpan.llm.recorded_file import read_recorded
+from panpan.services.cassettes.canonical import canonical_message, outline
+from panpan.services.cassettes.recorded_session import read_session
+from panpan.services.cassettes.replay import Mode, Replay
+from panpan.services.cassettes.replay_report import ReplayReport
+from panpan.services.cassettes.replaying import play, replay_session
+
+ROOT = Path(__file__).parents[2]
+DEMO = ROOT / "panpan" / "demo"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A copy of the project as it is shipped."""
+    return shutil.copytree(DEMO / "project", tmp_path / "elsewhere", ignore=shutil.ignore_patterns("__pycache__"))
+
+
+async def replayed(mode: Mode, cwd: Path | None = None) -> ReplayReport:
+    replay = Replay(read_session(DEMO / CASSETTE), mode)
+    return await play(replay, replay_session(replay, open_session, cwd, env=os.environ))
+
+
+async def test_it_is_replayed_without_the_project() -> None:
+    report = await replayed("semantic")
+
+    assert (report.divergence, report.error) == (None, "")
+    assert (report.turns, report.requests, report.tool_calls) == (1, 5, 7)
+
+
+async def test_it_is_replayed_with_real_tools_in_a_copy_of_the_project(project: Path) -> None:
+    report = await replayed("live-tools", project)
+
+    assert (report.divergence, report.error) == (None, "")
+    assert "/ (total_steps - warmup_steps)" in (project / "schedule.py").read_text()
+    changed = "".join(line[1:] for other in report.other_texts for line in other.difference.diff.splitlines(True))
+    assert set(changed.split()) <= {"Ran", "3", "tests", "in"} | {word for word in changed.split() if word[0] == "0"}
+
+
+async def test_with_real_tools_a_project_without_the_bug_is_told_from_it(project: Path) -> None:
+    schedule = project / "schedule.py"
+    schedule.write_text(schedule.read_text().replace("/ total_steps", "/ (total_steps - warmup_steps)"))
+
+    report = await replayed("live-tools", project)
+
+    assert report.divergence is not None
+    assert report.divergence.sentence == "request 2 differs in steps[5].is_error"
+
+
+def test_recorded_anew_it_says_and_does_the_same(tmp_path: Path) -> None:
+    assert recorder().record(tmp_path / "anew.jsonl") == 0
+
+    anew, shipped = read_session(tmp_path / "anew.jsonl"), read_session(DEMO / CASSETTE)
+    assert said(anew) == said(shipped)
+    assert outline(said(anew)) == outline(said(shipped))
+    assert pauses(tmp_path / "anew.jsonl") == pauses(DEMO / CASSETTE)
+    assert str(tmp_path.parent) not in (tmp_path / "anew.jsonl").read_text()
+
+
+def test_its_words_are_those_that_were_written_by_hand() -> None:
+    tape, _ = read_tape(ROOT / "scripts" / "bug_fix.toml")
+
+    (turn,) = read_session(DEMO / CASSETTE).turns
+    messages = [reply.message for reply in replies_of(read_recorded(DEMO / CASSETTE)) if reply.message]
+    assert turn.prompt.text == TAPE_PROMPT
+    assert [message.text for message in messages] == [reply.text for reply in tape.reply]
+
+
+def test_when_it_is_played_fast_nothing_is_waited_for_and_the_same_is_said(tmp_path: Path) -> None:
+    fast = tmp_path / CASSETTE
+    fast.write_text(without_pauses((DEMO / CASSETTE).read_text()))
+
+    assert {at_s for reply in pauses(fast) for at_s in reply} == {0.0}
+    assert said(read_session(fast)) == said(read_session(DEMO / CASSETTE))
+
+
+def said(session: Any) -> list[dict[str, Any]]:
+    """What the user and the model said, and whether the calls failed."""
+    messages = [canonical_message(message) for message in session.messages if message.type != "system_reminder"]
+    return [
+        {**message, "content": []} if message["role"] == "tool_result" else message
+        for message in messages
+        if message["role"] != "reminder"
+    ]
+
+
+def pauses(path: Path) -> list[list[float]]:
+    return [[at_s for at_s, _ in reply.events] for reply in replies_of(read_recorded(path))]
+
+
+def recorder() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("record_demo", ROOT / "scripts" / "record_demo.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

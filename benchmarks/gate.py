@@ -14,7 +14,7 @@ import anyio
 from benchmarks.figure import Figure
 from panpan.core.hooks import ToolCall
 from panpan.services.permissions.gate import PermissionGate
-from panpan.services.permissions.rules import RuleSource
+from panpan.services.permissions.rules.rules import RuleSource
 from panpan.system.output_store import OutputStore
 from panpan.system.paths import PathResolver
 from panpan.tools.registry import all_tools

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from panpan.cli.demo_command import CASSETTE, TAPE_PROMPT
-from panpan.cli.demo_scene import Scene, show
+from panpan.cli.demo_scene import HOME, Scene, show
 from panpan.llm.cassette_file import read_tape
 from panpan.llm.providers.cassette import CassetteProvider
 from panpan.services.cassettes.recording import Recording
@@ -35,7 +35,6 @@ FIXED = (
     (r" tests in [\d.]+s", " tests in 0.000s"),
     (r'"(durationMs|duration_s)":[\d.e-]+', r'"\1":0'),
     (r'"processMark":"\w+"', f'"processMark":"{"0" * 32}"'),
-    (r"\b[0-9a-f]{40}\b", "0" * 40),  # snapshots, which also hold what Python has compiled
 )
 """Patterns of what is different in each recording, and what is written in their place."""
 
@@ -73,11 +72,18 @@ def record(target: Path) -> int:
         scratch = Path(folder).resolve()
         tape = shutil.copy(TAPE, scratch / TAPE.name)
         made = scratch / CASSETTE
+        _use_no_snapshots(scratch / HOME)
         scene = Scene("", [TAPE_PROMPT], f"cassette:{tape}")
         if exit_code := show(scene, scratch, tap=_DemoRecording(made, _Clock())):
             return exit_code
         target.write_text(_fixed(made.read_text(encoding="utf-8"), scratch), encoding="utf-8")
     return 0
+
+
+def _use_no_snapshots(home: Path) -> None:
+    """They are taken beside the turn, so that their records would stand in another place each time."""
+    home.mkdir(mode=0o700)
+    (home / "settings.toml").write_text("[snapshots]\nenabled = false\n", encoding="utf-8")
 
 
 def _fixed(text: str, folder: Path) -> str:

@@ -25,12 +25,13 @@ STARTERS = {
 NAMES_GIT = {
     "system/git.py": "the git runner",
     "cli/doctor_command.py": "looks whether it is installed, and asks for its version in /",
-    "services/permissions/command_words.py": "knows it by its name in commands that somebody else wrote",
-    "services/permissions/folder_walk.py": "knows the folder with its list of what is left out",
+    "services/permissions/rules/command_parts.py": "knows it by its name in commands that somebody else wrote",
+    "services/permissions/reach/folder_walk.py": "knows the folder with its list of what is left out",
     "services/permissions/sandbox_bounds.py": "knows it by its name in commands that somebody else wrote",
-    "services/permissions/takings.py": "knows it by its name in commands that somebody else wrote",
+    "services/permissions/reach/takings.py": "knows it by its name in commands that somebody else wrote",
     "system/protected.py": "knows the folder with its settings",
     "tools/shell/analysis/judge.py": "knows it by its name in commands that somebody else wrote",
+    "tools/shell/analysis/listings.py": "knows it by its name in commands that somebody else wrote",
 }
 
 _WORDS_OF_STARTERS = re.compile(

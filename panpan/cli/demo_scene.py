@@ -25,6 +25,9 @@ from panpan.ui.stdout import StdoutWriter
 if TYPE_CHECKING:
     from panpan.services.sessions.tap import Tap
 
+HOME = "home"
+"""The panpan home of a demo, in its own folder."""
+
 TEST_COMMAND = "python3 -m unittest"
 CHECK_TIMEOUT_S = 60.0
 """The tests take a moment; a machine that is busy may need more."""
@@ -60,7 +63,7 @@ def show(scene: Scene, scratch: Path, *, tap: "Tap | None" = None) -> int:
     project = copy_project(scratch, scene.changes)
     out = StdoutWriter(sys.stdout)
     click.echo(scene.introduction.format(project=project))
-    has_run_tests = anyio.run(_play, scene, project, scratch / "home", out, tap)
+    has_run_tests = anyio.run(_play, scene, project, scratch / HOME, out, tap)
     return check(project, lambda project: scene.fault(project) or ("" if has_run_tests else "the model ran no tests"))
 
 

@@ -5,8 +5,8 @@ import shutil
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from panpan.services.permissions.located import LocatedUse
 from panpan.services.permissions.opening import FolderGate, Judged
+from panpan.services.permissions.reach.located import LocatedUse
 from panpan.services.permissions.reasons import is_unknown
 from panpan.tools.shell.analysis.facts import Effect
 from panpan.tools.shell.safe_path import without_workspace

@@ -157,7 +157,7 @@ def _from_here(folder: str) -> str:
 
 def overrides_of(options: Options) -> dict[str, Any]:
     """Return the settings that the options give, by dotted key; None and () where an option was not given."""
-    from panpan.services.permissions.rules import split_rules
+    from panpan.services.permissions.rules.rules import split_rules
 
     overrides = {key: options[name] for name, key in SETTING_BY_OPTION.items()}
     overrides["additional_directories"] = tuple(map(_from_here, overrides["additional_directories"]))

@@ -13,10 +13,10 @@ import click
 from panpan.cli.explained_call import as_json, explained
 from panpan.cli.folder_gate import gate_of_folder, settings_of_folder
 from panpan.errors import ConfigError
-from panpan.services.permissions.examples import checked_examples
 from panpan.services.permissions.gate import PermissionGate
 from panpan.services.permissions.opening import workspace_paths
-from panpan.services.permissions.rules import rule_sources, rules_of_no_tool
+from panpan.services.permissions.rules.examples import checked_examples
+from panpan.services.permissions.rules.rules import rule_sources, rules_of_no_tool
 from panpan.system.terminal_text import printable
 from panpan.tools.registry import all_tools
 from panpan.types.permission import PermissionMode

@@ -59,7 +59,9 @@ async def _undo(snapshots: Snapshots, is_redo: bool, says_yes: bool, skip_change
         say(f"{reason}; --skip-changed lets the next one go on from there" if plan.conflicts else reason)
         return 1 if plan.conflicts else 0
     if plan.conflicts and says_yes and not skip_changed:
-        raise SnapshotError("nothing was changed, since some of these files have to stay as they are; --skip-changed leaves those")
+        raise SnapshotError(
+            "nothing was changed, since some of these files have to stay as they are; --skip-changed leaves those"
+        )
     if not says_yes and not _asked(plan):
         say("nothing was changed")
         return 1

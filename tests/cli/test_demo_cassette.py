@@ -15,7 +15,7 @@ from panpan.llm.cassette_file import read_tape
 from panpan.llm.providers.recorded import replies_of
 from panpan.llm.recorded_file import read_recorded
 from panpan.services.cassettes.canonical import canonical_message, outline
-from panpan.services.cassettes.recorded_session import read_session
+from panpan.services.cassettes.recorded_session import RecordedSession, read_session
 from panpan.services.cassettes.replay import Mode, Replay
 from panpan.services.cassettes.replay_report import ReplayReport
 from panpan.services.cassettes.replaying import play, replay_session
@@ -47,8 +47,8 @@ async def test_it_is_replayed_with_real_tools_in_a_copy_of_the_project(project: 
 
     assert (report.divergence, report.error) == (None, "")
     assert "/ (total_steps - warmup_steps)" in (project / "schedule.py").read_text()
-    changed = "".join(line[1:] for other in report.other_texts for line in other.difference.diff.splitlines(True))
-    assert set(changed.split()) <= {"Ran", "3", "tests", "in"} | {word for word in changed.split() if word[0] == "0"}
+    runs_of_tests = {"the result of the call tape_1_3", "the result of the call tape_4_1"}  # which take other times
+    assert {other.what for other in report.other_texts} <= runs_of_tests
 
 
 async def test_with_real_tools_a_project_without_the_bug_is_told_from_it(project: Path) -> None:
@@ -66,7 +66,7 @@ def test_recorded_anew_it_says_and_does_the_same(tmp_path: Path) -> None:
 
     anew, shipped = read_session(tmp_path / "anew.jsonl"), read_session(DEMO / CASSETTE)
     assert said(anew) == said(shipped)
-    assert outline(said(anew)) == outline(said(shipped))
+    assert done(anew) == done(shipped)
     assert pauses(tmp_path / "anew.jsonl") == pauses(DEMO / CASSETTE)
     assert str(tmp_path.parent) not in (tmp_path / "anew.jsonl").read_text()
 
@@ -88,14 +88,14 @@ def test_when_it_is_played_fast_nothing_is_waited_for_and_the_same_is_said(tmp_p
     assert said(read_session(fast)) == said(read_session(DEMO / CASSETTE))
 
 
-def said(session: Any) -> list[dict[str, Any]]:
-    """What the user and the model said, and whether the calls failed."""
-    messages = [canonical_message(message) for message in session.messages if message.type != "system_reminder"]
-    return [
-        {**message, "content": []} if message["role"] == "tool_result" else message
-        for message in messages
-        if message["role"] != "reminder"
-    ]
+def said(session: RecordedSession) -> list[dict[str, Any]]:
+    """What the user and the model said, in order; what the tools answered depends on the day and the machine."""
+    return [canonical_message(message) for message in session.messages if message.type in ("user", "assistant")]
+
+
+def done(session: RecordedSession) -> list[dict[str, Any]]:
+    """What was called, and whether it failed."""
+    return outline([canonical_message(message) for message in session.messages])
 
 
 def pauses(path: Path) -> list[list[float]]:

@@ -12,7 +12,7 @@ from panpan.services import mentions
 from panpan.services.mention_syntax import Reading, find_mentions, written
 from panpan.services.mentions import attached_names, with_mentions
 from panpan.services.permissions.gate import PermissionGate
-from panpan.services.permissions.rules import RuleSource
+from panpan.services.permissions.rules.rules import RuleSource
 from panpan.system.known_keys import KnownKeys
 from panpan.tools.files.edit import EditTool
 from panpan.types.content import ImageBlock, TextBlock

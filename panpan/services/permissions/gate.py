@@ -14,15 +14,15 @@ import anyio.to_thread
 from panpan.core.hooks import Hook, ToolCall
 from panpan.errors import ToolError
 from panpan.services.permissions import reasons
-from panpan.services.permissions.idle_rules import IdleRule, idle_rules
-from panpan.services.permissions.located import LocatedUse
-from panpan.services.permissions.matching import allowing_rules, covering_rule, restriction
-from panpan.services.permissions.rules import Rule, RuleSource, parse_rule
+from panpan.services.permissions.reach.located import LocatedUse
+from panpan.services.permissions.reach.searches import secret_file, withheld_file
+from panpan.services.permissions.reach.special_files import waiting_file
+from panpan.services.permissions.rules.idle_rules import IdleRule, idle_rules
+from panpan.services.permissions.rules.matching import allowing_rules, covering_rule, restriction
+from panpan.services.permissions.rules.rules import Rule, RuleSource, parse_rule
+from panpan.services.permissions.rules.suggestions import narrowest_rule, prefix_rule
 from panpan.services.permissions.sandbox_bounds import sandbox_bounds
-from panpan.services.permissions.searches import secret_file, withheld_file
-from panpan.services.permissions.special_files import waiting_file
 from panpan.services.permissions.subject import Subject, subject_of
-from panpan.services.permissions.suggestions import narrowest_rule, prefix_rule
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import Allow, Ask, Behaviour, Decision, Deny, PermissionMode, Reason
 

@@ -12,9 +12,9 @@ from panpan.core.hooks import ToolCall
 from panpan.core.permission import joined
 from panpan.core.tool_call import prepared
 from panpan.errors import ConfigError, ToolError
-from panpan.services.permissions.examples import check_examples
 from panpan.services.permissions.gate import PermissionGate, RuleStore
-from panpan.services.permissions.rules import rule_sources
+from panpan.services.permissions.rules.examples import check_examples
+from panpan.services.permissions.rules.rules import rule_sources
 from panpan.services.permissions.sandbox_questions import SandboxQuestions
 from panpan.services.permissions.subject import Subject, subject_of
 from panpan.system.output_store import OutputStore

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from panpan.services.permissions.command_pattern import CommandPattern
-from panpan.services.permissions.located import LocatedUse
-from panpan.services.permissions.matching import restricted_name, restricted_use
-from panpan.services.permissions.path_pattern import PathPattern
-from panpan.services.permissions.rules import Rule
+from panpan.services.permissions.reach.located import LocatedUse
+from panpan.services.permissions.rules.command_pattern import CommandPattern
+from panpan.services.permissions.rules.matching import restricted_name, restricted_use
+from panpan.services.permissions.rules.path_pattern import PathPattern
+from panpan.services.permissions.rules.rules import Rule
 from panpan.services.permissions.subject import Subject
 from panpan.tools.shell.analysis.facts import Effect, LineFacts
 from panpan.types.permission import PermissionMode, Reason

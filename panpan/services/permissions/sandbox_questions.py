@@ -8,8 +8,8 @@ there is none, the mode bypassPermissions goes on without.
 from collections.abc import Callable, Sequence
 
 from panpan.core.hooks import Hook, ToolCall
-from panpan.services.permissions.matching import allowing_rules
-from panpan.services.permissions.rules import parse_rule
+from panpan.services.permissions.rules.matching import allowing_rules
+from panpan.services.permissions.rules.rules import parse_rule
 from panpan.services.permissions.subject import subject_of
 from panpan.tools.shell.bash import BashInput
 from panpan.types.permission import Ask, Decision, PermissionMode, Reason

@@ -12,12 +12,12 @@ from anyio import to_thread
 
 from panpan.core.hooks import ToolCall
 from panpan.errors import ToolError
-from panpan.services.permissions.located import LocatedUse, Locator, PlainFiles
-from panpan.services.permissions.named import all_words, named_uses
-from panpan.services.permissions.reached import Reached, ReachedPaths, reached_paths, reaches_unnamed
-from panpan.services.permissions.recorded import recorded_uses
-from panpan.services.permissions.taken_away import taken_away
-from panpan.services.permissions.takings import takings
+from panpan.services.permissions.reach.located import LocatedUse, Locator, PlainFiles
+from panpan.services.permissions.reach.named import all_words, named_uses
+from panpan.services.permissions.reach.reached import Reached, ReachedPaths, reached_paths, reaches_unnamed
+from panpan.services.permissions.reach.recorded import recorded_uses
+from panpan.services.permissions.reach.taken_away import taken_away
+from panpan.services.permissions.reach.takings import takings
 from panpan.tools.shell.analysis.facts import Effect, LineFacts
 from panpan.tools.tool import PathUse, ToolClass
 from panpan.types.dataclass import dataclass

@@ -17,7 +17,7 @@ from panpan.core.tool_executor import CLEANUP_S
 from panpan.errors import ConfigError, SessionLogError, ToolError
 from panpan.services.compaction.limits import limits_on_demand
 from panpan.services.context_usage import ContextUsage, measured_usage, used_tokens
-from panpan.services.permissions.removal import Removal, removable_rules, remove_rule
+from panpan.services.permissions.rules.removal import Removal, removable_rules, remove_rule
 from panpan.services.sessions.event_hop import EventHop
 from panpan.services.sessions.parts import ModelParts, ModelSource, SessionParts
 from panpan.services.sessions.prefix import kept_prefix

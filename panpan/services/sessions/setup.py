@@ -19,7 +19,7 @@ from panpan.llm.factory import AnswerWishes, ResolvedModel, answer_wishes, resol
 from panpan.llm.model_profile import ModelProfile
 from panpan.services.budget import check_price_known
 from panpan.services.compaction.limits import known_window
-from panpan.services.permissions.rules import RuleSource, rule_sources, rules_of_no_tool
+from panpan.services.permissions.rules.rules import RuleSource, rule_sources, rules_of_no_tool
 from panpan.tools.tool import Tool
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort

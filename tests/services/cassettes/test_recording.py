@@ -49,7 +49,7 @@ async def test_it_holds_the_log_the_requests_and_the_stream(place: Place) -> Non
 
     assert types[:4] == ["cassette", "cassette_opened", "user", "cassette_turn"]
     assert types.count("cassette_request") == types.count("cassette_reply") == types.count("assistant") == 3
-    assert [type for type in types if type.startswith("cassette")][-1] == "cassette_turn_end"
+    assert [name for name in types if name.startswith("cassette")][-1] == "cassette_turn_end"
     assert types.index("cassette_reply") < types.index("assistant")
 
 

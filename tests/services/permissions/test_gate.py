@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from panpan.errors import ConfigError
 from panpan.services.permissions.gate import PermissionGate
 from panpan.services.permissions.reasons import PLAN_MODE_NOTICE
-from panpan.services.permissions.rules import RuleSource
+from panpan.services.permissions.rules.rules import RuleSource
 from panpan.system.paths import PathResolver
 from panpan.tools.shell.analysis.analyse import analyse
 from panpan.types.permission import Allow, Ask, Decision, Deny
@@ -438,7 +438,7 @@ def test_always_allows_the_same_command_and_no_other(empty_folder: Path, one: st
 
 
 def _words(command: str) -> object:
-    from panpan.services.permissions.command_words import simple_commands
+    from panpan.services.permissions.rules.command_words import simple_commands
 
     return simple_commands(command) or command.strip()
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from panpan.services.permissions.gate import PermissionGate
 from panpan.services.permissions.opening import FolderGate
-from panpan.services.permissions.rules import RuleSource
+from panpan.services.permissions.rules.rules import RuleSource
 from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionMode
 from tests.services.permissions.folder import Project, bash, decide
 from tests.tools.shell.analysis.table_rows import all_rows, harmless_lines, refused_lines

@@ -16,7 +16,7 @@ from panpan.core.hooks import Hook
 from panpan.core.tool_executor import ToolExecutor
 from panpan.services.permissions.askers import AskerOfMode, YesToAll
 from panpan.services.permissions.gate import PermissionGate
-from panpan.services.permissions.rules import RuleSource
+from panpan.services.permissions.rules.rules import RuleSource
 from panpan.services.plan_mode import PlanMode
 from panpan.system.output_store import OutputStore
 from panpan.system.paths import PathResolver

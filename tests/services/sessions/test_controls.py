@@ -13,7 +13,7 @@ from panpan.errors import ConfigError, SessionLogError
 from panpan.llm.model_profile import ModelProfile
 from panpan.services.permissions.askers import AskerOfMode
 from panpan.services.permissions.gate import PermissionGate
-from panpan.services.permissions.rules import RuleSource
+from panpan.services.permissions.rules.rules import RuleSource
 from panpan.services.sessions.fold import FoldedSession, folded
 from panpan.services.sessions.log import read_records
 from panpan.services.sessions.parts import ModelParts

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from panpan.config.locations import Locations
 from panpan.config.sources import load_settings
-from panpan.services.permissions.live_patterns import matches
 from panpan.services.permissions.opening import FolderGate
+from panpan.services.permissions.reach.live_patterns import matches
 from panpan.system.paths import PathResolver
 from panpan.tools.shell.analysis.analyse import analyse
 from panpan.tools.shell.analysis.facts import LineFacts

@@ -15,7 +15,7 @@ from panpan.core.conversation import Conversation
 from panpan.errors import ConfigError
 from panpan.services.context_usage import ContextUsage, context_usage
 from panpan.services.permissions.gate import PermissionGate
-from panpan.services.permissions.removal import Removal
+from panpan.services.permissions.rules.removal import Removal
 from panpan.services.sessions.session import SessionInfo
 from panpan.types.messages import Message
 from panpan.ui.repl.commands.command import Next, Option, OptionSearch

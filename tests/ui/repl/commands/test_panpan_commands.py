@@ -6,7 +6,7 @@ import pytest
 
 from panpan.config.settings import Settings
 from panpan.errors import PanpanError
-from panpan.services.permissions.rules import parse_rule
+from panpan.services.permissions.rules.rules import parse_rule
 from tests.ui.repl.commands.command_fixtures import terminal_in, type_in
 
 

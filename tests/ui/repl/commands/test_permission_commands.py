@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from panpan.errors import ConfigError
-from panpan.services.permissions.removal import Removal
+from panpan.services.permissions.rules.removal import Removal
 from panpan.ui.repl.commands.permission_commands import MODES
 from panpan.ui.repl.commands.registry import all_commands, find
 from tests.ui.repl.commands.command_fixtures import terminal_in, type_in

@@ -1,0 +1,165 @@
+"""Searches through folders that hold a file which may not be read: one that a rule names, or one for secrets.
+
+A rule such as `Read(.env)` names the file, and a search names the folder it lies in; without this the search would show
+what the rule withholds. The look around is bounded, and what it could not see counts as withheld.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import chain, starmap
+from pathlib import Path
+
+import anyio.to_thread
+
+from panpan.services.permissions.reach.folder_walk import walk_folders
+from panpan.services.permissions.reach.live_patterns import MOST_NAMES, look_for_odd_names, names_filter
+from panpan.services.permissions.reach.recorded import repository_around
+from panpan.services.permissions.reach.tracked import why_unclear
+from panpan.services.permissions.rules.path_pattern import PathPattern
+from panpan.services.permissions.rules.rules import Rule
+from panpan.services.permissions.subject import Subject
+from panpan.system.canonical import canonical_path
+from panpan.system.paths import PathResolver
+from panpan.system.protected import may_name_secrets
+from panpan.tools.shell.analysis.facts import Effect
+from panpan.types.permission import Reason
+
+_MOST_FILES = 20_000
+_NOT_ONE_NAME = frozenset("!{},; \t\n")
+"""Characters with which a glob may mean more than one pattern says; then every file counts as searched."""
+_ADVICE = "search a narrower path, or with a glob that leaves it out"
+
+
+async def withheld_file(rules: Sequence[Rule], subject: Subject, glob: str | None) -> Reason | None:
+    """Return why the search may show what a rule withholds, or None where it does not.
+
+    Args:
+        rules: Rules that deny or ask.
+        subject: The search.
+        glob: Names that the search is limited to.
+    """
+    searches = _searches(subject)
+    readers = [
+        rule for rule in rules if isinstance(rule.specifier, PathPattern) and rule.tool in ("Read", subject.tool)
+    ]
+    if not searches or not readers:
+        return None
+    return await anyio.to_thread.run_sync(partial(_look, readers, searches, subject.root, glob), abandon_on_cancel=True)
+
+
+async def secret_file(subject: Subject, paths: PathResolver) -> Reason | None:
+    """Return why a search in the shell would show a file for secrets, or None.
+
+    Grep leaves such files out itself, and what git tracks is no secret.
+    """
+    if not subject.only_looks:
+        return None
+    searching = [effect for effect in subject.effects if effect.asks_git_in is None and effect.placed_searches]
+    if not searching:
+        return None
+
+    def look() -> Reason | None:
+        reasons = (_look_through(effect, subject.cwd, paths) for effect in searching)
+        return next(filter(None, reasons), None)
+
+    return await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
+
+
+def _look_through(search: Effect, cwd: Path, paths: PathResolver) -> Reason | None:
+    """Return why what is in the folders of a search may not be shown, or not as it would be, or None."""
+    folders = _folders_of(search, cwd)
+    odd = why_unclear(folders) if search.only_tracked else None
+    if odd is None and search.splits_names:
+        odd = look_for_odd_names(folders, only_tracked=search.only_tracked)
+    if odd is not None:
+        return Reason(odd, "protected", command=search.command.source, assumption=odd)
+    return _look_for_secrets(folders, paths, search)
+
+
+def _look_for_secrets(folders: Sequence[Path], paths: PathResolver, search: Effect) -> Reason | None:
+    source = search.command.source
+    is_meant = names_filter(search.only_names)
+    count = 0
+    for parent, _, files in walk_folders(
+        folders, leaves_out_hidden=search.leaves_out_hidden, only_tracked=search.only_tracked
+    ):
+        count += len(files)
+        if count > MOST_NAMES:
+            doubt = "the folder is too large to tell whether it holds files for secrets"
+            return Reason(f"{doubt}; use Grep, which leaves them out", "protected", command=source, assumption=doubt)
+        named = [file.name for file in files if may_name_secrets(file.name) and is_meant(file.name)]
+        shows_any = bool(named) or any(is_meant(file.name) for file in files)
+        suspects = [*([parent] if shows_any else ()), *(f"{parent}/{name}" for name in named)]
+        for suspect in map(Path, suspects):
+            if not paths.may_show(suspect):
+                text = f"{suspect} may hold secrets, and the search would read it; use Grep, which leaves it out"
+                return Reason(text, "protected", command=source, path=str(suspect))
+    return None
+
+
+def _searches(subject: Subject) -> list[tuple[list[Path], Effect | None]]:
+    """Return the folders whose files the call would show, with the search; listing their names shows no file."""
+    if subject.tool == "Grep":
+        places = [use.path for use in subject.uses if use.path.is_dir()]
+        found: list[tuple[list[Path], Effect | None]] = [(places, None)]
+    elif subject.only_looks:
+        found = [(_shown_folders(effect, subject), effect) for effect in subject.effects]
+    else:
+        found = []
+    return [(folders, search) for folders, search in found if folders]
+
+
+def _shown_folders(search: Effect, subject: Subject) -> list[Path]:
+    """Return the folders whose files a search may show: git shows what is in the whole repository, wherever it runs."""
+    folders = _folders_of(search, subject.cwd)
+    if search.asks_git_in is None:
+        return folders
+    tops = (repository_around(folder) for folder in folders)
+    # What lies around the workspace is not looked through for a look into it.
+    inside = (subject.root if subject.root.is_relative_to(top) else top for top in tops)
+    return list(dict.fromkeys(inside))
+
+
+def _folders_of(search: Effect, cwd: Path) -> list[Path]:
+    found = dict.fromkeys(canonical_path(cwd / path) for path in search.placed_searches)
+    return [path for path in found if path.is_dir()]
+
+
+def _look(
+    rules: Sequence[Rule], searches: Sequence[tuple[list[Path], Effect | None]], root: Path, glob: str | None
+) -> Reason | None:
+    count = 0
+    for folder, names, source in chain.from_iterable(starmap(_files, searches)):
+        count += len(names)
+        if count > _MOST_FILES:
+            doubt = f"the folder is too large to tell whether {rules[0]} names a file in it"
+            return Reason(f"{doubt}; {_ADVICE}", "withheld", rules[0].text, rules[0].source, source, assumption=doubt)
+        searched = [name for name in names if _is_searched(name, glob)]
+        for rule in rules:
+            if isinstance(rule.specifier, PathPattern) and (
+                name := rule.specifier.first_restricted_file(folder, searched, root)
+            ):
+                text = f"{rule} names {folder / name}, which the search would read; {_ADVICE}"
+                return Reason(text, "withheld", rule.text, rule.source, source, str(folder / name))
+    return None
+
+
+def _files(folders: Sequence[Path], search: Effect | None) -> Iterator[tuple[Path, Sequence[str], str]]:
+    """Yield each folder, the names of the files in it that a search may show, links among them, and its command."""
+    source = search.command.source if search is not None else ""
+    leaves_out_hidden = search is not None and search.leaves_out_hidden
+    only_tracked = search is not None and search.only_tracked
+    is_meant = names_filter(search.only_names if search is not None else ())
+    walk = walk_folders(folders, leaves_out_hidden=leaves_out_hidden, enters_git=False, only_tracked=only_tracked)
+    for folder, _, files in walk:
+        yield Path(folder), [file.name for file in files if is_meant(file.name)], source
+
+
+def _is_searched(name: str, glob: str | None) -> bool:
+    if not isinstance(glob, str) or not glob or _NOT_ONE_NAME & set(glob):
+        return True
+    try:
+        # Wider than the search's own reading of the glob: the name alone, at any depth.
+        return PathPattern(glob.rsplit("/", 1)[-1] or "*").restricts_file(Path("/", name), Path("/"))
+    except ValueError:
+        return True

@@ -1,0 +1,1 @@
+"""Permission rules: how they are written, what they speak of, and which of them "always" saves."""

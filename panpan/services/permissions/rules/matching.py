@@ -1,0 +1,213 @@
+"""Whether a rule holds for a call.
+
+Allowing and restricting are two questions with two answers: an allowance must cover everything that the call does and
+is refused in doubt; a restriction holds as soon as it meets any part of the call, and in doubt becomes a question.
+"""
+
+import shlex
+from collections.abc import Iterable, Sequence
+from typing import Literal, TypeAlias
+
+from panpan.services.permissions.reach.located import LocatedUse, PlainFiles
+from panpan.services.permissions.rules.command_pattern import CommandPattern
+from panpan.services.permissions.rules.command_words import has_live_words, simple_commands
+from panpan.services.permissions.rules.domain_pattern import DomainPattern
+from panpan.services.permissions.rules.path_pattern import PathPattern
+from panpan.services.permissions.rules.rules import READ_TOOLS, NamePattern, Rule
+from panpan.services.permissions.subject import Subject
+from panpan.tools.shell.analysis.facts import SimpleCommand, Word
+
+Restriction: TypeAlias = Literal["holds", "may hold"]
+
+
+def restriction(rule: Rule, subject: Subject) -> Restriction | None:
+    """Return whether a rule that asks or denies holds for the call, or may; None where it does not."""
+    match rule.specifier:
+        case None:
+            return "holds" if rule.names(subject.tool) else None
+        case PathPattern() as pattern:
+            return "holds" if restricted_use(rule, pattern, subject) else _restriction_of_names(rule, pattern, subject)
+        case CommandPattern() as pattern if subject.command is not None:
+            if pattern.restricts(subject.command) or _restricts_as_read(pattern, subject):
+                return "holds"
+            return "may hold" if _may_hold(pattern, subject.command, subject) else None
+        case DomainPattern() as pattern if subject.url is not None:
+            return "holds" if pattern.restricts(subject.url) else None
+        case NamePattern() as pattern if rule.names(subject.tool):
+            return "holds" if pattern.matches(subject.names) else None
+        case _:
+            return None
+
+
+def _restricts_as_read(pattern: CommandPattern, subject: Subject) -> bool:
+    """Return whether the pattern holds for a command as the shell reads it, with words such as `$'ls'` decoded.
+
+    Or for what a shell or `xargs` in the line is given to run.
+    """
+    if any(effect.command.is_fed and pattern.restricts(effect.command.source) for effect in subject.effects):
+        return True
+    commands = [effect.command.words for effect in subject.effects] if subject.only_looks else []
+    return any(
+        pattern.restricts(shlex.join(word.text or "" for word in words))
+        for words in commands
+        if any("$'" in word.source for word in words) and all(word.text is not None for word in words)
+    )
+
+
+def _may_hold(pattern: CommandPattern, command: str, subject: Subject) -> bool:
+    """Return whether a line has words, known only when it runs, for which the pattern may hold.
+
+    Of a line of which it is known that it only looks, it is known which words these are, and which words are programs.
+    """
+    if not subject.only_looks:
+        runs_unseen = subject.facts is not None and subject.facts.line.runs_unseen
+        return runs_unseen or pattern.may_restrict(command)
+    words = [word for effect in subject.effects for word in effect.command.words]
+    has_unknown = any(word.text is None for word in words)
+    return has_unknown and pattern.may_speak_of({word.text for word in words if word.text})
+
+
+def restricted_use(rule: Rule, pattern: PathPattern, subject: Subject) -> LocatedUse | None:
+    """Return a path that the call is known to touch and for which a restriction holds."""
+    return _first_restricted(rule, pattern, subject.uses, subject) or _first_restricted_file(rule, pattern, subject)
+
+
+def restricted_name(rule: Rule, pattern: PathPattern, subject: Subject) -> LocatedUse | None:
+    """Return a path for which a restriction holds, of those that a command names while nobody knows what for."""
+    return _first_restricted(rule, pattern, subject.named, subject)
+
+
+def _first_restricted(
+    rule: Rule, pattern: PathPattern, uses: Sequence[LocatedUse], subject: Subject
+) -> LocatedUse | None:
+    for use in uses:
+        if _speaks_of(rule, use, subject) and pattern.restricts(use.spellings, subject.root, is_shallow=use.is_shallow):
+            return use
+    return None
+
+
+def _first_restricted_file(rule: Rule, pattern: PathPattern, subject: Subject) -> LocatedUse | None:
+    for files in subject.files:
+        for folder in files.folders if _speaks_of(rule, files, subject) else ():
+            if name := pattern.first_restricted_file(folder, tuple(files.commands), subject.root):
+                return files.use(name)
+    return None
+
+
+def _restriction_of_names(rule: Rule, pattern: PathPattern, subject: Subject) -> Restriction | None:
+    """Return whether a rule holds for a path that a command only names.
+
+    A program that is given a file reads it, whatever else it does. That it changes it, or goes through a folder of
+    that name, is only possible: `pytest tests/test_a.py`, `npm run build`.
+    """
+    if restricted_name(rule, pattern, subject) is None:
+        return None
+    named = [use for use in subject.named if _speaks_of(rule, use, subject) and not use.is_write]
+    is_file = any(pattern.restricts_file(path, subject.root) for use in named for path in use.spellings)
+    return "holds" if is_file else "may hold"
+
+
+def allowing_rules(rules: Iterable[Rule], subject: Subject) -> list[Rule] | None:
+    """Return the rules that together allow the whole call, or None where something of it is left over."""
+    candidates = [rule for rule in rules if rule.names(subject.tool)]
+    for rule in candidates:
+        if rule.specifier is None or _allows_alone(rule, subject):
+            return [rule]
+    if subject.command is not None:
+        runs_input = subject.facts is None or subject.facts.line.runs_input
+        return _rules_for_each_command(candidates, subject.command, runs_input=runs_input)
+    return _rules_for_each_use(candidates, subject)
+
+
+def covering_rule(rules: Iterable[Rule], use: LocatedUse, subject: Subject) -> Rule | None:
+    """Return a rule that names the path of `use`, whatever the tool; a rule for the whole tool names none.
+
+    A rule that is the whole command line names the paths in it, where they mean the same in every folder.
+    """
+    for rule in rules:
+        match rule.specifier:
+            case PathPattern() as pattern if _speaks_of(rule, use, subject):
+                if pattern.covers(use.path, subject.root):
+                    return rule
+            case CommandPattern() as pattern if subject.command is not None and use.use.path.startswith("/"):
+                if pattern.matches_exactly(subject.command):
+                    return rule
+            case _:
+                continue
+    return None
+
+
+def _speaks_of(rule: Rule, use: LocatedUse | PlainFiles, subject: Subject) -> bool:
+    """Return whether the rule is about this kind of access: Read rules about reading, Edit rules about writing."""
+    if rule.tool in ("Read", "Edit"):
+        return (rule.tool == "Edit") is use.is_write
+    return rule.tool == subject.tool
+
+
+def _allows_alone(rule: Rule, subject: Subject) -> bool:
+    match rule.specifier:
+        case CommandPattern() as pattern:
+            return subject.command is not None and pattern.matches_exactly(subject.command)
+        case DomainPattern() as pattern:
+            return subject.url is not None and pattern.allows(subject.url)
+        case NamePattern() as pattern:
+            return bool(subject.names) and all(pattern.matches([name]) for name in subject.names)
+        case _:
+            return False
+
+
+def _rules_for_each_command(rules: Sequence[Rule], command: str, *, runs_input: bool) -> list[Rule] | None:
+    """Return the rules that open each simple command of a line.
+
+    Where something in the line runs what it is given, a rule of fixed words is about these words alone, and does not
+    open it: `Bash(bash)` says nothing of `cat x | bash`.
+    """
+    commands = simple_commands(command)
+    if commands is None:
+        return None
+    found: list[Rule] = []
+    for words in commands:
+        needs_wildcard = runs_input and _runs_what_it_is_given(words)
+        rule = next((rule for rule in rules if _opens(rule, words, needs_wildcard=needs_wildcard)), None)
+        if rule is not None:
+            found.append(rule)
+        elif not _only_filters(words):
+            return None
+    return list(dict.fromkeys(found)) or None
+
+
+def _only_filters(words: tuple[str, ...]) -> bool:
+    """Return whether the command would run unasked wherever it stands: it only looks, and at no files.
+
+    The line does not run as one that only looks, so the command must need nothing for that either.
+    """
+    from panpan.tools.shell.analysis.judge import judge  # no session needs it before its first command
+
+    if has_live_words(words):
+        return False
+    effect = judge(SimpleCommand(shlex.join(words), tuple(Word(shlex.quote(word), word) for word in words)))
+    is_at_files = effect.reads not in ((), (".",)) or effect.searches or effect.asks_git_in
+    return effect.is_read_only and not is_at_files and not effect.needed_environment
+
+
+def _runs_what_it_is_given(words: tuple[str, ...]) -> bool:
+    from panpan.tools.shell.analysis.runners import runs_what_it_is_given  # as above
+
+    return runs_what_it_is_given(words)
+
+
+def _opens(rule: Rule, words: tuple[str, ...], *, needs_wildcard: bool) -> bool:
+    pattern = rule.specifier
+    if not isinstance(pattern, CommandPattern) or (needs_wildcard and not pattern.has_wildcard):
+        return False
+    return pattern.matches_words(words)
+
+
+def _rules_for_each_use(rules: Sequence[Rule], subject: Subject) -> list[Rule] | None:
+    # What a writing tool reads it reads in order to write; only its writes have to be opened.
+    is_reader = subject.tool in READ_TOOLS
+    uses = [use for use in subject.uses if is_reader or use.is_write]
+    found = [covering_rule(rules, use, subject) for use in uses]
+    if not found or None in found:
+        return None
+    return [rule for rule in dict.fromkeys(found) if rule is not None]

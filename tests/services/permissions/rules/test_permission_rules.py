@@ -1,0 +1,131 @@
+from collections.abc import Sequence
+
+import pytest
+
+from panpan.errors import ConfigError
+from panpan.services.permissions.rules.rules import RuleSource, parse_rule, rules_of_no_tool, split_rules
+
+
+@pytest.mark.parametrize(
+    ("rule", "tool"),
+    [
+        ("Bash", "Bash"),
+        ("Bash(*)", "Bash"),
+        ("Bash(npm run *)", "Bash"),
+        ("Read", "Grep"),
+        ("Read", "LS"),
+        ("Edit", "Patch"),
+        ("Edit", "Write"),
+        ("Write", "Write"),
+        ("mcp__github__*", "mcp__github__create_issue"),
+        ("mcp__github", "mcp__github__create_issue"),
+        ("mcp__github__create_issue", "mcp__github__create_issue"),
+        ("Agent(reviewer)", "Agent"),
+        ("evaluate", "evaluate"),
+    ],
+)
+def test_a_rule_speaks_of_its_tools(rule: str, tool: str) -> None:
+    assert parse_rule(rule, "the test").names(tool)
+
+
+@pytest.mark.parametrize(
+    ("rule", "tool"),
+    [
+        ("Bash", "BashOutput"),
+        ("Write", "Edit"),
+        ("Edit", "Read"),
+        ("mcp__git", "mcp__github__x"),
+        ("mcp__a__b", "mcp__a__bc"),
+    ],
+)
+def test_a_rule_does_not_speak_of_other_tools(rule: str, tool: str) -> None:
+    assert not parse_rule(rule, "the test").names(tool)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "", "Bash(", "Bash)", "Bash()", "(npm)", "Bash npm", "bash", "read(x)", "Read()", "WebFetch(example.org)",
+        "WebFetch(domain:)", "WebFetch(domain:a b)", "mcp__x__y(z)", "B*sh", "Read(!x)", "Bash(echo ')", "evaluate(x)",
+        "Bash(a) (b", "1tool",
+    ],
+)  # fmt: skip
+def test_a_rule_that_cannot_be_read_is_an_error_that_names_it_and_its_source(rule: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_rule(rule, "settings.toml")
+
+    assert repr(rule) in str(caught.value)
+    assert "settings.toml" in str(caught.value)
+
+
+def sources(*, allow: Sequence[str] = (), ask: Sequence[str] = (), deny: Sequence[str] = ()) -> list[RuleSource]:
+    return [RuleSource("s.toml", allow=allow, ask=ask, deny=deny)]
+
+
+TOOLS = ["Read", "Write", "Edit", "LS", "Bash"]
+
+
+@pytest.mark.parametrize("kind", ["allow", "ask", "deny"])
+@pytest.mark.parametrize(
+    ("rule", "meant"),
+    [("Reed", "Read"), ("Bsh(ls)", "Bash"), ("bash", "Bash"), ("Wirte(/a)", "Write"), ("WebFech", "WebFetch")],
+)
+def test_a_slip_in_the_name_of_a_tool_is_an_error_in_every_list(kind: str, rule: str, meant: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        list(rules_of_no_tool(sources(**{kind: [rule]}), TOOLS))
+
+    assert f"{rule!r} from s.toml" in str(caught.value)
+    assert str(caught.value).endswith(f"did you mean {meant}?")
+
+
+@pytest.mark.parametrize("kind", ["allow", "ask", "deny"])
+@pytest.mark.parametrize("rule", ["TodoWrite", "KillBash", "NotebookEdit", "WebSearch", "Agent(reviewer)", "evaluate"])
+def test_a_rule_about_a_tool_that_is_not_here_is_a_warning_in_every_list(kind: str, rule: str) -> None:
+    (warning,) = rules_of_no_tool(sources(**{kind: [rule]}), TOOLS)
+
+    assert f"{rule!r} from s.toml" in warning
+
+
+def test_rules_about_tools_that_are_there_or_may_come_are_fine() -> None:
+    rules = sources(allow=["Bash(ls)"], ask=["mcp__x__*"], deny=["LS"])
+
+    assert list(rules_of_no_tool(rules, TOOLS)) == []
+
+
+def test_parentheses_that_mean_nothing_are_an_error_that_says_why() -> None:
+    with pytest.raises(ConfigError, match="there is no tool evaluate"):
+        parse_rule("evaluate(x)", "s.toml")
+    with pytest.raises(ConfigError, match="write WebSearch alone"):
+        parse_rule("WebSearch(x)", "s.toml")
+
+
+def test_rules_of_a_command_line_are_split_outside_parentheses() -> None:
+    text = "Bash(git log *),Edit  Read(./a, b),Bash(echo (a b))"
+
+    assert split_rules(text) == ["Bash(git log *)", "Edit", "Read(./a, b)", "Bash(echo (a b))"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "url", "is_allowed", "is_restricted"),
+    [
+        ("domain:docs.python.org", "https://docs.python.org/3/", True, True),
+        ("domain:docs.python.org", "https://docs.python.org:443", True, True),
+        ("domain:docs.python.org", "HTTPS://docs.python.org", False, True),
+        ("domain:docs.python.org", "https://x.docs.python.org/", False, True),
+        ("domain:*.python.org", "https://docs.python.org/", True, True),
+        ("domain:*.python.org", "https://python.org/", False, True),
+        ("domain:*.python.org", "https://evilpython.org/", False, False),
+        ("domain:python.org", "https://user@python.org/", False, True),
+        ("domain:python.org", "https://evil.org\\@python.org/", False, True),
+        ("domain:python.org", "https://evil.org/python.org", False, False),
+        ("domain:python.org", "https://PYTHON.org./", True, True),
+        ("domain:*", "https://anything.example/", True, True),
+    ],
+)
+def test_a_domain_is_allowed_exactly_and_restricted_broadly(
+    rule: str, url: str, is_allowed: bool, is_restricted: bool
+) -> None:
+    pattern = parse_rule(f"WebFetch({rule})", "the test").specifier
+
+    assert pattern.allows(url) == is_allowed
+    assert pattern.restricts(url) == is_restricted

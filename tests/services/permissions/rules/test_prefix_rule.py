@@ -1,12 +1,12 @@
 """The rule for the like of a command: only for runners of a list, and never for what runs what it is given."""
 
 import pytest
-from tests.services.permissions.test_always_rule import subject
 
 from panpan.services.permissions.rules.matching import allowing_rules
 from panpan.services.permissions.rules.prefixes import PREFIXES
 from panpan.services.permissions.rules.rules import parse_rule
 from panpan.services.permissions.rules.suggestions import prefix_rule
+from tests.services.permissions.rules.test_always_rule import subject
 
 
 @pytest.mark.parametrize(

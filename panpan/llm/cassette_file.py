@@ -1,4 +1,4 @@
-"""The file of a cassette: a conversation's replies, written by hand or recorded, in TOML.
+"""The file of a tape: a conversation's replies, written by hand, in TOML.
 
     version = 1
     title = "Find the bug"                # for people

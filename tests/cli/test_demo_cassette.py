@@ -42,6 +42,14 @@ async def test_it_is_replayed_without_the_project() -> None:
     assert (report.turns, report.requests, report.tool_calls) == (1, 5, 7)
 
 
+async def test_a_strict_replay_differs_at_most_in_what_this_panpan_says_of_itself() -> None:
+    report = await replayed("strict")
+
+    assert report.error == ""
+    if report.divergence is not None:  # the system prompt or a tool's description has changed since
+        assert report.divergence.difference.field.startswith(("system", "tools"))
+
+
 async def test_it_is_replayed_with_real_tools_in_a_copy_of_the_project(project: Path) -> None:
     report = await replayed("live-tools", project)
 

@@ -30,8 +30,9 @@ def test_the_wheel_holds_what_the_program_reads(wheel: Path) -> None:
 
     texts = {str(path.relative_to(ROOT)) for path in (ROOT / "panpan").rglob("*.md")}
     data = {str(path.relative_to(ROOT)) for path in (ROOT / "panpan").rglob("*.toml")}
+    cassettes = {str(path.relative_to(ROOT)) for path in (ROOT / "panpan").rglob("*.jsonl")}
     agents = {f"panpan/_shipped/agents/{path.name}" for path in (ROOT / "agents").glob("*.md")}
-    assert texts | data | agents <= names
+    assert texts | data | cassettes | agents <= names
     assert "panpan/config/models.json" in names
     (entry_points,) = [name for name in names if name.endswith("/entry_points.txt")]
     assert "[pytest11]\npanpan = panpan.testing.plugin" in zipfile.ZipFile(wheel).read(entry_points).decode()

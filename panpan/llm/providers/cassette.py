@@ -1,4 +1,4 @@
-"""Plays a conversation from a file in place of a model: the demo, and tests of the whole program.
+"""Plays a tape written by hand in place of a model: to record the demo, and in tests of the whole program.
 
 The rule: a reply is played only to a request that fits it. A tape that went on whatever the tools did would show a
 success that never was, so anything unexpected is a `CassetteError` that says what was expected and what came.

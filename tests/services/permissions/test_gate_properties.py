@@ -138,7 +138,7 @@ SPELLINGS = {
     "stream before": lambda command, at: f"2>/dev/null {command}",
     "xargs": lambda command, at: f"find . | xargs {command}",
     "exec": lambda command, at: f"find . -exec {command} {{}} \\;",
-    "braces": lambda command, at: command.replace(" ", " {x,", 1) + "}" if command.count(" ") == 1 else command,
+    "braces": lambda command, at: command.replace(" ", " {", 1) + ",}" if command.count(" ") == 1 else command,
     "locale": lambda command, at: f"LC_ALL=C {command}",
     "moved": lambda command, at: f"cd . ; {command}",
     "moved elsewhere": lambda command, at: f"cd src ; {command}",

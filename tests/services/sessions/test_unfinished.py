@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing, suppress
 from functools import partial
@@ -257,13 +258,16 @@ class AskedInTurn(Asked):
         return [UserAnswer((self._left.pop(0),))]
 
 
+def _mark(root: Path) -> str:
+    """Return that of the processes of a call that is the last in the log."""
+    return str(json.loads(log_path(root).read_text().splitlines()[-1])["processMark"])
+
+
 @pytest.fixture
 def survivor(tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """A command that outlived its panpan, as a session left it that was killed while the command ran."""
     anyio.run(partial(killed, tmp_path, change, call(("1", "Change", {})), after="call_started"))
-    lines = log_path(tmp_path).read_text().splitlines()
-    started = json.loads(lines[-1])
-    env = ProcessTree(started["processMark"]).marked({"PATH": os.environ["PATH"]})
+    env = ProcessTree(_mark(tmp_path)).marked({"PATH": os.environ["PATH"]})
     process = subprocess.Popen(["/bin/sh", "-c", "sleep 1000 & wait"], env=env, start_new_session=True)
     yield process
     with suppress(ProcessLookupError):
@@ -288,6 +292,8 @@ def test_what_still_runs_is_waited_for_and_then_asked_about(
         if len(ask.questions) == 1:
             os.killpg(survivor.pid, signal.SIGKILL)
             survivor.wait()
+            while ProcessTree(_mark(tmp_path)).members():  # what the shell started ends a moment later
+                time.sleep(0.01)
 
     ask = AskedInTurn("Wait for it", "It finished", meanwhile=end_first)
 

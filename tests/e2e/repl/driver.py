@@ -63,14 +63,18 @@ class Repl(Terminal):
     def answer(self, question: str, key: str) -> None:
         """Wait for a question, read it, and press a key."""
         self.wait_for(question)
-        self.turn_to_question()
+        self.turn_to_question(question)
         self.send(key)
 
-    def turn_to_question(self) -> None:
-        """Look at the question that is on the screen as long as a person does, and leave what is half typed for it."""
+    def turn_to_question(self, text: str) -> None:
+        """Look at the question that is on the screen as long as a person does, and leave what is half typed for it.
+
+        Args:
+            text: Of the question, to tell it from a screen that is just being drawn.
+        """
         if not self.read(_is_new):
             time.sleep(LOOK_S)  # not to wait for something: what is tested is that a key after a look counts
-        self.wait_for(lambda screen: screen.is_cursor_visible and not _is_new(screen))  # it is hidden while one draws
+        self.wait_for(lambda screen: _takes_answers(screen, text))
         if self.read(_waits):
             self.send(TAB)
             self.wait_for(lambda screen: not _waits(screen))
@@ -95,6 +99,11 @@ class Repl(Terminal):
 def _waits(screen: Screen) -> bool:
     """Whether a question says that something half typed has to be left for it."""
     return WAITS in "\n".join(screen.visible)
+
+
+def _takes_answers(screen: Screen, question: str) -> bool:
+    """Whether a question is there to be answered; the cursor is hidden while it is drawn."""
+    return screen.is_cursor_visible and question in "\n".join(screen.visible) and not _is_new(screen)
 
 
 def _is_new(screen: Screen) -> bool:

@@ -201,7 +201,7 @@ def test_what_comes_in_one_piece_with_the_answer_to_a_dialog_goes_to_the_input(p
         repl.wait_for("? keys")
         repl.send(keys.alt("p"))
         repl.wait_for("Which model?")
-        repl.turn_to_question()
+        repl.turn_to_question("Which model?")
         repl.send(keys.ENTER + "what comes behind it")
         repl.wait_for(ends_input("❯ what comes behind it"))
 

@@ -42,7 +42,7 @@ def told(server: ModelServer, number: int = 1) -> str:
 def look(repl: Repl, text: str) -> None:
     """Wait for a question and read it."""
     repl.wait_for(lambda screen: text in "\n".join(screen.visible))
-    repl.turn_to_question()
+    repl.turn_to_question(text)
 
 
 ANSWERS = {
@@ -183,7 +183,7 @@ def test_a_paste_is_typed_where_own_words_are_and_answers_nothing(panpan: Panpan
         look(repl, "Which database?")
         repl.paste("2\n1")
         repl.wait_for(ends_input("1"))  # it answers nothing, and nobody writes in the question: so it is in the input
-        repl.turn_to_question()
+        repl.turn_to_question("Which database?")
         repl.send("3")
         repl.paste("first\nsecond\n")
         repl.wait_for(lambda screen: screen.before_cursor.rstrip().endswith("first second"))

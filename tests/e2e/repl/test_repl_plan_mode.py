@@ -38,7 +38,7 @@ def told(server: ModelServer, number: int) -> str:
 def look(repl: Repl, text: str = QUESTION) -> None:
     """Wait for a question and read it."""
     repl.wait_for(lambda screen: text in "\n".join(screen.visible))
-    repl.turn_to_question()
+    repl.turn_to_question(text)
 
 
 def wait_for_plan_mode(repl: Repl) -> None:

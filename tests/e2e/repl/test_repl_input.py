@@ -276,6 +276,7 @@ def test_enter_takes_the_first_of_the_list_a_command_runs_and_a_path_is_complete
         repl.send(keys.ENTER)
         repl.wait_for("❯ ✓ anthropic/claude-sonnet-5-5")
         repl.answer("Which model?", keys.ESCAPE)
+        repl.wait_for(lambda screen: "Which model?" not in "\n".join(screen.visible))  # or ESC and a letter are Alt
         repl.wait_for_prompt()
         repl.send("see @swordf")
         repl.wait_for("❯ swordfish.txt")

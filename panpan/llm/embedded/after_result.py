@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from os.path import normpath
 from typing import Any
 
-from panpan.llm.embedded.half_renames import rest_of_rename
+from panpan.llm.embedded.half_renames import rename_where_it_is, rest_of_rename
 from panpan.llm.reply import ReplyBuilder
 from panpan.types.content import ToolUseBlock
 from panpan.types.events import StreamEvent
@@ -65,7 +65,8 @@ def _next_call(
         return use.name, rest_of_rename(use, result.text, words)
     if command := _listing(use, result.text) or _adding(use, result.text, words):
         return "Bash", command
-    return use.name, _exchanged(use, result.text, words, earlier) or _everywhere(use, result.text, words)
+    exchanged = _exchanged(use, result.text, words, earlier)
+    return use.name, exchanged or _everywhere(use, result.text, words) or rename_where_it_is(use, result.text, words)
 
 
 def _listing(use: ToolUseBlock, refusal: str) -> dict[str, Any]:

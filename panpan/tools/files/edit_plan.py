@@ -8,6 +8,7 @@ from panpan.tools.files.edited import Plan, Told
 from panpan.tools.files.file_text import UTF_8, FileText
 from panpan.tools.files.known_file import Target, find_target, read_known_text
 from panpan.tools.files.literal_edit import Replacement, replace_text
+from panpan.tools.files.similar import similar_files
 from panpan.tools.tool import ToolContext
 
 
@@ -27,7 +28,7 @@ def plan_replacements(file_path: str, replacements: Sequence[Replacement], ctx: 
         before, old, text = None, None, _created(target, replacements[0])
         rest, count = replacements[1:], 1
     else:
-        _require_file(target)
+        _require_file(target, ctx)
         before, old = read_known_text(target, ctx)
         text, rest, count = old, replacements, 0
     for number, replacement in enumerate(rest, len(replacements) - len(rest) + 1):
@@ -52,10 +53,12 @@ def _replaced(text: FileText, replacement: Replacement, target: Target, label: s
         raise ToolError(f"{label}{exc}\nNone of the edits was made") from exc
 
 
-def _require_file(target: Target) -> None:
+def _require_file(target: Target, ctx: ToolContext) -> None:
     if not target.exists:
+        meant = similar_files(target.path, ctx)
         raise ToolError(
-            f"{target.shown} does not exist, so there is nothing to replace; check the path, or create it with Write"
+            f"{target.shown} does not exist, so there is nothing to replace{meant and f'; {meant}'}; "
+            "check the path, or create it with Write"
         )
 
 

@@ -1,6 +1,5 @@
 """Read: show a file to the model, and note that it has seen it."""
 
-import os
 import stat
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from panpan.tools.files.read_image import image_format, prepare_image
 from panpan.tools.files.read_notebook import read_notebook
 from panpan.tools.files.read_page import read_page
 from panpan.tools.files.read_pdf import is_pdf, read_pdf
+from panpan.tools.files.similar import similar_files
 from panpan.tools.tool import PathUse, Tool, ToolContext
 from panpan.types.content import ResultContent, TextBlock
 from panpan.types.display import SummaryDisplay
@@ -24,7 +24,6 @@ SMALL_BYTES = 100_000
 MAX_BYTES = 50_000_000
 """Largest file that is read."""
 DEFAULT_LINES = 2_000
-_MAX_SIBLINGS = 2_000
 _PDF_LINES_UNUSED = 'a PDF is read by pages; give pages, such as "1-5", and neither offset nor limit'
 
 
@@ -108,7 +107,8 @@ def _require_file(path: Path, shown: str, ctx: ToolContext) -> None:
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError) as exc:
-        raise ToolError(f"{shown} does not exist{_similar(path, ctx)}") from exc
+        begins = f"the working directory is {ctx.paths.cwd}, look with LS or Glob"
+        raise ToolError(f"{shown} does not exist; {similar_files(path, ctx) or begins}") from exc
     except OSError as exc:
         raise ToolError(f"cannot look at {shown}: {exc.strerror}") from exc
     if stat.S_ISDIR(status.st_mode):
@@ -120,19 +120,3 @@ def _require_file(path: Path, shown: str, ctx: ToolContext) -> None:
             f"{shown} has {status.st_size:,} bytes, and Read takes at most {MAX_BYTES:,}; "
             "use Grep, or Bash with head, tail or sed -n, to see parts of it"
         )
-
-
-def _similar(path: Path, ctx: ToolContext) -> str:
-    """Return what a missing path may have meant, or where relative paths begin."""
-    from difflib import get_close_matches
-
-    names: list[str] = []
-    try:
-        with os.scandir(path.parent) as entries:
-            names = [entry.name for entry, _ in zip(entries, range(_MAX_SIBLINGS), strict=False)]
-    except OSError:
-        pass  # the folder is missing too; the path says enough
-    close = get_close_matches(path.name, names, n=3)
-    if close:
-        return "; there is " + " and ".join(ctx.paths.shown(path.parent / name) for name in close)
-    return f"; the working directory is {ctx.paths.cwd}, look with LS or Glob"

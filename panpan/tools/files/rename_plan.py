@@ -13,6 +13,7 @@ from panpan.tools.files.commit import FileChange
 from panpan.tools.files.edited import Plan, Told
 from panpan.tools.files.file_text import FileText, decode_file
 from panpan.tools.files.known_file import MAX_BYTES, Target, find_target, read_known
+from panpan.tools.files.similar import similar_files
 from panpan.tools.tool import ToolContext
 
 
@@ -67,10 +68,17 @@ def _as_word(name: str) -> re.Pattern[str]:
 def _targets(file_paths: Sequence[str], ctx: ToolContext) -> list[Target]:
     """Return the files, each once, also where two paths lead to it."""
     targets = {target.path: target for target in (find_target(path, ctx) for path in file_paths)}
-    for target in targets.values():
-        if not target.exists:
-            raise ToolError(f"{target.shown} does not exist; no file was changed")
+    missing = [
+        f"{target.shown} does not exist{_meant(target, ctx)}" for target in targets.values() if not target.exists
+    ]
+    if missing:
+        raise ToolError(f"{'; '.join(missing)}; no file was changed")
     return list(targets.values())
+
+
+def _meant(target: Target, ctx: ToolContext) -> str:
+    similar = similar_files(target.path, ctx)
+    return f"; {similar}" if similar else ""
 
 
 def _content(target: Target, ctx: ToolContext) -> tuple[bytes, FileText]:

@@ -226,6 +226,8 @@ async def renamed_in_one(workspace: Path) -> list[Message]:
         ("a.py defines fetch; rename it to load and update b.py.", ["b.py"]),
         ("load for fetch (a.py, b.py, lib/c.py)", ["b.py", "lib/c.py"]),
         ("rename fetch in a.py and `lib/c.py`", ["lib/c.py"]),
+        ("rename fetch to load in all files", ["b.py", "lib/c.py"]),
+        ("fetch shall be called load everywhere", ["b.py", "lib/c.py"]),
     ],
 )
 async def test_a_rename_goes_on_in_the_files_that_the_user_named(words: str, rest: list[str], tmp_path: Path) -> None:
@@ -233,6 +235,34 @@ async def test_a_rename_goes_on_in_the_files_that_the_user_named(words: str, res
 
     assert use is not None
     assert (use.name, use.input) == ("Rename", {**RENAME, "file_paths": rest})
+
+
+@pytest.mark.parametrize(
+    ("told", "there"),
+    [
+        (["shape.py"], ["shapes.py"]),
+        (["shape.py", "shapes.py"], ["shapes.py"]),
+        (["shape.py", "x", "y"], ["shapes.py"]),
+    ],
+)
+async def test_a_rename_in_files_that_the_model_made_up_is_made_in_those_that_there_are(
+    told: list[str], there: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "shapes.py").write_text("def fetch(): ...\n")
+    tried = call("Rename", **{**RENAME, "file_paths": told})
+    refusal = await refused(tried, tmp_path)
+
+    use = next_call([UserMessage.of("rename fetch to load in all files"), tried, refusal])
+
+    assert use is not None
+    assert (use.name, use.input) == ("Rename", {**RENAME, "file_paths": there})
+    assert next_call([UserMessage.of(f"rename fetch to load in {told[0]}"), tried, refusal]) is None
+
+
+async def test_a_rename_in_made_up_files_alone_is_left_to_the_model(tmp_path: Path) -> None:
+    tried = call("Rename", **{**RENAME, "file_paths": ["x"]})
+
+    assert next_call([UserMessage.of("rename fetch to load"), tried, await refused(tried, tmp_path)]) is None
 
 
 @pytest.mark.parametrize(

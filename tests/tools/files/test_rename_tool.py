@@ -43,6 +43,8 @@ async def test_a_file_that_lacks_the_name_leaves_all_untouched(workspace):
 async def test_missing_binary_and_equal_names_are_refused(workspace):
     workspace.put("a.py", "load()\n")
     workspace.put("b.bin", b"load \x00\x01\x02")
+    missing = "aa.py does not exist; there is a.py; gone does not exist; no file was changed"
+    assert missing in await refused(workspace, "load", "fetch", "aa.py", "a.py", "gone")
     assert "gone.py does not exist" in await refused(workspace, "load", "fetch", "a.py", "gone.py")
     assert "b.bin is binary" in await refused(workspace, "load", "fetch", "a.py", "b.bin")
     assert "both load" in await refused(workspace, "load", "load", "a.py")

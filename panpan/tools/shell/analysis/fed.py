@@ -34,6 +34,8 @@ _GIVES = re.compile(r"[|<$`]|>\(|\bcoproc\b")
 """What stands in every line in which something is given to a program to read."""
 _PIPES = re.compile(r"(?<!\|)\|(?!\|)|[<>]\(|\$\(|`|(?<![&<>])&(?![&>])|\b(?:coproc|mkfifo|mknod|exec)\b")
 """What stands in every line in which a program reads what another one prints."""
+_CONVERSION = re.compile(r"%[^A-Za-z%]*[A-Za-z]")
+"""A place of a format of `printf` that takes a word."""
 _EXPANDED = ("~", "$", '"$')
 _MOST_TEXTS = 20
 _MOST_WORDS = 50
@@ -157,7 +159,7 @@ def _printed(command: SimpleCommand) -> Iterator[str]:
     if "%" in words[0]:
         filled = words[0]
         for word in words[1:]:
-            filled = re.sub(r"%[^A-Za-z%]*[A-Za-z]", lambda _, word=word: word, filled, count=1)  # type: ignore[misc]
+            filled = _CONVERSION.sub(word.replace("\\", r"\\"), filled, count=1)
         yield "\n".join(words[1:])
     yield from dict.fromkeys((plain, filled, decoded(plain)[0], decoded(filled)[0]))
 

@@ -138,16 +138,9 @@ async def open_session(
     warnings = setup.warnings_of_settings
     not_offered = caller.not_offered(setup.settings.permission.mode)
     models = SessionModels(setup, services.hooks_for, caller.prompts, not_offered=not_offered, tap=tap)
-    async with AsyncExitStack() as stack:  # closes what is open should the rest fail
-        stack.callback(tap.close)
-        model = models.first()
-        stack.push_async_callback(model.aclose)
-        opened = open_log(setup, continues=continues, resume=resume, forks=forks, warn=warn)
-        stack.callback(opened.log.close)
-        parts = replace(_parts(setup, services, model, opened, caller), models=models)
-        tap.opened(_opening(setup, opened, caller, parts))
-        stack.pop_all()  # from here on the session closes them
-    for warning in (*model.warnings, *warnings):
+    open_it = partial(open_log, setup, continues=continues, resume=resume, forks=forks, warn=warn)
+    parts = await _put_together(setup, services, models, caller, open_it, tap)
+    for warning in (*parts.model.warnings, *warnings):
         warn(warning)
     try:
         async with Session(parts) as session:
@@ -257,6 +250,27 @@ class _Services:
 
     def _make_room(self, setup: Setup) -> MakeRoom:
         return MakeRoom(self.compactor, setup.settings.compaction, setup.context_window, self._warn)
+
+
+async def _put_together(
+    setup: Setup,
+    services: _Services,
+    models: SessionModels,
+    caller: _Caller,
+    open_it: Callable[[], OpenedLog],
+    tap: Tap,
+) -> SessionParts:
+    """Return what the session is made of, its model and log open; all is closed again should a part of it fail."""
+    async with AsyncExitStack() as stack:
+        stack.callback(tap.close)
+        model = models.first()
+        stack.push_async_callback(model.aclose)
+        opened = open_it()
+        stack.callback(opened.log.close)
+        parts = replace(_parts(setup, services, model, opened, caller), models=models)
+        tap.opened(_opening(setup, opened, caller, parts))
+        stack.pop_all()  # from here on the session closes them
+    return parts
 
 
 def _parts(setup: Setup, services: _Services, model: ModelParts, opened: OpenedLog, caller: _Caller) -> SessionParts:

@@ -1,6 +1,7 @@
 """What the user types in a list is looked up beside it, and nothing of that holds up his keys."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 
 import anyio
 
@@ -61,11 +62,18 @@ class Picking:
             await self.is_drawn.wait()
 
 
-async def test_what_is_found_stands_behind_what_fits_and_can_be_picked() -> None:
+@asynccontextmanager
+async def opened() -> AsyncIterator[Picking]:
+    """Open the list for the block, which has to answer it."""
     picking = Picking()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(picking.run)
         await anyio.lowlevel.checkpoint()
+        yield picking
+
+
+async def test_what_is_found_stands_behind_what_fits_and_can_be_picked() -> None:
+    async with opened() as picking:
         picking.press(*"p")
         picking.library.may_answer.set()
         await picking.until("plum")
@@ -76,10 +84,7 @@ async def test_what_is_found_stands_behind_what_fits_and_can_be_picked() -> None
 
 
 async def test_while_it_is_looked_up_keys_are_taken_and_what_is_typed_last_counts() -> None:
-    picking = Picking()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(picking.run)
-        await anyio.lowlevel.checkpoint()
+    async with opened() as picking:
         picking.press(*"zz")
         assert "  nothing fits; looking further …" in picking.rows()
         while not picking.library.asked:
@@ -94,10 +99,7 @@ async def test_while_it_is_looked_up_keys_are_taken_and_what_is_typed_last_count
 
 
 async def test_a_list_is_left_while_something_is_looked_up() -> None:
-    picking = Picking()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(picking.run)
-        await anyio.lowlevel.checkpoint()
+    async with opened() as picking:
         picking.press(*"ap")
         while not picking.library.asked:
             await anyio.lowlevel.checkpoint()

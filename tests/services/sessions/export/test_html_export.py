@@ -1,5 +1,4 @@
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -10,7 +9,6 @@ from panpan.types.content import Base64Source, ImageBlock
 from panpan.types.messages import UserMessage
 from tests.services.sessions.export.export_fixtures import (
     call,
-    compaction,
     everywhere,
     hostile_texts,
     reply,
@@ -117,15 +115,3 @@ def test_no_text_adds_an_element_that_loads_runs_or_leaves_its_place(said: str) 
 @given(hostile_texts)
 def test_the_page_does_not_drive_a_terminal(said: str) -> None:
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", html_text(everywhere(said)))
-
-
-def test_a_compaction_is_marked_where_it_was_and_says_what_was_sent_instead() -> None:
-    first, last = reply("first words"), reply("last words")
-    whole = replace(transcript(first, last), compactions=[compaction(first, "a summary of it")])
-
-    text = html_text(whole)
-
-    marked = "conversation compacted, the context window was nearly full: about 120,000 → 20,000 tokens"
-    assert text.index("first words") < text.index(marked) < text.index("a summary of it") < text.index("last words")
-    assert "summarised by the model: 7 messages" in text
-    assert "/compact undo" not in text

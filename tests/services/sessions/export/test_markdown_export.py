@@ -1,5 +1,4 @@
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,7 +9,6 @@ from panpan.types.content import Base64Source, ImageBlock
 from panpan.types.messages import UserMessage
 from tests.services.sessions.export.export_fixtures import (
     call,
-    compaction,
     everywhere,
     hostile_texts,
     reply,
@@ -119,15 +117,3 @@ def test_a_fence_ends_where_we_end_it(said: str) -> None:
     tokens = MarkdownIt("commonmark").parse(f"{fenced(said)}\n\nbehind it")
 
     assert [token.type for token in tokens] == ["fence", "paragraph_open", "inline", "paragraph_close"]
-
-
-def test_a_compaction_is_marked_where_it_was_and_says_what_was_sent_instead() -> None:
-    first, last = reply("first words"), reply("last words")
-    whole = replace(transcript(first, last), compactions=[compaction(first, "a summary of it")])
-
-    text = markdown_text(whole)
-
-    marked = "conversation compacted, the context window was nearly full: about 120,000 → 20,000 tokens"
-    assert text.index("first words") < text.index(marked) < text.index("a summary of it") < text.index("last words")
-    assert "summarised by the model: 7 messages" in text
-    assert "/compact undo" not in text

@@ -174,13 +174,13 @@ def _signal_groups(members: Sequence[RunningProcess], number: signal.Signals) ->
     A session that a member is in, and we are not, was begun by a process of the tree, so that nobody else is in it.
     """
     own_session = os.getsid(0)
-    member_of: dict[int, RunningProcess] = {}
+    groups: dict[int, list[RunningProcess]] = {}
     for member in members:
         if member.session in (0, own_session):
             send_signal(member, number)
         else:
-            member_of[member.group] = member
-    for group, member in member_of.items():
-        if still_running([member]):  # or the number may be another group's by now
+            groups.setdefault(member.group, []).append(member)
+    for group, seen in groups.items():
+        if still_running(seen):  # any: of what multiplies most have ended by now; or the number may be another group's
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(group, number)

@@ -34,7 +34,7 @@ from panpan.core.tool_call import PreparedCall, batches, prepared, shortened
 from panpan.errors import PanpanError
 from panpan.tools.tool import Tool, ToolContext
 from panpan.types.content import ToolResultBlock, ToolUseBlock
-from panpan.types.events import PermissionDecided, ToolEvent, ToolFinished, ToolProgress, ToolStarted
+from panpan.types.events import PermissionDecided, SubagentEvent, ToolEvent, ToolFinished, ToolProgress, ToolStarted
 from panpan.types.messages import ToolResultMessage
 from panpan.types.permission import Asker
 from panpan.types.tool import Output, Progress
@@ -198,6 +198,8 @@ async def _run_tool(
                     match item:
                         case Progress(text=text):
                             await send.send(ToolProgress(context.tool_use_id, text))
+                        case SubagentEvent():
+                            await send.send(item)
                         case Output():
                             output = item
                         case _:

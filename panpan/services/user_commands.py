@@ -20,7 +20,7 @@ from panpan.tools.tool import ToolContext
 from panpan.types.dataclass import dataclass
 from panpan.types.ids import new_id
 from panpan.types.messages import UserMessage
-from panpan.types.tool import Output
+from panpan.types.tool import Output, Progress
 
 USER_COMMAND_TIMEOUT_S = MAX_TIMEOUT_MS / 1000
 """Seconds after which a command is ended."""
@@ -84,7 +84,7 @@ async def run_user_command(
             async for item in yields:
                 if isinstance(item, Output):
                     output = item
-                else:
+                elif isinstance(item, Progress):
                     printed.feed(item.text.encode(errors="replace"))
                     show(item.text)
     if output is None:

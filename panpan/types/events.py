@@ -189,7 +189,20 @@ StreamEvent: TypeAlias = (
 ModelEvent: TypeAlias = StreamEvent | RetryScheduled
 """What the client yields: a provider's events, and the pauses between tries."""
 
-ToolEvent: TypeAlias = PermissionDecided | ToolStarted | ToolProgress | ToolFinished | ToolResultMessage
+@dataclass(frozen=True, slots=True)
+class SubagentEvent:
+    """Something that happens in a subagent while the call that started it waits for it."""
+
+    parent_tool_use_id: str
+    """The call, in the conversation of whoever made it."""
+    agent_id: str
+    event: "Event"
+    """Anything that a turn yields; of a subagent of the subagent, a `SubagentEvent` again."""
+
+
+ToolEvent: TypeAlias = (
+    PermissionDecided | ToolStarted | ToolProgress | SubagentEvent | ToolFinished | ToolResultMessage
+)
 """What the executor yields."""
 
 Event: TypeAlias = ModelEvent | ToolEvent | UserMessage | SystemReminder | Compacted | RoundEnded | TurnEnded

@@ -83,6 +83,8 @@ class PermissionQuestion:
     """What neither a yes nor a rule opens, such as what the sandbox keeps closed; empty where that is nothing."""
     digest: str = ""
     """SHA-256 of the call, in hex: of the tool and its exact arguments. Nothing else runs on the strength of a yes."""
+    agent: str = ""
+    """Which subagent wants to make the call, as "explore: find the loss"; empty where it is the session's own model."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a tool yields while it runs: any number of `Progress`, then one `Output`."""
+"""What a tool yields while it runs: any number of `Progress` and `SubagentEvent`, then one `Output`."""
 
 from pathlib import Path
 from typing import TypeAlias
@@ -6,6 +6,7 @@ from typing import TypeAlias
 from panpan.types.content import ResultContent, TextBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.display import Display
+from panpan.types.events import SubagentEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,5 +50,5 @@ class IntendedChange:
     """The same for what it is going to be."""
 
 
-ToolYield: TypeAlias = Progress | Output
+ToolYield: TypeAlias = Progress | SubagentEvent | Output
 """What `Tool.run` yields."""

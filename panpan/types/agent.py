@@ -1,0 +1,48 @@
+"""What a kind of subagent is: what it is told, what it may use, and what it may spend."""
+
+from typing import Literal, TypeAlias
+
+from panpan.types.dataclass import dataclass
+from panpan.types.permission import PermissionMode
+
+Isolation: TypeAlias = Literal["worktree"]
+
+
+@dataclass(frozen=True, slots=True)
+class SpendingLimits:
+    """What may be spent at most; None: no limit of its own."""
+
+    usd: float | None = None
+    tokens: int | None = None
+    """Of all kinds together, input read from a cache included."""
+    seconds: float | None = None
+    calls: int | None = None
+    """Requests to a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentDefinition:
+    """One kind of subagent, as a file, `--agents` or panpan itself defines it."""
+
+    name: str
+    description: str
+    """When to use it; the model chooses by this."""
+    prompt: str
+    """Its system prompt."""
+    tools: tuple[str, ...] | None = None
+    """Names of the tools that it gets; None: all that a subagent can have."""
+    disallowed_tools: tuple[str, ...] = ()
+    model: str = "inherit"
+    """As with `--model`; "inherit" is the model of whoever starts it."""
+    permission_mode: PermissionMode | None = None
+    """Holds beside the mode of whoever starts it, the stricter of the two; None: that one alone."""
+    max_turns: int | None = None
+    """Rounds at most."""
+    background: bool = False
+    """Whether it runs in the background unless the call says otherwise."""
+    isolation: Isolation | None = None
+    color: str = ""
+    """For faces; one of red, blue, green, yellow, purple, orange, pink, cyan, or empty."""
+    limits: SpendingLimits = SpendingLimits()
+    source: str = "panpan"
+    """Where it comes from: a file, "--agents", or "panpan" for those it is shipped with."""

@@ -11,30 +11,16 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from panpan import __version__
 from panpan.config.limits import limits_of
-from panpan.config.settings_writer import RuleFile
 from panpan.config.sources import Loaded
 from panpan.core.conversation import Conversation
-from panpan.core.hooks import Hook
-from panpan.services.budget import Budget
-from panpan.services.compaction.compactor import Compactor, plan_pin
-from panpan.services.compaction.make_room import MakeRoom
-from panpan.services.interrupt_notice import InterruptNotice
-from panpan.services.keys_in_results import KeysInResults, provider_keys, without_provider_keys
+from panpan.services.keys_in_results import provider_keys, without_provider_keys
 from panpan.services.permissions.askers import AskerOfMode, NobodyToAsk, YesToAll
 from panpan.services.permissions.gate import PermissionGate
-from panpan.services.permissions.opening import gate_of, sandbox_of, workspace_paths
-from panpan.services.permissions.sandbox_questions import SandboxQuestions
-from panpan.services.plan_mode import PlanMode
-from panpan.services.project_context.collect import ContextPlaces
-from panpan.services.project_context.nested_memory import NestedMemory
-from panpan.services.project_context.session_start import SessionStart
-from panpan.services.repeated_calls import RepeatedCalls
-from panpan.services.reply_limits import ReplyLimits
-from panpan.services.result_size import ResultSize
-from panpan.services.round_limit import RoundLimit
+from panpan.services.permissions.opening import workspace_paths
 from panpan.services.sessions.made_title import title_maker
 from panpan.services.sessions.models import PromptWishes, SessionModels
 from panpan.services.sessions.opening import OpenedLog, earlier_model, open_log, opening_mode, opening_prefix
@@ -43,10 +29,12 @@ from panpan.services.sessions.session import Session
 from panpan.services.sessions.setup import Setup, set_up
 from panpan.services.sessions.tap import Askers, Opening, Tap
 from panpan.services.sessions.unfinished import Outcome, UnfinishedCalls
-from panpan.services.snapshots.session_snapshots import Snapshots
-from panpan.services.steering import Steering
+from panpan.services.subagents.agent_log import agents_folder
+from panpan.services.subagents.child import Parent
+from panpan.services.subagents.host import Place
+from panpan.services.subagents.left_open import results_of_subagents
+from panpan.session_services import SessionServices
 from panpan.system.environment import child_environment, user_environment
-from panpan.system.home import user_home
 from panpan.system.output_store import OutputStore
 from panpan.system.process_tree import ProcessTree
 from panpan.system.process_watch import end_what_multiplies
@@ -54,10 +42,8 @@ from panpan.tools.planning.ask_user import AskUserQuestionTool
 from panpan.tools.planning.enter_plan_mode import EnterPlanModeTool
 from panpan.tools.planning.exit_plan_mode import ExitPlanModeTool
 from panpan.tools.registry import all_tools
-from panpan.tools.seen_files import SeenFiles
 from panpan.tools.tool import ToolContext
 from panpan.types.dataclass import dataclass
-from panpan.types.messages import Message
 from panpan.types.permission import Asker, PermissionMode
 from panpan.types.plan import PlanAsker
 from panpan.types.user_questions import UserAsker
@@ -87,6 +73,7 @@ async def open_session(
     says_yes: bool = False,
     is_attended: bool = False,
     trusts_project: bool = False,
+    agents: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     tap: Tap | None = None,
     warn: Callable[[str], None] = lambda _: None,
@@ -115,6 +102,7 @@ async def open_session(
         is_attended: Whether a user watches; if not, a turn has fewer rounds unless the settings say otherwise.
         trusts_project: Whether what the project's own settings say is believed in this session, as they are now,
             whatever the user said of the project; where requests go and with which key is never a project's.
+        agents: Kinds of subagents beside those of files, by name: for each the keys of a definition, and `prompt`.
         env: The environment; None is that of the process.
         tap: Sees all that crosses the session's borders, and may stand in for it, as a cassette does; closed with it.
         warn: Told what the user should know, one sentence each.
@@ -132,12 +120,20 @@ async def open_session(
     env = os.environ if env is None else env
     setup = set_up(Path(cwd), env, overrides or {}, (), why_model=why_model, trusts_project=trusts_project)
     setup = tap.setup(setup)
-    services = _Services(setup, tap, warn)
-    every_tool = all_tools(askers.user, planning=services.plan_mode, ask_plan=askers.plan, history=services.history)
+    services = SessionServices(setup, tap, warn, agents=agents)
+    every_tool = all_tools(
+        askers.user,
+        planning=services.plan_mode,
+        ask_plan=askers.plan,
+        history=services.history,
+        todos=services.todos,
+        subagents=services.subagents,
+    )
     setup = replace(setup, every_tool=every_tool)
     warnings = setup.warnings_of_settings
     not_offered = caller.not_offered(setup.settings.permission.mode)
     models = SessionModels(setup, services.hooks_for, caller.prompts, not_offered=not_offered, tap=tap)
+    services.models = models
     open_it = partial(open_log, setup, continues=continues, resume=resume, forks=forks, warn=warn)
     parts = await _put_together(setup, services, models, caller, open_it, tap)
     for warning in (*parts.model.warnings, *warnings):
@@ -179,7 +175,13 @@ class _Caller:
     def unfinished_calls(self, opened: OpenedLog) -> UnfinishedCalls:
         """Return what says what became of the calls that the session left open."""
         calls = opened.before.unfinished
-        return UnfinishedCalls(calls, ask=self.askers.user, outcome=self.unfinished, session_id=opened.id)
+        return UnfinishedCalls(
+            calls,
+            ask=self.askers.user,
+            outcome=self.unfinished,
+            session_id=opened.id,
+            known=results_of_subagents(agents_folder(opened.log.path.parent, opened.id)),
+        )
 
     def asker(self, gate: PermissionGate) -> Asker:
         """Return who answers the questions of permission."""
@@ -187,74 +189,9 @@ class _Caller:
         return AskerOfMode(lambda: gate.mode, YesToAll(ask) if self.says_yes else ask or NobodyToAsk())
 
 
-class _Services:
-    """What lives as long as the session and hooks in around its loop, whichever model it talks to.
-
-    Raises:
-        ConfigError: A permission rule cannot be read.
-    """
-
-    def __init__(self, setup: Setup, tap: Tap, warn: Callable[[str], None]) -> None:
-        settings, locations, home = setup.settings, setup.locations, user_home()
-        paths = workspace_paths(setup.cwd, setup.loaded, locations)
-        self.gate = gate_of(setup.loaded, paths, store=RuleFile(locations.local_settings))
-        for warning in self.gate.warnings:
-            warn(warning)
-        self.seen_files = SeenFiles()
-        self.plan_mode = PlanMode(self.gate, locations.plans_folder, self.seen_files, warn)
-        self.conversation: Conversation | None = None
-        """Once it is there."""
-        self.compactor = Compactor(tap.pins((plan_pin(self.plan_mode),)))
-        self.steering = Steering()
-        memory = NestedMemory(setup.cwd, locations.project_root, home, locations.home, warn)
-        places = ContextPlaces(setup.cwd, locations.project_root, locations.home, home, settings.additional_directories)
-        self.sandbox = sandbox_of(settings.sandbox, locations)
-        self._sandbox_questions = SandboxQuestions(settings.sandbox.outside, lambda: self.gate.mode, warn)
-        self._project_context = (SessionStart(places, memory, warn), memory)
-        self._repeated_calls = RepeatedCalls(settings.permission.doom_loop)
-        self._interrupt_notice = InterruptNotice()
-        self._budget = (Budget(settings.max_budget_usd),) if settings.max_budget_usd is not None else ()
-        self._reply_limits = ReplyLimits()
-        self._keys_in_results = KeysInResults(provider_keys(setup.env, settings))
-        self._warn = warn
-        self.snapshots = (
-            Snapshots(settings.snapshots, locations.home, hidden=(self.sandbox.temporary,), warn=warn)
-            if settings.snapshots.enabled
-            else None
-        )
-
-    def history(self) -> Sequence[Message]:
-        """Return all that was said."""
-        return self.conversation.messages if self.conversation is not None else ()
-
-    def hooks_for(self, setup: Setup) -> Sequence[Hook]:
-        """Return the services in the order in which they are asked."""
-        profile = setup.profile
-        return (
-            self.gate,
-            self._sandbox_questions,
-            self._repeated_calls,
-            *(self._project_context if profile.has_project_context else ()),
-            self._interrupt_notice,
-            self.plan_mode,
-            *self._budget,
-            RoundLimit(),
-            self._reply_limits,
-            *(() if profile.fits_window else (self._make_room(setup),)),
-            self.steering,  # behind those that may end the turn, so that what waits is not lost with it
-            *((self.snapshots.rounds,) if self.snapshots is not None else ()),
-            self._keys_in_results,
-            # last, so that what other hooks add to a result is bounded, too
-            ResultSize() if profile.max_result_chars is None else ResultSize(profile.max_result_chars),
-        )
-
-    def _make_room(self, setup: Setup) -> MakeRoom:
-        return MakeRoom(self.compactor, setup.settings.compaction, setup.context_window, self._warn)
-
-
 async def _put_together(
     setup: Setup,
-    services: _Services,
+    services: SessionServices,
     models: SessionModels,
     caller: _Caller,
     open_it: Callable[[], OpenedLog],
@@ -273,7 +210,9 @@ async def _put_together(
     return parts
 
 
-def _parts(setup: Setup, services: _Services, model: ModelParts, opened: OpenedLog, caller: _Caller) -> SessionParts:
+def _parts(
+    setup: Setup, services: SessionServices, model: ModelParts, opened: OpenedLog, caller: _Caller
+) -> SessionParts:
     """Return what the session is made of, all but the models that it may change to."""
     before, warn = opened.before, caller.warn
     services.gate.mode = opening_mode(setup, before, is_attended=caller.is_attended, warn=warn)
@@ -283,6 +222,13 @@ def _parts(setup: Setup, services: _Services, model: ModelParts, opened: OpenedL
     tool_context = _tool_context(setup, opened.id, services)
     services.conversation = Conversation(prefix.system or "", prefix.tools, before.messages, before.compactions)
     services.conversation.replies_beside.extend(before.replies_beside)
+    services.todos.open(opened.id)
+    ask = caller.asker(services.gate)
+    services.as_parent = lambda: Parent(tool_context, services.gate, ask)
+    services.subagent_host.open(
+        Place(opened.id, opened.log.path.parent, opened.git_branch, __version__),
+        offered=tuple(model.tools),
+    )
     if services.snapshots is not None:
         services.snapshots.open(opened.id, opened.log.path, lambda: tool_context.paths.roots)
     return SessionParts(
@@ -292,10 +238,11 @@ def _parts(setup: Setup, services: _Services, model: ModelParts, opened: OpenedL
         log=opened.log,
         model=model,
         tool_context=tool_context,
-        ask=caller.asker(services.gate),
+        ask=ask,
         max_rounds=_max_rounds(setup.loaded, caller.default_max_rounds),
         gate=services.gate,
         plan_mode=services.plan_mode,
+        todos=services.todos,
         compactor=services.compactor,
         snapshots=services.snapshots,
         steering=services.steering,
@@ -308,8 +255,14 @@ def _parts(setup: Setup, services: _Services, model: ModelParts, opened: OpenedL
         title=before.title,
         make_title=None if caller.is_tapped else title_maker(setup, is_attended=caller.is_attended),
         warn=warn,
-        on_close=(partial(_end_processes, tool_context.processes, warn), tool_context.sandbox.aclose),
+        agents=services.agents,
+        on_close=(
+            services.subagent_host.aclose,
+            partial(_end_processes, tool_context.processes, warn),
+            tool_context.sandbox.aclose,
+        ),
         alongside=(
+            services.subagent_host.serve,
             *_watch(tool_context, warn),
             tool_context.sandbox.serve,
             *_early_snapshots(services, model, caller),
@@ -318,7 +271,7 @@ def _parts(setup: Setup, services: _Services, model: ModelParts, opened: OpenedL
 
 
 def _early_snapshots(
-    services: _Services, model: ModelParts, caller: _Caller
+    services: SessionServices, model: ModelParts, caller: _Caller
 ) -> Sequence[Callable[[], Coroutine[None, None, None]]]:
     """Return what takes the first snapshot while the model thinks; nothing where no file can be changed anyway."""
     stays_in_plan_mode = services.gate.mode == "plan" and not caller.is_attended
@@ -349,7 +302,7 @@ def _max_rounds(loaded: Loaded, default: int) -> int:
     return min(chosen, default) if loaded.origins["max_rounds"].kind == "project" else chosen
 
 
-def _tool_context(setup: Setup, session_id: str, services: _Services) -> ToolContext:
+def _tool_context(setup: Setup, session_id: str, services: SessionServices) -> ToolContext:
     settings, locations = setup.settings, setup.locations
     env = without_provider_keys(setup.env, settings)
     outputs = locations.outputs_folder / session_id

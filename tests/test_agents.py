@@ -1,16 +1,18 @@
-"""The agent definitions that are shipped: their form, and that they name only tools that exist."""
+"""The agent definitions that are shipped: their form, that they name only tools that exist, and that panpan finds them."""
 
 import re
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from panpan.services.subagents.definitions.shipped import shipped_definitions
 from panpan.tools.registry import all_tools
 
 FOLDER = Path(__file__).parent.parent / "agents"
 DEFINITIONS = sorted(FOLDER.glob("*.md"))
-KEYS = {"name", "description", "tools", "disallowedTools", "model", "permissionMode", "maxTurns"}
+KEYS = {"name", "description", "tools", "disallowedTools", "model", "permissionMode", "maxTurns", "color"}
 MODES = {"default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"}
 CHANGING_TOOLS = {tool.name for tool in all_tools() if tool.tool_class == "write"}
 
@@ -30,7 +32,20 @@ def tools_of(head: Mapping[str, str], key: str = "tools") -> set[str]:
 
 
 def test_the_agents_that_are_shipped_are_these() -> None:
-    assert [path.stem for path in DEFINITIONS] == ["explore", "general-purpose", "plan"]
+    names = ["code-reviewer", "explore", "general-purpose", "plan", "reproduce", "test-runner"]
+
+    assert [path.stem for path in DEFINITIONS] == names
+    assert [definition.name for definition in shipped_definitions()] == names
+
+
+def test_panpan_reads_of_them_what_they_say() -> None:
+    for definition in shipped_definitions():
+        head, body = taken_apart(FOLDER / f"{definition.name}.md")
+        assert definition.description == head["description"]
+        assert definition.prompt == body
+        assert set(definition.tools or ()) == tools_of(head)
+        assert definition.permission_mode == head.get("permissionMode")
+        assert (definition.model, definition.source) == ("inherit", "panpan")
 
 
 @pytest.mark.parametrize("path", DEFINITIONS, ids=lambda path: path.stem)
@@ -55,10 +70,37 @@ def test_a_definition_names_only_tools_that_exist(path: Path) -> None:
     assert tools_of(head) | tools_of(head, "disallowedTools") <= known
 
 
-@pytest.mark.parametrize("name", ["explore", "plan"])
+@pytest.mark.parametrize("name", ["explore", "plan", "code-reviewer"])
 def test_agents_that_only_look_have_no_tool_that_changes_files(name: str) -> None:
     head, _ = taken_apart(FOLDER / f"{name}.md")
 
     assert tools_of(head)
     assert not tools_of(head) & CHANGING_TOOLS
     assert head["permissionMode"] == "plan", "Bash could change files in any other mode"
+
+
+@pytest.mark.parametrize("name", ["reproduce", "test-runner"])
+def test_agents_that_run_things_have_no_tool_that_edits(name: str) -> None:
+    head, _ = taken_apart(FOLDER / f"{name}.md")
+
+    assert tools_of(head)
+    assert not tools_of(head) & CHANGING_TOOLS
+
+
+def test_the_layers_of_reproduce_are_data_from_the_packages_down_to_the_hardware() -> None:
+    _, body = taken_apart(FOLDER / "reproduce.md")
+    (block,) = re.findall(r"^```toml\n(.*?)^```$", body, re.DOTALL | re.MULTILINE)
+
+    layers = tomllib.loads(block)["layer"]
+
+    assert [layer["name"] for layer in layers] == [
+        "Python packages",
+        "Binary and ABI",
+        "Runtime toolkit",
+        "Operating system and driver",
+        "Hardware",
+    ]
+    for layer in layers:
+        assert layer.keys() == {"name", "holds", "fits", "look", "signs"}
+        assert len(layer["look"]) >= 4
+        assert len(layer["signs"]) >= 5

@@ -16,6 +16,7 @@ from panpan.cli.options import RUN_OPTIONS, check_options_before, run_options
 from panpan.cli.start import EXIT_INTERRUPTED, leave_at_interrupt
 
 COMMANDS = {
+    "agents": ("panpan.cli.agents_command", "List, show, make and check the kinds of subagents."),
     "config": ("panpan.cli.config_command", "Show the settings and where they come from."),
     "debug": ("panpan.cli.debug_command", "Ask the gate and the URL guard what they would decide."),
     "demo": ("panpan.cli.demo_command", "See panpan fix a bug, with no key and no network."),

@@ -34,6 +34,8 @@ SETTING_BY_OPTION = {
     "additional_directories": "additional_directories",
     "max_turns": "max_rounds",
     "max_budget_usd": "max_budget_usd",
+    "max_tokens": "max_tokens",
+    "max_seconds": "max_seconds",
     "plain": "ui.plain",
 }
 """Options that are settings, too."""
@@ -88,10 +90,16 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="Let the tools use FOLDER as well."),
         click.option("--system-prompt", metavar="TEXT", help="Use TEXT in place of panpan's own system prompt."),
         click.option("--append-system-prompt", metavar="TEXT", help="Add TEXT to the system prompt."),
+        click.option("--agents", metavar="JSON",
+                     help='Kinds of subagents: {"NAME": {"description": "...", "prompt": "...", "tools": "..."}}.'),
         click.option("--max-turns", type=click.IntRange(min=1), metavar="N",
                      help="Most rounds of one turn; 50 where nobody watches."),
         click.option("--max-budget-usd", type=click.FloatRange(min=0, min_open=True), metavar="USD",
-                     help="Most that the session may cost."),
+                     help="Most that the session may cost, its subagents included."),
+        click.option("--max-tokens", type=click.IntRange(min=1), metavar="N",
+                     help="Most tokens of all requests of the session, input and replies together."),
+        click.option("--max-seconds", type=click.FloatRange(min=0, min_open=True), metavar="S",
+                     help="Most time that the turns of the session may take together."),
         click.option("-q", "--quiet", is_flag=True, help="No progress and no warnings on standard error."),
         click.option("-v", "--verbose", is_flag=True, help="Progress on standard error, terminal or not."),
         click.option("--plain", is_flag=True, default=None,
@@ -144,7 +152,8 @@ def check_options_before(command: str, ctx: click.Context) -> None:
     """
     for option in ctx.command.params:
         is_given = ctx.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
-        is_taken = option.name == "cwd" or (command in _COMMANDS_WITH_SETTINGS and option.name in SETTING_BY_OPTION)
+        is_taken = option.name == "cwd" or (command == option.name == "agents")
+        is_taken |= command in _COMMANDS_WITH_SETTINGS and option.name in SETTING_BY_OPTION
         if is_given and not is_taken:
             name = " / ".join([*option.opts, *option.secondary_opts])
             raise click.UsageError(f"{name} does not go with the command {command}")

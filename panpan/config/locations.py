@@ -92,6 +92,16 @@ class Locations:
         return self.home / "plans"
 
     @property
+    def worktrees_folder(self) -> Path:
+        """Copies of the project in which subagents work."""
+        return self.home / "worktrees" / self.project_slug
+
+    @property
+    def todos_folder(self) -> Path:
+        """What the model has set out to do: one list a session."""
+        return self.home / "todos"
+
+    @property
     def search_index(self) -> Path:
         """Where which words stand in the sessions of all projects; may be deleted at any time."""
         return self.home / "search.sqlite3"

@@ -26,10 +26,15 @@ _TIGHTENING = frozenset(
         ("permission", "doom_loop"),
         ("max_rounds",),
         ("max_budget_usd",),
+        ("max_tokens",),
+        ("max_seconds",),
         ("tools", "enabled"),
     }
 )
 """Keys with which a project that nobody trusts can only ask for more care, within what `_objection` lets it say."""
+
+_LIMITS = frozenset({("max_rounds",), ("max_budget_usd",), ("max_tokens",), ("max_seconds",)})
+"""Keys that a project may only lower."""
 
 _TRUSTED = frozenset(
     {
@@ -112,10 +117,8 @@ def _objection(path: KeyPath, value: Any, weaker: Settings, own: Settings, env: 
     if path in (("permission", "external_directory"), ("permission", "doom_loop")):
         own_choice = getattr(weaker.permission, path[1])
         return None if _BEHAVIOURS.index(value) >= _BEHAVIOURS.index(own_choice) else _loosened(path, own_choice)
-    if path == ("max_rounds",):
-        return _objection_to_limit(value, weaker.max_rounds)
-    if path == ("max_budget_usd",):
-        return _objection_to_limit(value, weaker.max_budget_usd)
+    if path in _LIMITS:
+        return _objection_to_limit(value, getattr(weaker, path[0]))
     if path[:2] == ("tools", "enabled"):
         return "a project may switch tools off only" if value else None
     if path in MERGED_LISTS:

@@ -177,6 +177,28 @@ class LimitSettings(_Frozen):
     """Seconds of processor time of one process; None: no limit but the time-outs."""
 
 
+class AgentSettings(_Frozen):
+    """Subagents, `[agents]`; a matter of the user's."""
+
+    max_depth: int = Field(default=1, ge=0, le=3)
+    """How deep subagents may be nested; 1: they start none of their own, 0: there are none."""
+
+
+class BackgroundSettings(_Frozen):
+    """What goes on beside the conversation, `[background]`; a matter of the user's alone."""
+
+    max_tasks: int = Field(default=16, ge=1, le=10_000)
+    """Commands and subagents of one session that run in the background at the same time."""
+    max_output_mb: int = Field(default=1000, ge=1)
+    """MB (10⁶ bytes) that one of them may print; one that prints more is stopped."""
+    at_exit: Literal["stop", "keep"] = "stop"
+    """What becomes of commands that run when panpan ends."""
+    at_timeout: Literal["stop", "go_on"] = "stop"
+    """What becomes of a command in the foreground when its time is up; go_on: it goes on in the background."""
+    wake: bool = True
+    """Whether the end of a task begins a turn where none runs."""
+
+
 class CompactionSettings(_Frozen):
     """When and how far the conversation that a model is sent is made shorter, `[compaction]`."""
 
@@ -188,6 +210,14 @@ class CompactionSettings(_Frozen):
     """Tokens of the newest messages that stay as they are; of a small window less."""
     window_tokens: int | None = Field(default=None, ge=4_000)
     """Tokens of the window, where panpan does not know the model's, or less than the model has; None: the model's."""
+
+
+class ReminderSettings(_Frozen):
+    """What the model is reminded of while it works, `[reminders]`; a matter of the user's."""
+
+    max_per_session: int = Field(default=20, ge=0, le=1000)
+    """Reminders of one session that are advice, such as that a file was changed; what the model cannot work rightly
+    without, such as that plan mode is on, is told in any case."""
 
 
 class SnapshotSettings(_Frozen):
@@ -266,6 +296,10 @@ class Settings(_Frozen):
     """What commands get of the environment, `[environment]`."""
     limits: LimitSettings = LimitSettings()
     """What one command may use, `[limits]`."""
+    agents: AgentSettings = AgentSettings()
+    """Subagents, `[agents]`."""
+    background: BackgroundSettings = BackgroundSettings()
+    """What goes on beside the conversation, `[background]`."""
     snapshots: SnapshotSettings = SnapshotSettings()
     """What is kept to undo changes, `[snapshots]`."""
     tools: ToolSettings = ToolSettings()
@@ -276,13 +310,21 @@ class Settings(_Frozen):
     max_rounds: int | None = Field(default=None, ge=1)
     """Rounds of one turn at most; None: 50 where nobody watches, else no limit but the user."""
     max_budget_usd: float | None = Field(default=None, gt=0)
-    """US dollars that one session may cost; None: no limit."""
+    """US dollars that one session may cost, its subagents included; None: no limit."""
+    max_tokens: int | None = Field(default=None, ge=1)
+    """Tokens that one session may use, input and replies of all requests together; None: no limit. How long one reply
+    may be is `max_output_tokens`."""
+    max_seconds: float | None = Field(default=None, gt=0)
+    """Seconds that the turns of one session may take together, without those in which the user is asked; None: no
+    limit."""
     idle_timeout_s: float | None = Field(default=None, gt=0, le=86_400)
     """Seconds without a byte from the provider after which a request has failed; None: 120, 600 for local servers."""
     retry: RetrySettings = RetrySettings()
     """What is tried again, `[retry]`."""
     compaction: CompactionSettings = CompactionSettings()
     """When the conversation is made shorter, `[compaction]`."""
+    reminders: ReminderSettings = ReminderSettings()
+    """What the model is reminded of, `[reminders]`."""
     sessions: SessionSettings = SessionSettings()
     """How sessions are kept, `[sessions]`."""
     ui: UiSettings = UiSettings()

@@ -125,7 +125,9 @@ class Conversation:
 
     def request(self) -> ModelRequest:
         """Return what is sent to the model now."""
-        return ModelRequest(self.system, self.tools, self.sent, self._tool_use_ids)
+        return ModelRequest(
+            self.system, self.tools, self.sent, self._tool_use_ids, self.measured_messages, self.measured_tokens
+        )
 
 
 def _end_of(uuid: str, messages: Sequence[Message]) -> int:

@@ -54,6 +54,11 @@ class ToolCall:
 class Hook:
     """One service's view of the loop; each point does nothing unless it is overridden."""
 
+    @property
+    def has_news(self) -> bool:
+        """Whether it has something for the model that is worth a turn, although the user says nothing."""
+        return False
+
     async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
         """Return what belongs behind the user's message, before the first request of the turn."""
         return ()

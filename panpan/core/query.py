@@ -36,7 +36,7 @@ async def query(conversation: Conversation, turn: Turn) -> AsyncGenerator[Event,
     long as it is the model's turn to speak.
 
     Args:
-        conversation: What has been said so far, the user's newest message included; grows at its end.
+        conversation: What has been said so far, with what the user said now, if he said anything; grows at its end.
         turn: What every round shares.
 
     Raises:
@@ -65,6 +65,8 @@ async def _round(round_: Round, turn: Turn) -> AsyncGenerator[Event, None]:
         for addition in await hook.before_request(round_):
             conversation.append(addition)
             yield addition
+    if not conversation.awaits_model:  # a turn without a message of the user, and no hook had anything to tell
+        return
 
     reply: AssistantMessage | None = None
     async with aclosing(replied(round_, turn.llm, turn.hooks)) as replies:

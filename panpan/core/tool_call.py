@@ -29,6 +29,11 @@ class PreparedCall:
     is_read_only: bool = True
     """A call that cannot run changes nothing."""
 
+    @property
+    def runs_alone(self) -> bool:
+        """Whether no other call may run beside it."""
+        return not self.is_read_only or (self.tool is not None and self.tool.runs_alone)
+
 
 def prepared(use: ToolUseBlock, tools: Mapping[str, Tool[Any]]) -> PreparedCall:
     """Find the tool of `use` and check its arguments."""
@@ -52,10 +57,10 @@ def _checked(use: ToolUseBlock, tools: Mapping[str, Tool[Any]]) -> PreparedCall:
 
 
 def batches(calls: Sequence[PreparedCall]) -> list[list[PreparedCall]]:
-    """Split calls into what runs together: neighbouring read-only calls; any other call is alone. The order is kept."""
+    """Split calls into what runs together: neighbouring calls that may; any other is alone. The order is kept."""
     together: list[list[PreparedCall]] = []
     for call in calls:
-        if together and call.is_read_only and together[-1][-1].is_read_only:
+        if together and not call.runs_alone and not together[-1][-1].runs_alone:
             together[-1].append(call)
         else:
             together.append([call])

@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from dataclasses import replace
 
 import anyio
 
@@ -119,7 +120,7 @@ class LLMClient:
     async def _try_once(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """Yield the events of one try; the message gets its price and its time."""
         began_s = self._clock()
-        async with aclosing(self._provider.stream(request, self.options)) as events:
+        async with aclosing(self._provider.stream(request, self._options_for(request))) as events:
             async for event in events:
                 if isinstance(event, AssistantMessage):
                     yield self._completed(event, self._clock() - began_s)
@@ -127,6 +128,12 @@ class LLMClient:
                 yield event
         name = self._provider.name
         raise StreamError(f"{name} ended the reply without a message", provider=name)
+
+    def _options_for(self, request: ModelRequest) -> ModelOptions:
+        most = request.max_output_tokens
+        if most is None or most >= self.options.max_output_tokens:
+            return self.options
+        return replace(self.options, max_output_tokens=most)
 
     def _completed(self, message: AssistantMessage, duration_s: float) -> AssistantMessage:
         cost_usd = None if self.price is None else self.price.cost_usd(message.usage)

@@ -16,7 +16,7 @@ from panpan.errors import ProviderError
 from panpan.services.token_estimate import block_tokens, calibration, message_tokens, text_tokens, tool_tokens
 from panpan.types.content import AssistantContent, RedactedThinkingBlock, ThinkingBlock
 from panpan.types.dataclass import dataclass
-from panpan.types.llm import ModelClient
+from panpan.types.llm import ModelClient, ModelRequest
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
 
 Source: TypeAlias = Literal[
@@ -29,6 +29,9 @@ SOURCES: Sequence[Source] = get_args(Source)
 
 COUNT_TIME_LIMIT_S = 5.0
 """Longest wait for the provider's count."""
+
+MOST_PER_ESTIMATED = 4 / 3
+"""How many tokens may be where one is estimated: some tokenizers need one for three bytes of English."""
 
 _Weighed: TypeAlias = tuple[Source, int]
 
@@ -121,6 +124,19 @@ def uncounted_tokens(conversation: Conversation) -> int:
     return round(later * known.factor) if known.is_counted else used_tokens(conversation)
 
 
+def most_tokens(request: ModelRequest) -> int:
+    """Return how many tokens a request has at most, as far as can be told: estimates may be too low."""
+    known = _known_of(request.messages, request.measured_messages, request.measured_tokens)
+    later = sum(map(message_tokens, request.messages[known.messages :]))
+    estimated = round(later * known.factor)
+    if known.tokens is None:
+        estimated += text_tokens(request.system) + tool_tokens(request.tools)
+    counted = known.tokens or 0
+    if not known.is_counted:
+        estimated, counted = estimated + counted, 0
+    return counted + round(MOST_PER_ESTIMATED * estimated)
+
+
 @dataclass(frozen=True, slots=True)
 class _Known:
     """What is known of the size of the next request."""
@@ -136,13 +152,16 @@ class _Known:
 
 
 def _known(conversation: Conversation) -> _Known:
-    messages, measured = conversation.sent, conversation.measured_messages
+    return _known_of(conversation.sent, conversation.measured_messages, conversation.measured_tokens)
+
+
+def _known_of(messages: Sequence[Message], measured: int, measured_tokens: int) -> _Known:
     for index in range(len(messages) - 1, measured - 1, -1):
         message = messages[index]
         if isinstance(message, AssistantMessage) and message.usage.context_tokens > 0:
             factor = calibration(messages[measured:])
             return _Known(index + 1, message.usage.context_tokens, is_counted=True, factor=factor)
-    return _Known(measured, conversation.measured_tokens or None, is_counted=False, factor=1.0)
+    return _Known(measured, measured_tokens or None, is_counted=False, factor=1.0)
 
 
 def _by_source(weighed: Iterable[_Weighed]) -> list[int]:

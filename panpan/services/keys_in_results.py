@@ -11,7 +11,7 @@ from panpan.config.vendors import VENDORS
 from panpan.core.hooks import Hook, ToolCall
 from panpan.system.known_keys import KnownKeys
 from panpan.types.content import ResultContent, TextBlock
-from panpan.types.display import DiffDisplay, Display, PlanDisplay, SummaryDisplay
+from panpan.types.display import DiffDisplay, Display, PlanDisplay, SummaryDisplay, TodoDisplay
 from panpan.types.tool import Output
 
 _NOTE = (
@@ -94,5 +94,5 @@ class KeysInResults(Hook):
                 )
             case PlanDisplay():
                 return display.model_copy(update={"text": redact(display.text), "summary": redact(display.summary)})
-            case None:
-                return None
+            case TodoDisplay() | None:  # a list holds what the model's own call says
+                return display

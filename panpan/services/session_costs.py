@@ -9,7 +9,14 @@ from uuid import UUID
 
 from panpan.types.dataclass import dataclass
 from panpan.types.display import DiffDisplay
-from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, Usage, UserMessage
+from panpan.types.messages import (
+    AssistantMessage,
+    Message,
+    SystemReminder,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+)
 
 
 @dataclass(slots=True)
@@ -31,6 +38,38 @@ class ModelCosts:
         """US dollars; None where the price of a reply that was counted is not known."""
         return None if self.unpriced_replies else self.known_cost_usd
 
+    def add(self, reply: AssistantMessage) -> None:
+        """Count one more reply of the model."""
+        if reply.stop_reason == "interrupted" and reply.cost_usd is None and not reply.usage.context_tokens:
+            self.uncounted_replies += 1
+            return
+        self.replies += 1
+        self.usage += reply.usage
+        if reply.cost_usd is None:
+            self.unpriced_replies += 1
+        else:
+            self.known_cost_usd += reply.cost_usd
+
+    def join(self, other: "ModelCosts") -> None:
+        """Count what the model was used for elsewhere, too."""
+        self.replies += other.replies
+        self.usage += other.usage
+        self.known_cost_usd += other.known_cost_usd
+        self.unpriced_replies += other.unpriced_replies
+        self.uncounted_replies += other.uncounted_replies
+
+    def since(self, earlier: "ModelCosts") -> "ModelCosts":
+        """Return what came since it was `earlier`."""
+        now, before = self.usage.model_dump(), earlier.usage.model_dump()
+        return ModelCosts(
+            self.model,
+            self.replies - earlier.replies,
+            Usage(**{name: now[name] - before[name] for name in now}),
+            self.known_cost_usd - earlier.known_cost_usd,
+            self.unpriced_replies - earlier.unpriced_replies,
+            self.uncounted_replies - earlier.uncounted_replies,
+        )
+
 
 @dataclass(slots=True)
 class SessionCosts:
@@ -43,7 +82,9 @@ class SessionCosts:
     lines_added: int = 0
     lines_removed: int = 0
     duration_s: float = 0.0
-    """Seconds from each of the user's messages to the last one that follows from it; without the time between turns."""
+    """Seconds from what each turn began with to the last message that follows from it; without those between turns."""
+    _is_answered: bool = False
+    """Whether the newest message is a reply that asks for no tool: a reminder behind it may begin a turn."""
     _turn_began_at: float | None = None
     _turn_s: float = 0.0
 
@@ -84,23 +125,16 @@ class SessionCosts:
         return None if any(costs.unpriced_replies for costs in self.by_model.values()) else self.known_cost_usd
 
     def _add_reply(self, reply: AssistantMessage) -> None:
-        costs = self.by_model.setdefault(reply.model, ModelCosts(reply.model))
-        if reply.stop_reason == "interrupted" and reply.cost_usd is None and not reply.usage.context_tokens:
-            costs.uncounted_replies += 1
-            return
-        costs.replies += 1
-        costs.usage += reply.usage
+        self.by_model.setdefault(reply.model, ModelCosts(reply.model)).add(reply)
         self.api_duration_s += reply.duration_s
-        if reply.cost_usd is None:
-            costs.unpriced_replies += 1
-        else:
-            costs.known_cost_usd += reply.cost_usd
 
     def _add_time(self, message: Message) -> None:
-        at = _made_at(message.uuid)
+        at = made_at(message.uuid)
         if at is None:  # a log of another program
             return
-        if isinstance(message, UserMessage) or self._turn_began_at is None:
+        begins = isinstance(message, UserMessage) or (self._is_answered and isinstance(message, SystemReminder))
+        self._is_answered = isinstance(message, AssistantMessage) and not message.tool_uses
+        if begins or self._turn_began_at is None:
             self._turn_began_at, self._turn_s = at, 0.0
         elif (turn_s := at - self._turn_began_at) > self._turn_s:
             self.duration_s += turn_s - self._turn_s
@@ -122,7 +156,7 @@ def session_costs(messages: Iterable[Message], beside: Iterable[AssistantMessage
     return costs
 
 
-def _made_at(uuid: str) -> float | None:
+def made_at(uuid: str) -> float | None:
     """Return when an id was made, in seconds since 1970; None where it does not tell, not being of version 7."""
     try:
         value = UUID(uuid)

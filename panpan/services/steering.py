@@ -29,6 +29,10 @@ class Steering(Hook):
         """What was not delivered yet, oldest first."""
         return tuple(self._waiting)
 
+    @property
+    def has_news(self) -> bool:
+        return bool(self._waiting)
+
     def add(self, message: str | UserMessage) -> UserMessage:
         """Let a message wait for the next boundary, and return it."""
         added = UserMessage.of(message) if isinstance(message, str) else message

@@ -136,6 +136,10 @@ class Child:
         return cls(process, tree, stdout, stderr)
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def has_ended(self) -> bool:
         return self._process.returncode is not None
 

@@ -76,13 +76,20 @@ async def run_git(args: Sequence[str], *, cwd: Path, timeout_s: float = 5) -> Ca
         ValueError: The command is none of those whose switches are known, or an argument is refused.
     """
     _require_known(args)
+    return await run_own_git([args[0], *_SWITCHES[args[0]], *args[1:]], cwd=cwd, timeout_s=timeout_s)
+
+
+async def run_own_git(args: Sequence[str], *, cwd: Path, timeout_s: float) -> Captured:
+    """Run any command of git in which nothing runs that a configuration names; for `run_git` and `git_worktrees`.
+
+    Raises:
+        ToolError: As for `run_git`.
+    """
     program = git_program(cwd)
     named = await _named_helpers(program, cwd, timeout_s)
     if ELSEWHERE in named:
         await _top_folder(program, cwd, timeout_s)  # raises where they lie elsewhere
-    env = git_environment(named)
-    command = [program, "--no-pager", args[0], *_SWITCHES[args[0]], *args[1:]]
-    return await capture(command, cwd=cwd, env=env, timeout_s=timeout_s)
+    return await capture([program, "--no-pager", *args], cwd=cwd, env=git_environment(named), timeout_s=timeout_s)
 
 
 _HELPERS = r"^((filter|hook|submodule)\..*\.[a-z]+|diff\..*\.(textconv|cachetextconv|command)|diff\.external)$"

@@ -14,6 +14,7 @@ from panpan.errors import ConfigError
 from panpan.system.background_output import keep_reading
 from panpan.system.known_keys import KeyStream, KnownKeys
 from panpan.system.private import make_private_folder, open_private_file
+from panpan.types.dataclass import dataclass
 
 MAX_FILE_BYTES = 100_000_000
 """What a file holds at most; the rest is counted and dropped."""
@@ -71,6 +72,18 @@ class OutputStore:
         return self.directory / f"{stem}-{secrets.token_hex(4)}.txt"
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOutput:
+    """An output that its collector has left to somebody else, in a file."""
+
+    path: Path
+    """Holds what was printed so far; may not be there where that is nothing, or could not be written."""
+    keys: KeyStream
+    """Takes the keys out of the rest; it may hold the beginning of one."""
+    failure: str
+    """Why what was printed so far could not be kept; empty where it is."""
+
+
 class OutputCollector:
     """Takes one output piece by piece.
 
@@ -118,6 +131,11 @@ class OutputCollector:
                 self._result = self._shortened()
             self._start = self._end = ""
         return self._result
+
+    def leave(self) -> LeftOutput:
+        """Write what was printed so far into the file, for somebody who goes on with the output there."""
+        path, failure = self._file.leave()
+        return LeftOutput(path, self._keys, failure)
 
     def _take(self, text: str) -> str:
         if (room := self._max_chars + 1 - len(self._start)) > 0:
@@ -192,6 +210,12 @@ class _Spill:
             self._failure = exc.strerror or str(exc)
             self._remove_part()
         self._pending.clear()
+
+    def leave(self) -> tuple[Path, str]:
+        """Write what is pending; return the file, and why it does not hold all, where it does not."""
+        self.is_wanted = True
+        self.write()
+        return self._path, self._failure or ""
 
     def forget(self) -> None:
         self._pending.clear()

@@ -82,6 +82,8 @@ class PathResolver:
         self._protected_roots = tuple(canonical_path(protected) for protected in protected_roots)
         self._home = canonical_path(home or user_home())
         self._approved: frozenset[Path] = frozenset()
+        self._is_copy = False
+        """Whether the workspace is a copy that panpan made, and so its own to write wherever it lies."""
         self._cwd = _WorkingDirectory(self.root)
         self._linked = _LinkedPlaces(self.root, self._home)
 
@@ -196,6 +198,34 @@ class PathResolver:
         view._approved = self._approved | paths
         return view
 
+    def apart(self) -> "PathResolver":
+        """Return one for another agent in the same workspace: with a working directory of its own, where this one has
+        its own now, and with nothing approved."""
+        other = copy(self)
+        other._approved = frozenset()
+        other._cwd = _WorkingDirectory(self.cwd)
+        return other
+
+    def elsewhere(self, copy_of_root: Path, *, temporary: Path | None = None) -> "PathResolver":
+        """Return one for a copy of the workspace that panpan has made, which may lie in a protected root.
+
+        Args:
+            copy_of_root: The copy; what lies in it can be written, the other folders of this workspace cannot.
+            temporary: The folder for the temporary files of commands.
+
+        Raises:
+            ToolError: It is not a folder, or runs in a loop of links.
+        """
+        other = PathResolver(
+            copy_of_root,
+            extra_roots=() if temporary is None else (temporary,),
+            readable_roots=self._readable_roots,
+            protected_roots=self._protected_roots,
+            home=self._home,
+        )
+        other._is_copy = True
+        return other
+
     def add_root(self, root: Path) -> Path:
         """Let one more folder count as inside, here and in views made from now on, and return it canonical.
 
@@ -254,15 +284,19 @@ class PathResolver:
         for place, found in named:
             if (reason := self._protection_by_name(place, found)) is not None:
                 return reason
-        if any(is_below(path, root) for root in self._protected_roots):
+        if self._is_in_protected_root(path):
             return "holds panpan's own settings and permissions"
         return linked[0].reason if linked else None
 
     def _is_in_panpan_home(self, path: Path) -> bool:
         """Return whether a place lies in a root that is protected as a whole, and not in a folder of it to be read."""
-        if not any(is_below(path, root) for root in self._protected_roots):
+        return self._is_in_protected_root(path) and not any(is_below(path, root) for root in self._readable_roots)
+
+    def _is_in_protected_root(self, path: Path) -> bool:
+        """Return whether a place lies in a root that is protected as a whole, and not in a copy made there."""
+        if self._is_copy and is_below(path, self.root):
             return False
-        return not any(is_below(path, root) for root in self._readable_roots)
+        return any(is_below(path, root) for root in self._protected_roots)
 
     def _protection_by_name(self, path: Path, found: Protections) -> str | None:
         # A workspace below, say, `.claude/worktrees` is not protected as a whole: what lies above it does not count,

@@ -11,6 +11,7 @@ which is told what to do through its input and ends with it (`llm/embedded/serve
 
 import math
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from subprocess import DEVNULL
 from typing import IO
@@ -39,6 +40,19 @@ class ProcessEnded:
     """Whether it was ended because its time was up."""
 
 
+class Leaving:
+    """The last thing that is yielded of a process that is to go on without the call that started it."""
+
+    def __init__(self, child: Child) -> None:
+        self.is_taken = False
+        self._child = child
+
+    def take(self) -> Child:
+        """Return the process, which runs and is the caller's to follow from now on (see `run_child`)."""
+        self.is_taken = True
+        return self._child
+
+
 @dataclass(frozen=True, slots=True)
 class Captured:
     """What a program printed, and how it ended."""
@@ -60,8 +74,9 @@ async def run_process(
     timeout_s: float | None,
     kill_grace_s: float = 2.0,
     pass_fds: Sequence[int] = (),
-    take_pipe: Callable[[int], None] | None = None,
-) -> AsyncGenerator[bytes | ProcessEnded, None]:
+    take_pipe: Callable[[int], object] | None = None,
+    leaves: Callable[[bool], bool] | None = None,
+) -> AsyncGenerator[bytes | ProcessEnded | Leaving, None]:
     """Run a program and yield what it prints, then how it ended. Consume it under `aclosing`.
 
     Args:
@@ -72,20 +87,49 @@ async def run_process(
         kill_grace_s: Seconds between asking the tree to end and killing it when its time is up; whoever leaves early
             waits no longer than `INTERRUPT_GRACE_S`.
         pass_fds: Descriptors that it inherits under the same numbers, beside its input and outputs.
-        take_pipe: Called before `ProcessEnded`, with the descriptor to read from and to close, where something that was
-            left in the background can still write to the pipe. Without it the pipe is closed, and whoever writes to it
-            gets SIGPIPE.
+        take_pipe: See `run_child`.
+        leaves: See `run_child`.
 
     Raises:
         ToolError: It cannot be started.
     """
-    deadline = None if timeout_s is None else anyio.current_time() + timeout_s
     child = await Child.start(argv, cwd=cwd, env=env, has_stderr=False, pass_fds=pass_fds)
+    following = run_child(child, timeout_s=timeout_s, kill_grace_s=kill_grace_s, take_pipe=take_pipe, leaves=leaves)
+    async with aclosing(following) as items:
+        async for item in items:
+            yield item
+
+
+async def run_child(
+    child: Child,
+    *,
+    timeout_s: float | None,
+    kill_grace_s: float = 2.0,
+    take_pipe: Callable[[int], object] | None = None,
+    leaves: Callable[[bool], bool] | None = None,
+) -> AsyncGenerator[bytes | ProcessEnded | Leaving, None]:
+    """Follow a process to its end: yield what it prints, then how it ended. Consume it under `aclosing`.
+
+    Args:
+        child: The process; ended where the caller leaves early.
+        timeout_s: Seconds from now after which the whole tree is ended; None for no limit.
+        kill_grace_s: As for `run_process`.
+        take_pipe: Called before `ProcessEnded`, with the descriptor to read from and to close, where something that was
+            left in the background can still write to the pipe. Without it the pipe is closed, and whoever writes to it
+            gets SIGPIPE.
+        leaves: Told whether the time is up; where it says so, `Leaving` is yielded as the last thing, and the process
+            is ended only if nobody takes it.
+    """
+    deadline = None if timeout_s is None else anyio.current_time() + timeout_s
     has_finished = False
+    leaving = Leaving(child)
     try:
-        while not child.has_ended and not _is_over(deadline):
-            if chunk := await _next_chunk(child, deadline):
+        while not (child.has_ended or _is_over(deadline) or (leaves is not None and leaves(False))):
+            if chunk := await _next_chunk(child, deadline, is_asked=leaves is not None):
                 yield chunk
+        if not child.has_ended and leaves is not None and leaves(_is_over(deadline)):
+            yield leaving
+            return
         timed_out = not child.has_ended
         if timed_out:
             await child.end_tree(kill_grace_s)
@@ -101,11 +145,12 @@ async def run_process(
             take_pipe(child.stdout.hand_over())
         yield ProcessEnded(child.exit_code, timed_out)
     finally:
-        try:
-            if not has_finished:
-                await child.end_tree(min(kill_grace_s, INTERRUPT_GRACE_S))
-        finally:
-            child.close()
+        if not leaving.is_taken:
+            try:
+                if not has_finished:
+                    await child.end_tree(min(kill_grace_s, INTERRUPT_GRACE_S))
+            finally:
+                child.close()
 
 
 async def capture(
@@ -188,10 +233,19 @@ def _is_over(deadline: float | None) -> bool:
     return deadline is not None and anyio.current_time() >= deadline
 
 
-async def _next_chunk(child: Child, deadline: float | None) -> bytes | None:
-    """Return what the process printed next; nothing when it is time to look whether it has ended or must end."""
+async def _next_chunk(child: Child, deadline: float | None, *, is_asked: bool = False) -> bytes | None:
+    """Return what the process printed next; nothing when it is time to look whether it has ended or must end.
+
+    Args:
+        child: The process.
+        deadline: When it must end.
+        is_asked: Whether it must be looked often whether somebody wants it elsewhere, also where it prints no more.
+    """
     if child.stdout.is_at_end:
-        with anyio.CancelScope(deadline=math.inf if deadline is None else deadline):
+        look_at = math.inf if deadline is None else deadline
+        if is_asked:
+            look_at = min(look_at, anyio.current_time() + EXIT_POLL_S)
+        with anyio.CancelScope(deadline=look_at):
             await child.wait()
         return None
     chunk = child.stdout.read()

@@ -53,6 +53,11 @@ def running_processes() -> dict[int, RunningProcess]:
     return {process.pid: replace(process, marks=marks.get(process.pid, frozenset())) for process in listed}
 
 
+def running_process(pid: int) -> RunningProcess | None:
+    """Return one process without what tells from whom it comes; None where there is none with this number."""
+    return _seen(str(pid)) if _has_proc() else running_processes().get(pid)
+
+
 def still_running(processes: Sequence[RunningProcess]) -> list[RunningProcess]:
     """Return those that are still alive; looks at no other process where the system can tell of one."""
     if _has_proc():

@@ -84,6 +84,10 @@ class ProcessTree:
         """Return what is alive of the tree. Takes some milliseconds: it looks at every process of the machine."""
         return self._members_of(running_processes())
 
+    def members_among(self, processes: Mapping[int, RunningProcess]) -> list[RunningProcess]:
+        """Return what belongs to the tree of the processes that a look at all of the machine has seen."""
+        return self._members_of(processes)
+
     def _members_of(
         self, processes: Mapping[int, RunningProcess], known: Iterable[RunningProcess] = ()
     ) -> list[RunningProcess]:

@@ -130,9 +130,10 @@ class Cassette:
     async def _played(self, prompts: Sequence[str], settings: Mapping[str, object], wishes: Prompts) -> CassetteRun:
         __tracebackhide__ = True
         recorded = read_session(self.path)
-        if len(prompts) > len(recorded.turns):
+        turns = sum(turn.prompt is not None for turn in recorded.turns)
+        if len(prompts) > turns:
             raise CassetteMismatchError(
-                f"{self.path} has {len(recorded.turns)} turns, and there are {len(prompts)} prompts; {_AGAIN}"
+                f"{self.path} has {turns} turns, and there are {len(prompts)} prompts; {_AGAIN}"
             )
         replay = Replay(recorded, self._mode, has_rules_of_now=self._has_rules_of_now)
         opening = replay_session(
@@ -144,7 +145,8 @@ class Cassette:
                 if not isinstance(step, RecordedTurn):
                     await do_again(replay, session, step)
                     continue
-                if (prompt := next(left, None)) is None:
+                prompt = None if step.prompt is None else next(left, None)
+                if prompt is None and step.prompt is not None:
                     break
                 replay.begin(step)
                 try:
@@ -201,7 +203,8 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in VARIABLES or name in _WHERE}
 
 
-async def _say(session: Session, prompt: str) -> None:
-    async with aclosing(session.submit(prompt)) as events:
+async def _say(session: Session, prompt: str | None) -> None:
+    """Run a turn; None: the model is woken."""
+    async with aclosing(session.wake() if prompt is None else session.submit(prompt)) as events:
         async for _ in events:
             pass

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from panpan.tools.agents.subagents import Subagents
+from panpan.tools.agents.task import TaskTool
 from panpan.tools.files.edit import EditTool
 from panpan.tools.files.multi_edit import MultiEditTool
 from panpan.tools.files.patch import PatchTool
@@ -14,10 +16,15 @@ from panpan.tools.planning.ask_user import AskUserQuestionTool
 from panpan.tools.planning.enter_plan_mode import EnterPlanModeTool
 from panpan.tools.planning.exit_plan_mode import ExitPlanModeTool
 from panpan.tools.planning.planning import Planning
+from panpan.tools.planning.todo_store import TodoStore
+from panpan.tools.planning.todo_write import TodoWriteTool
 from panpan.tools.search.glob import GlobTool
 from panpan.tools.search.grep import GrepTool
 from panpan.tools.search.ls import LsTool
 from panpan.tools.shell.bash import BashTool
+from panpan.tools.tasks.background import Background
+from panpan.tools.tasks.task_output import TaskOutputTool
+from panpan.tools.tasks.task_stop import TaskStopTool
 from panpan.tools.tool import Tool
 from panpan.types.messages import Message
 from panpan.types.plan import PlanAsker
@@ -30,6 +37,9 @@ def all_tools(
     planning: Planning | None = None,
     ask_plan: PlanAsker | None = None,
     history: Callable[[], Sequence[Message]] | None = None,
+    todos: TodoStore | None = None,
+    subagents: Subagents | None = None,
+    background: Background | None = None,
 ) -> list[Tool[Any]]:
     """Return a new instance of every tool, for one session.
 
@@ -38,6 +48,9 @@ def all_tools(
         planning: The plan mode of the session; None: there is no session, as where tools are only listed.
         ask_plan: Puts plans to the user; None: nobody is there to approve one.
         history: Returns all that was said in the session; None: there is none.
+        subagents: Runs subagents; None: there is no session.
+        background: The background tasks of the session; None: there are none.
+        todos: Keeps the todo list of the session; None: there is none.
     """
     return [
         ReadTool(),
@@ -49,9 +62,13 @@ def all_tools(
         LsTool(),
         GlobTool(),
         GrepTool(),
-        BashTool(),
+        TaskTool(subagents),
+        BashTool(background),
+        TaskOutputTool(background),
+        TaskStopTool(background),
         AskUserQuestionTool(ask_user),
         EnterPlanModeTool(planning, has_user=ask_plan is not None),
         ExitPlanModeTool(planning, ask_plan),
         ReadHistoryTool(history),
+        TodoWriteTool(todos),
     ]

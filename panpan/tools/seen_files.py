@@ -4,6 +4,7 @@ An edit of a file that the model has not read, or that has changed since, would 
 first. It belongs to a session, is kept in memory, and starts empty.
 """
 
+from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
 
@@ -21,11 +22,17 @@ class SeenFiles:
 
     def saw(self, path: Path, data: bytes) -> None:
         """Note that the model knows `data` to be the content of the file at the canonical `path`."""
-        self._digest_by_path[path] = digest_of(data)
+        digest = digest_of(data)
+        self._digest_by_path.pop(path, None)  # so that it becomes the newest
+        self._digest_by_path[path] = digest
 
     def digest(self, path: Path) -> bytes | None:
         """Return the digest of what the model last saw at `path`, or None where it has not read it."""
         return self._digest_by_path.get(path)
+
+    def newest(self, most: int) -> Sequence[Path]:
+        """Return the files that the model has seen last, the newest first, `most` at most."""
+        return list(self._digest_by_path)[-most:][::-1]
 
     def clear(self) -> None:
         """Note that the model knows no file any more, since what it read is not in its conversation."""

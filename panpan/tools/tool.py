@@ -26,8 +26,8 @@ from panpan.types.display import DiffDisplay
 from panpan.types.llm import ToolDefinition
 from panpan.types.tool import IntendedChange, ToolYield
 
-ToolClass: TypeAlias = Literal["read", "write", "command", "network"]
-"""What a tool can do at worst; the permission gate starts from this."""
+ToolClass: TypeAlias = Literal["read", "write", "command", "network", "agent"]
+"""What a tool can do at worst; the permission gate starts from this. An agent does nothing but by calls of its own."""
 
 InputT = TypeVar("InputT", bound=BaseModel)
 
@@ -89,6 +89,10 @@ class Tool(ABC, Generic[InputT]):
 
     notes_changes: ClassVar[bool] = False
     """Whether it changes files alone, and none of them before `ToolContext.note_changes` knows what it will become."""
+
+    runs_alone: ClassVar[bool] = False
+    """Whether no other call runs beside it, although it changes nothing of the user's: what it changes, such as a list
+    of the session's own, depends on the order of the calls."""
 
     @abstractmethod
     def is_read_only(self, args: InputT) -> bool:

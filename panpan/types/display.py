@@ -8,6 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 
 from panpan.types.content import Frozen
+from panpan.types.todo import Todo
 
 
 class FileDiff(Frozen):
@@ -55,5 +56,12 @@ class PlanDisplay(Frozen):
     """Whether it is what the run was for, in place of the model's answer."""
 
 
-Display: TypeAlias = Annotated[DiffDisplay | SummaryDisplay | PlanDisplay, Field(discriminator="type")]
+class TodoDisplay(Frozen):
+    """The todo list as a call has left it, whole."""
+
+    type: Literal["todos"] = "todos"
+    todos: tuple[Todo, ...]
+
+
+Display: TypeAlias = Annotated[DiffDisplay | SummaryDisplay | PlanDisplay | TodoDisplay, Field(discriminator="type")]
 """What a tool result may show."""

@@ -189,6 +189,7 @@ StreamEvent: TypeAlias = (
 ModelEvent: TypeAlias = StreamEvent | RetryScheduled
 """What the client yields: a provider's events, and the pauses between tries."""
 
+
 @dataclass(frozen=True, slots=True)
 class SubagentEvent:
     """Something that happens in a subagent while the call that started it waits for it."""
@@ -199,10 +200,16 @@ class SubagentEvent:
     event: "Event"
     """Anything that a turn yields; of a subagent of the subagent, a `SubagentEvent` again."""
 
+    @property
+    def innermost(self) -> "SubagentEvent":
+        """Itself, or what it holds of a subagent's subagent: the event of the agent in which it happens."""
+        here = self
+        while isinstance(here.event, SubagentEvent):
+            here = here.event
+        return here
 
-ToolEvent: TypeAlias = (
-    PermissionDecided | ToolStarted | ToolProgress | SubagentEvent | ToolFinished | ToolResultMessage
-)
+
+ToolEvent: TypeAlias = PermissionDecided | ToolStarted | ToolProgress | SubagentEvent | ToolFinished | ToolResultMessage
 """What the executor yields."""
 
 Event: TypeAlias = ModelEvent | ToolEvent | UserMessage | SystemReminder | Compacted | RoundEnded | TurnEnded

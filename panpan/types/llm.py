@@ -32,6 +32,13 @@ class ModelRequest:
     """Valid to send: each tool_use answered once, right after the reply that holds it."""
     tool_use_ids: AbstractSet[str] = frozenset()
     """Ids that are taken; a provider whose server repeats one gives the new call another."""
+    measured_messages: int = 0
+    """How many of the messages a compaction has measured; what a provider counted for a reply among them, it counted
+    for another request."""
+    measured_tokens: int = 0
+    """About how many tokens a request with those messages has."""
+    max_output_tokens: int | None = None
+    """Tokens of the reply at most, where that is less than the options say; None: as they say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,11 @@ class Usage(Frozen):
         return self.input_tokens + self.output_tokens + self.cache_read_input_tokens + self.cache_creation_input_tokens
 
 
+ReminderPriority: TypeAlias = Literal["must", "high", "normal", "low"]
+"""How much a reminder matters. `must` is what the model cannot work rightly without, such as that plan mode is on; the
+others are advice, of which a session gets a bounded number, the higher first."""
+
+
 class UserMessage(Frozen):
     """What the user said."""
 
@@ -86,6 +91,13 @@ class SystemReminder(Frozen):
     text: str
     cause: str = ""
     """What brought it about, such as "session:start"; for faces and logs, not sent."""
+    priority: ReminderPriority = "must"
+    """How much it matters; not sent, either."""
+
+    @property
+    def category(self) -> str:
+        """What it is about: what stands before the colon in its cause."""
+        return self.cause.partition(":")[0]
 
     @property
     def tagged_text(self) -> str:

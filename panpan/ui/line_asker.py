@@ -126,7 +126,8 @@ def _text_of(question: PermissionQuestion, rule_place: str) -> str:
     answers.append("  n = no, or type what to do instead: ")
     bounds = [f"  ({_shown(question.bounds)})"] if question.bounds else []
     protected = [f"  {ONLY_YOU}"] if question.is_protected else []
-    head = f"? {question.tool_name}: {_shown(question.reason)}"
+    who = f"{_shown(question.agent)} asks: " if question.agent else ""
+    head = f"? {who}{question.tool_name}: {_shown(question.reason)}"
     return "\n".join([head, *bounds, *protected, *_what_would_run(question), *answers])
 
 

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from time import monotonic
 
 from panpan.system.terminal_text import clean_for_terminal
-from panpan.types.display import DiffDisplay
+from panpan.types.display import DiffDisplay, TodoDisplay
 from panpan.types.events import Event, TurnEnded
 from panpan.types.file_change import files_in_short
 from panpan.types.messages import Message, ToolResultMessage, UserMessage
 from panpan.ui.answer_text import AnswerText
 from panpan.ui.diff_text import diff_text
 from panpan.ui.past_turns import beginning_of_last_turns, earlier, past_events, was_interrupted
+from panpan.ui.repl.rendering.todos import todo_lines
 from panpan.ui.repl.rendering.user_message import user_message_lines
 from panpan.ui.repl.theme import Theme
 from panpan.ui.stdout import StdoutWriter
@@ -54,6 +55,9 @@ class LineFace:
             case ToolResultMessage(display=DiffDisplay(files=files)):
                 for file in files:
                     await self._diff(file.diff)
+            case ToolResultMessage(display=TodoDisplay(todos=todos)):
+                for row in todo_lines(todos, max(shutil.get_terminal_size().columns - 4, 4), _PLAIN):
+                    await self._out.write(f"    {row}\n")
             case TurnEnded():
                 await self.end()
                 await self._note(_summary(event, self._take_waited_s()))

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from panpan.services.compaction.report import compaction_lines
 from panpan.system.terminal_text import clean_line
 from panpan.types.content import ToolUseBlock
-from panpan.types.display import DiffDisplay, PlanDisplay, SummaryDisplay
+from panpan.types.display import DiffDisplay, PlanDisplay, SummaryDisplay, TodoDisplay
 from panpan.types.events import Compacted, Event, RetryScheduled, ToolStarted, Waiting
 from panpan.types.messages import AssistantMessage, ToolResultMessage
+from panpan.types.todo import todo_counts
 from panpan.ui.diff_text import counts_text
 
 MAX_CHARS = 160
@@ -77,6 +78,8 @@ def _result_text(result: ToolResultMessage) -> str:
             return ", ".join(f"{_one_line(file.path)} {counts_text(file)}" for file in files)
         case SummaryDisplay(text=text) | PlanDisplay(summary=text):
             return _one_line(text)
+        case TodoDisplay(todos=todos):
+            return todo_counts(todos)
         case None:
             lines = result.text.splitlines()
             return _one_line(result.text) if len(lines) == 1 else f"{len(lines)} lines"

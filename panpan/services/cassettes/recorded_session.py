@@ -100,7 +100,7 @@ class _Reader:
                 self._waiting.clear()
                 self.session.steps.clear()
             case "cassette_turn":
-                self._begin_turn()
+                self._begin_turn(is_woken=line.get("isWoken") is True)
             case "cassette_model":
                 self._take_model(line)
             case "cassette_turn_end" if self._turn is not None:
@@ -123,12 +123,13 @@ class _Reader:
             case _ if isinstance(line.get("uuid"), str):
                 self._take_record(line)
 
-    def _begin_turn(self) -> None:
+    def _begin_turn(self, *, is_woken: bool) -> None:
         said = [message for message in self._waiting if isinstance(message, UserMessage)]
-        if not said:
+        if not said and not is_woken:
             raise ValueError("a turn begins without a message of the user")
-        self.session.steps += map(Said, said[:-1])
-        self._turn = RecordedTurn(said[-1])
+        prompt = None if is_woken else said.pop()
+        self.session.steps += map(Said, said)
+        self._turn = RecordedTurn(prompt)
         self.session.steps.append(self._turn)
         self._waiting.clear()
         self._beside = []

@@ -26,9 +26,10 @@ class RecordedRequest:
 
 @dataclass(slots=True)
 class RecordedTurn:
-    """The user said something, and the model worked on it."""
+    """The user said something, or there was something for the model to know, and it worked on that."""
 
-    prompt: UserMessage
+    prompt: UserMessage | None
+    """None: the model was woken, without a message of the user."""
     requests: list[RecordedRequest] = field(default_factory=list)
     counts: list[int | None] = field(default_factory=list)
     """What the provider said when it was asked how many tokens a request has."""

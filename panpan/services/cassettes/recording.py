@@ -27,7 +27,7 @@ from panpan.services.sessions.tap import Askers, Opening, Tap
 from panpan.system.redact import Redactor
 from panpan.types.events import StreamEvent
 from panpan.types.llm import ModelOptions, ModelRequest, Provider
-from panpan.types.messages import AssistantMessage
+from panpan.types.messages import AssistantMessage, Message, UserMessage
 
 _PREFIXES = ("session_start", "prefix")
 """Records that the requests make needless."""
@@ -175,14 +175,19 @@ class _TurnMarks(Hook):
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self._is_interrupted = False
+        self._newest: Message | None = None
+        """What stood last when a turn ended: a prompt, where it failed."""
 
     async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
         self._is_interrupted = False
-        self._recording.mark("cassette_turn")
+        newest = conversation.messages[-1] if conversation.messages else None
+        has_prompt = isinstance(newest, UserMessage) and newest is not self._newest
+        self._recording.mark("cassette_turn", **({} if has_prompt else {"isWoken": True}))
         return ()
 
     async def interrupted(self, conversation: Conversation) -> None:
         self._is_interrupted = True
 
     async def turn_ended(self, conversation: Conversation) -> None:
+        self._newest = conversation.messages[-1] if conversation.messages else None
         self._recording.mark("cassette_turn_end", isInterrupted=self._is_interrupted)

@@ -129,10 +129,10 @@ class Replay(Tap):
 
     # what is next
 
-    def begin(self, turn: RecordedTurn) -> UserMessage:
-        """Let the next turn be `turn`, and return its prompt."""
+    def begin(self, turn: RecordedTurn) -> UserMessage | None:
+        """Let the next turn be `turn`, and return its prompt; None: the model is woken."""
         self.expect(turn)
-        return self.here(turn.prompt)
+        return None if turn.prompt is None else self.here(turn.prompt)
 
     def expect(self, step: RecordedTurn | RecordedCompaction) -> None:
         """Let the next requests be those of a step."""

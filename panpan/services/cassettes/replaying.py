@@ -200,9 +200,10 @@ async def do_again(replay: Replay, session: Session, step: RecordedStep) -> None
 async def _play_turn(replay: Replay, session: Session, turn: RecordedTurn, show: Show) -> str:
     """Play one turn, and return why the replay cannot go on; empty where it can."""
     prompt = replay.begin(turn)
-    await show(prompt)
+    if prompt is not None:
+        await show(prompt)
     try:
-        async with aclosing(session.submit(prompt)) as events:
+        async with aclosing(session.wake() if prompt is None else session.submit(prompt)) as events:
             async for event in events:
                 await show(event)
     except CassetteError as error:

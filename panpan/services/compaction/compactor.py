@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from panpan.core.conversation import Conversation
 from panpan.services.compaction.limits import Limits
 from panpan.services.plan_mode import PlanMode
+from panpan.services.todos.todos import Todos
 from panpan.types.compaction import Compaction, CompactionTrigger
 from panpan.types.llm import ModelClient
 from panpan.types.messages import SystemReminder
@@ -36,6 +37,17 @@ def plan_pin(plan_mode: PlanMode) -> Pin:
         from panpan.services.compaction.pinned import plan_reminder
 
         return await plan_reminder(plan_mode)
+
+    return pinned
+
+
+def todos_pin(todos: Todos) -> Pin:
+    """Return what keeps the session's todo list before the model's eyes."""
+
+    async def pinned() -> SystemReminder | None:
+        from panpan.services.compaction.pinned import todos_reminder
+
+        return await todos_reminder(todos)
 
     return pinned
 

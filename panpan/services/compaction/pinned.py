@@ -1,4 +1,4 @@
-"""What stays as it is, however old it is: what the project demands, and the plan."""
+"""What stays as it is, however old it is: what the project demands, the plan, and the todo list."""
 
 from collections.abc import Sequence
 
@@ -10,12 +10,16 @@ from panpan.services.plan_mode import OFF, ON, PlanMode
 from panpan.services.project_context.collect import SESSION_START
 from panpan.services.project_context.nested_memory import CAUSE as MEMORY
 from panpan.services.project_context.our_tags import untagged
+from panpan.services.todos.todos import Todos, todo_text
 from panpan.tools.seen_files import SeenFiles
 from panpan.types.messages import Message, SystemReminder
 
 PLAN = "compact:plan"
 """Cause of the reminder that holds the plan."""
+TODOS = "compact:todos"
+"""Cause of the reminder that holds the todo list."""
 _MOST_PLAN_CHARS = 20_000
+_MOST_TODO_CHARS = 10_000
 
 
 def pinned_reminders(messages: Sequence[Message]) -> list[str]:
@@ -53,3 +57,12 @@ async def plan_reminder(plan_mode: PlanMode | None) -> SystemReminder | None:
         return None
     shown = plan if len(plan) <= _MOST_PLAN_CHARS else f"{plan[:_MOST_PLAN_CHARS]}\n[… the rest is in the file]"
     return SystemReminder(text=f"The plan of this session, from {file}:\n\n{untagged(shown)}", cause=PLAN)
+
+
+async def todos_reminder(todos: Todos) -> SystemReminder | None:
+    """Return the session's todo list as it is now, for the model; None where nothing of it is open."""
+    now = await todos.current()
+    if all(todo.status == "completed" for todo in now):
+        return None
+    text = untagged(todo_text(now))[:_MOST_TODO_CHARS]
+    return SystemReminder(text=f"The todo list of this session:\n\n{text}", cause=TODOS)

@@ -109,6 +109,12 @@ class PermissionGate(Hook):
             self.previous_mode, self._mode = self._mode, mode
             self.when_mode_changes(mode)
 
+    def with_mode(self, mode: PermissionMode) -> "PermissionGate":
+        """Return a gate with another mode and the very same rules, which both change together."""
+        gate = PermissionGate(mode=mode, store=self.store, external_directory=self._external_directory)
+        gate.rules = self.rules
+        return gate
+
     def idle_rules(self, *, within_files: bool = False) -> list[IdleRule]:
         """Return the rules that can never matter beside all others, or beside those of the same file."""
         rules = self.rules
@@ -161,7 +167,7 @@ class PermissionGate(Hook):
         closed = self._closed(subject)
         if closed and self._external_directory == "deny":
             return Deny(reasons.outside(closed, subject, is_denied=True))
-        if self.mode == "plan" and not subject.is_read_only:
+        if self.mode == "plan" and not subject.is_read_only and subject.tool_class != "agent":
             if self._writes_only_the_plan(subject):
                 return Allow(Reason("it writes the plan file", "mode"), _closed_paths(subject, subject.uses))
             return Deny(reasons.by_plan_mode(subject))
@@ -203,6 +209,8 @@ class PermissionGate(Hook):
             return self._question(reasons.outside(closed, subject), subject)
         covering = [self._covering(use, subject) for use in subject.uses if not use.is_open]
         opening = list(dict.fromkeys(rule for rule in covering if rule is not None))
+        if subject.tool_class == "agent":
+            return Allow(reasons.BY_ITS_CALLS, approved)
         if (subject.is_read_only or subject.only_looks) and subject.tool_class != "network":
             return Allow(reasons.read_only(opening, subject), approved)
         makes_only = not closed and subject.facts is not None and subject.facts.only_makes

@@ -73,6 +73,9 @@ def read_only(rules: Sequence[Rule], subject: Subject) -> Reason:
     )
 
 
+BY_ITS_CALLS = Reason("it starts an agent, each of whose calls is decided about by itself", "read-only")
+
+
 def by_mode(text: str, rules: Sequence[Rule] = ()) -> Reason:
     """Return that the mode decides."""
     return replace(_allowed(text, rules), kind="mode")
@@ -149,6 +152,7 @@ _DEFAULT_TEXTS = {
     "write": "it changes files",
     "command": "it may change things",
     "network": "it reaches into the network",
+    "agent": "it starts an agent",
 }
 
 

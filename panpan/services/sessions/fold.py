@@ -9,6 +9,8 @@ from dataclasses import field
 from typing import Any
 
 from panpan.core.conversation import repaired
+from panpan.services.budgets.recorded import spending_of
+from panpan.services.budgets.spending import Spending
 from panpan.services.sessions.compaction_record import compaction_of
 from panpan.services.sessions.open_calls import UnfinishedCall, open_calls, unfinished_calls
 from panpan.services.sessions.prefix import UNNAMED, SessionPrefix
@@ -40,6 +42,8 @@ class FoldedSession:
     """What was made shorter of them, oldest first."""
     replies_beside: list[AssistantMessage] = field(default_factory=list)
     """Of models, for titles: no part of the conversation, and they cost money all the same."""
+    spent: Spending = field(default_factory=Spending)
+    """On all branches, what no message of the conversation tells of any more included."""
     begun_in: str | None = None
     """The folder that it was begun in; None where the log does not say."""
     unfinished: Sequence[UnfinishedCall] = ()
@@ -52,8 +56,9 @@ class FoldedSession:
 
 def folded(records: Iterable[Mapping[str, Any]]) -> FoldedSession:
     """Return what `records` add up to, in whatever state a crash left them."""
-    session = FoldedSession()
-    path = path_to_newest(list(records))
+    records = list(records)
+    session = FoldedSession(spent=spending_of(records))
+    path = path_to_newest(records)
     cwd = path[0].get("cwd") if path else None
     session.begun_in = cwd if isinstance(cwd, str) else None
     for record in path:

@@ -3,6 +3,8 @@
 from pathlib import Path
 
 from panpan.errors import SessionError, SessionLogError
+from panpan.services.budgets.opening import spent_before
+from panpan.services.budgets.recorded import spending_of, spent_record
 from panpan.services.sessions.fold import records_to_copy
 from panpan.services.sessions.log import read_records
 from panpan.services.sessions.whole_log import write_whole_log
@@ -11,6 +13,8 @@ from panpan.services.sessions.whole_log import write_whole_log
 def fork(log: Path, folder: Path) -> Path:
     """Copy what a session consists of now into a new one, and return the log of that.
 
+    What the session has spent on other branches and by subagents counts as spent in the fork, too.
+
     Args:
         log: Of the session; it is only read, and may be open.
         folder: Where the fork goes: the session folder of a project.
@@ -18,9 +22,13 @@ def fork(log: Path, folder: Path) -> Path:
     Raises:
         SessionError: The log cannot be read, or the fork not be written.
     """
-    records = records_to_copy(list(read_records(log)))
+    whole = list(read_records(log))
+    records = records_to_copy(whole)
     if not records:
         raise SessionError(f"the session {log.stem} has no record that can be read, so that there is nothing to copy")
+    not_copied = spent_before(log, whole).since(spending_of(records))
+    if not_copied.calls or not_copied.by_model:
+        records.append(spent_record(not_copied, "origin of the fork"))
     try:
         return write_whole_log(folder, ({**record, "forkedFrom": log.stem} for record in records), cwd=Path())
     except SessionLogError as error:

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 from panpan.core.hooks import Hook
 from panpan.core.system_prompt import system_prompt
+from panpan.errors import ConfigError
 from panpan.llm.client import LLMClient
 from panpan.llm.factory import create_client
-from panpan.services.sessions.parts import ModelParts
+from panpan.services.sessions.parts import ModelParts, SubagentModel
 from panpan.services.sessions.prefix import SessionPrefix
 from panpan.services.sessions.setup import Setup
 from panpan.services.sessions.tap import Tap
@@ -56,6 +57,7 @@ class SessionModels:
         self._not_offered = not_offered
         self._tap = tap or Tap()
         self._client: LLMClient | None = None
+        self._of_subagents: dict[tuple[object, ...], SubagentModel] = {}
 
     def first(self) -> ModelParts:
         """Return the parts of the model that the session begins with.
@@ -81,6 +83,35 @@ class SessionModels:
         setup = self._setup.with_thinking(is_on=is_on)
         client.options = replace(client.options, thinking_budget_tokens=setup.answers.thinking_budget_tokens)
         return self._parts(setup, client)
+
+    def for_subagents(self, name: str | None = None, *, only_here: bool = False) -> SubagentModel:
+        """Return a model that subagents ask: the same for all that want the same one, until `close_subagents`.
+
+        Args:
+            name: As with `--model`; None: that of the session, asked as the session asks it.
+            only_here: Whether it must be at the same place as the session's.
+
+        Raises:
+            ConfigError: The name leads to no model, or elsewhere.
+            BudgetError: There is a budget and the price of the model is not known.
+        """
+        answers = self._setup.answers
+        of_session = (self._setup.model.reason, answers.effort, answers.thinking_budget_tokens)
+        key = (only_here, name, *of_session)
+        if key not in self._of_subagents:
+            setup = self._setup if name is None else self._setup.with_model(name)
+            here, there = self._setup.model, setup.model
+            if only_here and (here.provider, here.base_url) != (there.provider, there.base_url):
+                raise ConfigError(f"{there.model} is at {there.provider}, and only a model at {here.provider} may be")
+            client = create_client(setup.model, setup.answers)
+            self._of_subagents[key] = SubagentModel(setup.model.model, client, setup.profile, setup.context_window)
+        return self._of_subagents[key]
+
+    async def close_subagents(self) -> None:
+        """Close what subagents asked."""
+        while self._of_subagents:
+            _, model = self._of_subagents.popitem()
+            await model.llm.aclose()
 
     def _new_client(self, setup: Setup) -> LLMClient:
         return create_client(setup.model, setup.answers, around=self._tap.provider)

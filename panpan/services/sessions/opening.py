@@ -28,6 +28,8 @@ class OpenedLog:
     log: SessionLog
     before: FoldedSession = field(default_factory=FoldedSession)
     """What was said and decided before; nothing in a new session."""
+    git_branch: str = ""
+    """Branch at the start."""
 
 
 def open_log(
@@ -61,15 +63,16 @@ def open_log(
 
         path = fork(path, folder)
     session_id = path.stem if path is not None else new_id()
+    branch = git_branch(setup.locations.project_root)
     log = SessionLog(
         path or session_path(folder, session_id),
         session_id=session_id,
         cwd=setup.cwd,
-        git_branch=git_branch(setup.locations.project_root),
+        git_branch=branch,
         must_exist=path is not None,
     )
     if path is None:
-        return OpenedLog(session_id, log)
+        return OpenedLog(session_id, log, git_branch=branch)
     if not log.is_locked:
         warn("the sessions are on a file system without locks: let no other panpan go on with this one meanwhile")
     with ExitStack() as stack:  # closes the log should it not be readable
@@ -77,7 +80,7 @@ def open_log(
         before = resumed(path, cwd=setup.cwd, warn=warn)
         stack.pop_all()
     log.parent_uuid = before.last_uuid
-    return OpenedLog(session_id, log, before)
+    return OpenedLog(session_id, log, before, branch)
 
 
 def opening_prefix(

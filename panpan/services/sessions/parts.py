@@ -8,7 +8,9 @@ from typing import Any, Protocol
 from panpan.config.settings import Settings
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
+from panpan.llm.client import LLMClient
 from panpan.llm.model_profile import FULL, ModelProfile
+from panpan.services.budgets.budget import Budget
 from panpan.services.compaction.compactor import Compactor
 from panpan.services.permissions.gate import PermissionGate
 from panpan.services.plan_mode import PlanMode
@@ -19,7 +21,9 @@ from panpan.services.sessions.resuming import EarlierModel
 from panpan.services.sessions.unfinished import UnfinishedCalls
 from panpan.services.snapshots.session_snapshots import Snapshots
 from panpan.services.steering import Steering
+from panpan.services.todos.todos import Todos
 from panpan.tools.tool import Tool, ToolContext
+from panpan.types.agent import AgentDefinition
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import Effort, ModelClient
 from panpan.types.permission import Asker
@@ -62,6 +66,34 @@ class ModelParts:
     aclose: Callable[[], Awaitable[None]] = _nothing
 
 
+@dataclass(frozen=True, slots=True)
+class SubagentModel:
+    """A model that subagents ask, over a connection of their own."""
+
+    name: str
+    """As the provider knows it."""
+    llm: LLMClient
+    profile: ModelProfile = FULL
+    context_window: int | None = None
+    """Tokens of a request and its reply together; None where it is not known."""
+
+
+class AgentKinds(Protocol):
+    """The kinds of subagents that a session may start."""
+
+    @property
+    def all(self) -> Sequence[AgentDefinition]:
+        """All of them, by name."""
+        ...
+
+
+class _NoAgents:
+    all: Sequence[AgentDefinition] = ()
+
+
+NO_AGENTS = _NoAgents()
+
+
 class ModelSource(Protocol):
     """Makes the parts of another model. Nothing of the old one is closed, and an error leaves everything as it is."""
 
@@ -101,6 +133,8 @@ class SessionParts:
     gate: PermissionGate = field(default_factory=PermissionGate)
     plan_mode: PlanMode | None = None
     """Must be among the hooks of the model; None: the mode plan has no file and no notice."""
+    todos: Todos | None = None
+    """Must be among the hooks of the model; None: nothing keeps a list."""
     compactor: Compactor = field(default_factory=Compactor)
     """Makes the conversation shorter."""
     unfinished: UnfinishedCalls = field(default_factory=UnfinishedCalls)
@@ -109,6 +143,10 @@ class SessionParts:
     """Its rounds must be among the hooks of the model; None: nothing is kept, and nothing can be undone."""
     steering: Steering = field(default_factory=Steering)
     """Must be among the hooks of the model."""
+    budget: Budget = field(default_factory=Budget)
+    """What may be spent, and what is; the model is asked through it."""
+    agents: AgentKinds = NO_AGENTS
+    """The kinds of subagents that there are."""
     settings: Settings = field(default_factory=Settings)
     """As they were when the session was opened."""
     prefix: SessionPrefix = NO_PREFIX

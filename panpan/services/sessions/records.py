@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
@@ -20,6 +20,7 @@ from panpan.types.llm import Effort
 from panpan.types.messages import (
     AssistantMessage,
     Message,
+    ReminderPriority,
     SystemReminder,
     ToolResultMessage,
     UserMessage,
@@ -63,6 +64,7 @@ def record_of(message: Message) -> dict[str, Any]:
                 "subtype": "system_reminder",
                 "content": message.text,
                 "cause": message.cause,
+                **({"priority": message.priority} if message.priority != "must" else {}),
             }
         case AssistantMessage():
             body = {
@@ -199,11 +201,21 @@ def message_of(record: Mapping[str, Any]) -> Message | None:
             case "user", _:
                 return _user_message(record)
             case "system", "system_reminder":
-                return SystemReminder(uuid=record["uuid"], text=record["content"], cause=record.get("cause", ""))
+                return _reminder(record)
             case _:
                 return None
     except (KeyError, TypeError, IndexError, AttributeError, ArithmeticError, ValidationError):
         return None
+
+
+def _reminder(record: Mapping[str, Any]) -> SystemReminder:
+    priority = record.get("priority")
+    return SystemReminder(
+        uuid=record["uuid"],
+        text=record["content"],
+        cause=record.get("cause", ""),
+        priority=priority if priority in get_args(ReminderPriority) else "must",
+    )
 
 
 def _record(type_: str, message: Message, body: dict[str, Any] | None = None) -> dict[str, Any]:

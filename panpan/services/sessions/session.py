@@ -4,7 +4,7 @@ The session owns the tasks for its whole life and a turn is one of them; `submit
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -15,6 +15,9 @@ from panpan.config.settings import Settings
 from panpan.core.single_exception import unwrap_single_exception
 from panpan.core.tool_executor import CLEANUP_S
 from panpan.errors import ConfigError, SessionLogError, ToolError
+from panpan.services.budgets.budget import Budget
+from panpan.services.budgets.budgeted_model import BudgetedModel
+from panpan.services.budgets.recorded import spent_record
 from panpan.services.compaction.limits import limits_on_demand
 from panpan.services.context_usage import ContextUsage, measured_usage, used_tokens
 from panpan.services.permissions.rules.removal import Removal, removable_rules, remove_rule
@@ -33,11 +36,15 @@ from panpan.types.file_change import FileChange
 from panpan.types.llm import Effort
 from panpan.types.messages import AssistantMessage, UserMessage
 from panpan.types.permission import PermissionMode, is_permission_mode
+from panpan.types.todo import Todo
 
 _EVENTS_AHEAD = 64
 """How far a turn may be ahead of its face."""
 
 MAX_TITLE_CHARS = 200
+
+MOST_WOKEN = 50
+"""Turns in a row that begin without a message of the user, so that tasks and turns do not start each other for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,8 @@ class SessionInfo:
     permission_mode: PermissionMode
     tools: Sequence[str]
     """Names of the tools that the model may call."""
+    agents: Sequence[str] = ()
+    """Names of the kinds of subagents that it may start."""
 
 
 class Session(AsyncContextManagerMixin):
@@ -77,10 +86,13 @@ class Session(AsyncContextManagerMixin):
         self.chosen_model: str | None = None
         """What `use_model` was last given; None: the model is the one that the session was opened with."""
         self._added_folders: dict[Path, None] = {}
+        self._woken = 0
+        """Turns since the user last said something."""
         self._turn_scope: CancelScope | None = None
         if parts.snapshots is not None:
             parts.snapshots.write_to(self._note)
         parts.gate.when_mode_changes = self._mode_changed
+        parts.budget.note = lambda spending: self._note(spent_record(spending, "interrupted reply"))
         if parts.plan_mode is not None:
             parts.plan_mode.note = self._note
             parts.plan_mode.hold(parts.tool_context.processes)
@@ -117,11 +129,40 @@ class Session(AsyncContextManagerMixin):
             RuntimeError: A turn is running already.
         """
         self._require_no_turn()
-        hop = EventHop[Event](_EVENTS_AHEAD)
-        self._turn_scope = scope = CancelScope()
+        self._woken = 0
         message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
         if self._title is None and not self._has_reply:
             self._task_group.start_soon(self._entitle, message.text)
+        async with aclosing(self._turn(message)) as events:
+            async for event in events:
+                yield event
+
+    async def wake(self) -> AsyncGenerator[Event, None]:
+        """Run a turn as `submit` does, but without a message of the user, for what the model does not know yet.
+
+        Where there is nothing that it has to answer, it is not asked, and the turn ends at once.
+
+        Raises:
+            PanpanError: The turn failed; what was said before stays in the conversation.
+            RuntimeError: A turn is running already.
+        """
+        self._require_no_turn()
+        self._woken += 1
+        async with aclosing(self._turn(None)) as events:
+            async for event in events:
+                yield event
+
+    @property
+    def may_be_woken(self) -> bool:
+        """Whether there is news for the model, such as the end of a background task, that is worth a turn now.
+
+        After `MOST_WOKEN` turns in a row without a word of the user, nothing is: it is told with what he says next.
+        """
+        return self._woken < MOST_WOKEN and any(hook.has_news for hook in self.parts.model.hooks)
+
+    async def _turn(self, message: UserMessage | None) -> AsyncGenerator[Event, None]:
+        hop = EventHop[Event](_EVENTS_AHEAD)
+        self._turn_scope = scope = CancelScope()
         run = TurnRun(self.parts, self._recorder, hop, scope)
         turn = self._task_group.start_soon(run.run, message)
         try:
@@ -212,21 +253,20 @@ class Session(AsyncContextManagerMixin):
 
         Raises:
             ConfigError: There is nothing that could leave, or a turn is running.
-            BudgetError: The money is spent.
+            BudgetError: The budget has too little left for the summary.
             ProviderError: The provider cannot be reached or does not accept the key; everything is as it was.
             SessionLogError: The log is full; it counts all the same, and is written as soon as there is space.
         """
         if self._turn_scope is not None:
             raise ConfigError("the conversation cannot be made shorter while a turn runs; wait for its end")
         conversation, model = self.conversation, self.parts.model
-        for hook in model.hooks:
-            await hook.before_spending(conversation)
+        llm = BudgetedModel(model.llm, self.budget)
         limits = limits_on_demand(self.settings.compaction, model.context_window, used_tokens(conversation))
         compaction: Compaction | None = None
         try:
             with CancelScope() as scope:
                 self._turn_scope = scope
-                compaction = await self.parts.compactor.compaction(conversation, model.llm, limits, "manual", hint)
+                compaction = await self.parts.compactor.compaction(conversation, llm, limits, "manual", hint)
         finally:
             self._turn_scope = None
         if scope.cancelled_caught:
@@ -279,9 +319,32 @@ class Session(AsyncContextManagerMixin):
         return self.parts.settings
 
     @property
+    def budget(self) -> Budget:
+        """What may be spent and what is, subagents included."""
+        return self.parts.budget
+
+    @property
     def turn_files(self) -> Sequence[FileChange]:
         """What the newest turn changed in the workspace, also where it failed; empty where no snapshots are kept."""
         return self.parts.snapshots.turn_files if self.parts.snapshots is not None else ()
+
+    @property
+    def todos(self) -> Sequence[Todo]:
+        """What the model has set out to do, as it was read or written last."""
+        return self.parts.todos.todos if self.parts.todos is not None else ()
+
+    async def read_todos(self) -> Sequence[Todo]:
+        """Return the same, also where another process changed it."""
+        return await self.parts.todos.current() if self.parts.todos is not None else ()
+
+    async def clear_todos(self) -> None:
+        """Empty the list of todos; the model is told.
+
+        Raises:
+            ToolError: It could not be kept; the list is as it was.
+        """
+        if self.parts.todos is not None:
+            await self.parts.todos.clear()
 
     @property
     def title(self) -> str | None:

@@ -17,7 +17,7 @@ from panpan.errors import ConfigError
 from panpan.llm.answer_notes import notes_on_answers
 from panpan.llm.factory import AnswerWishes, ResolvedModel, answer_wishes, resolve_from
 from panpan.llm.model_profile import ModelProfile
-from panpan.services.budget import check_price_known
+from panpan.services.budgets.known_price import check_price_known
 from panpan.services.compaction.limits import known_window
 from panpan.services.permissions.rules.rules import RuleSource, rule_sources, rules_of_no_tool
 from panpan.tools.tool import Tool

@@ -14,6 +14,7 @@ from panpan.core.query import Turn, query
 from panpan.core.tool_executor import CLEANUP_S, ToolExecutor
 from panpan.core.turn_totals import TurnTotals
 from panpan.errors import SessionLogError
+from panpan.services.budgets.budgeted_model import BudgetedModel
 from panpan.services.sessions.effect_ledger import EffectLedger
 from panpan.services.sessions.event_hop import EventHop
 from panpan.services.sessions.event_log import log_event
@@ -53,8 +54,8 @@ class TurnRun:
             ledger=EffectLedger(parts.log),
         )
 
-    async def run(self, prompt: UserMessage) -> None:
-        """Send the prompt and go on until the turn is over."""
+    async def run(self, prompt: UserMessage | None) -> None:
+        """Send the prompt, if there is one, and go on until the turn is over."""
         started_at = perf_counter()
         is_whole = False
         with closing(self._hop):
@@ -62,8 +63,10 @@ class TurnRun:
                 with self._scope:
                     self._recorder.begin()
                     await self._settle_unfinished()
-                    self._recorder.keep(prompt)
-                    await self._drive()
+                    if prompt is not None:
+                        self._recorder.keep(prompt)
+                    with self._parts.budget.turn():
+                        await self._drive()
                     is_whole = True
             except Exception as error:
                 self.failure.append(error)
@@ -85,17 +88,15 @@ class TurnRun:
         """Pass on the events of the loop."""
         parts = self._parts
         is_logged = log.isEnabledFor(logging.DEBUG)
-        turn = Turn(parts.model.llm, self._executor, parts.model.hooks, parts.max_rounds)
+        llm = BudgetedModel(parts.model.llm, parts.budget)
+        turn = Turn(llm, self._executor, parts.model.hooks, parts.max_rounds)
         async with self._executor, aclosing(query(parts.conversation, turn)) as events:
             async for event in events:
                 self._record_if_message(event)  # first the record, then the screen
                 self._partial.follow(event)
                 if is_logged:
-                    log_event(event)
-                if isinstance(event, AssistantMessage):
-                    self._totals.add(event)
-                elif isinstance(event, Compacted) and event.compaction.reply is not None:
-                    self._totals.add_beside(event.compaction.reply)
+                    log_event(event, parts.id)
+                self._totals.follow(event)
                 await self._hop.send(event)
 
     async def _finish(self, is_interrupted: bool) -> None:

@@ -41,6 +41,8 @@ class UnfinishedCalls:
         ask: Puts questions to the user; None: nobody is there.
         outcome: What is taken for his answer without asking.
         session_id: For the message where nobody is there.
+        known: Returns the result of a call of which another log tells what became of it, such as that of a subagent;
+            called in a worker thread.
     """
 
     def __init__(
@@ -50,11 +52,13 @@ class UnfinishedCalls:
         ask: UserAsker | None = None,
         outcome: Outcome | None = None,
         session_id: str = "",
+        known: Callable[[ToolUseBlock], ToolResultMessage | None] = lambda _: None,
     ) -> None:
         self._calls = tuple(calls)
         self._ask = ask
         self._outcome = outcome
         self._session_id = session_id
+        self._known = known
 
     def forget(self) -> None:
         """Leave them as they are, as after a rewind to before them."""
@@ -92,6 +96,8 @@ class UnfinishedCalls:
 
     async def _result(self, call: UnfinishedCall, tools: Mapping[str, Tool[Any]]) -> ToolResultMessage:
         id_ = call.tool_use.id
+        if (known := await anyio.to_thread.run_sync(self._known, call.tool_use)) is not None:
+            return known
         if not call.is_begun or (call.notes_changes and not call.changes):
             return error_result(id_, NEVER_BEGUN)
         if call.notes_changes:

@@ -38,7 +38,7 @@ class Operation:
 
     cause: Cause
     turn: str
-    """`uuid` of the message that began the turn; empty for what was no turn."""
+    """`uuid` of the message that began the turn, or that it followed, where the user said none; empty for no turn."""
     steps: list[Step] = field(default_factory=list)
 
 

@@ -64,6 +64,8 @@ class RoundSnapshots(Hook):
         """Calls that may change something, as far as they have begun."""
         self._running = ""
         """Id of the one that runs; such calls run alone."""
+        self._beside: set[str] = set()
+        """Calls of subagents that run, which may last longer than the turn."""
         self._effect_ended = anyio.Event()
         self._round_ended = anyio.Event()
         self._is_served = False
@@ -111,10 +113,11 @@ class RoundSnapshots(Hook):
                 await self._workspace.tidy()
 
     async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
-        prompts = [message.uuid for message in conversation.messages if isinstance(message, UserMessage)]
+        said = (message for message in reversed(conversation.messages) if not isinstance(message, SystemReminder))
+        begin = next(said, None)
         if self._tidying is not None:
             self._tidying.cancel("a turn begins")
-        self._turn = prompts[-1] if prompts else ""
+        self._turn = begin.uuid if begin is not None else ""
         self._before, self._steps, self.turn_files = None, [], ()
         if self._is_first_turn:
             self._is_first_turn = False
@@ -126,10 +129,29 @@ class RoundSnapshots(Hook):
         return (SystemReminder(text=_REMINDER, cause="undo"),)
 
     async def before_effect(self, call: ToolCall) -> None:
-        if self._workspace.is_elsewhere(call):
-            return
+        if not self._workspace.is_elsewhere(call):
+            self._running = call.tool_use_id
+            await self._effect_begins()
+
+    async def effect_begins_beside(self, key: str, call: ToolCall) -> None:
+        """See a call of a subagent, which may go on after the turn, right before it runs.
+
+        Args:
+            key: Which one it is, unique among all that run.
+            call: The call.
+        """
+        if not self._workspace.is_elsewhere(call):
+            self._beside.add(key)
+            await self._effect_begins()
+
+    def effect_ended_beside(self, key: str) -> None:
+        """See that it is over, whatever came of it."""
+        if key in self._beside:
+            self._beside.discard(key)
+            self._effect_ended.set()
+
+    async def _effect_begins(self) -> None:
         self._effects += 1
-        self._running = call.tool_use_id
         if self._has_waited and self._is_first and self._workspace.lock.locked():
             return  # it was told
         with anyio.move_on_after(self.first_wait_s if self._is_first else None):
@@ -177,8 +199,12 @@ class RoundSnapshots(Hook):
         if self._is_first:
             await self._begin(before)
         if before:
-            self._before = before
-            self._journal.add("turn", trees_of(before), None, since=since, turn=self._turn)
+            self._go_on_from(before, since)
+
+    def _go_on_from(self, before: Mapping[Path, Snapshot], since: str) -> None:
+        """Begin a step with what is there."""
+        self._before = before
+        self._journal.add("turn", trees_of(before), None, since=since, turn=self._turn)
 
     async def _begin(self, now: Mapping[Path, Snapshot]) -> None:
         """Before the first change: say what is not covered, and close what a crash has left open."""
@@ -203,16 +229,20 @@ class RoundSnapshots(Hook):
         if self._before is None:  # whoever takes the first snapshot now need not be waited for
             return
         async with self._workspace.lock:
-            has_gone_on = after_effects is not None and (after_effects != self._effects or self._running)
+            is_running = self._running or self._beside
+            has_gone_on = after_effects is not None and (after_effects != self._effects or is_running)
             if (before := self._before) is None or has_gone_on:
                 return
-            await self._keep_step(before)
+            after = await self._keep_step(before)
             self._before = None  # not where it was cut short: then the end of the turn does it
+            if self._beside and after:
+                self._go_on_from(after, timestamp())
 
-    async def _keep_step(self, before: Mapping[Path, Snapshot]) -> None:
+    async def _keep_step(self, before: Mapping[Path, Snapshot]) -> Mapping[Path, Snapshot]:
+        """Keep what came of the calls since `before`, and return what is there now."""
         after = await self._workspace.take(before)
         if after.keys() != before.keys():
-            return  # what is open in the log ends with the next snapshot
+            return {}  # what is open in the log ends with the next snapshot
         self._workspace.tell_what_is_left_out(after)
         try:
             files = await self._workspace.changes(before, after)
@@ -221,6 +251,7 @@ class RoundSnapshots(Hook):
             self._steps += [(before, after, files)] if files else []
         except PanpanError as error:
             self._workspace.tell(f"what this turn changed cannot be listed: {error}")
+        return after
 
     async def _files_of_turn(self) -> Sequence[FileChange]:
         """Return what the steps of this turn have changed together; what only the user changed meanwhile is not it."""

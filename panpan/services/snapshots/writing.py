@@ -92,7 +92,7 @@ async def _write_files(
         while end < len(changes) and (end == start or waiting <= _CHUNK_BYTES):
             waiting += sizes.get(_oid(changes[end].after), 0)
             end += 1
-        contents = await _contents(repository, [_oid(one.after) for one in changes[start:end]])
+        contents = await contents_of(repository, [_oid(one.after) for one in changes[start:end]])
         await to_thread.run_sync(_put_all, repository.work_tree, changes[start:end], contents, disk, done)
         start = end
 
@@ -216,7 +216,12 @@ async def _sizes(repository: OwnRepository, oids: Sequence[str]) -> Mapping[str,
     return {oid: int(size) for oid, _, size in (line.partition(" ") for line in printed.decode().splitlines())}
 
 
-async def _contents(repository: OwnRepository, oids: Sequence[str]) -> Mapping[str, bytes]:
+async def contents_of(repository: OwnRepository, oids: Sequence[str]) -> Mapping[str, bytes]:
+    """Return the content of objects, by id.
+
+    Raises:
+        ToolError: One is not there.
+    """
     printed = await repository.run("cat-file", "--batch", stdin=_lines(oids), max_bytes=2**40)
     contents: dict[str, bytes] = {}
     place = 0

@@ -6,7 +6,7 @@ that runs alone.
 
 import signal
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,17 +15,16 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
 from panpan.system.limits import limited
-from panpan.system.process import ProcessEnded, run_process
+from panpan.system.process import Leaving, ProcessEnded, run_process
 from panpan.tools.shell.analysis.facts import LineFacts
 from panpan.tools.shell.bounds import SandboxUse, bounds_of
-from panpan.tools.shell.line_folder import LineFolder
-from panpan.tools.shell.progress_pacer import ProgressPacer
+from panpan.tools.shell.foreground_run import ForegroundRun
 from panpan.tools.shell.read_only_environment import read_only_environment
 from panpan.tools.shell.working_directory import DirectoryReport, find_shell, follow, shell_arguments, start_directory
+from panpan.tools.tasks.background import Background, BackgroundCommand
 from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
 from panpan.types.tool import Output, Progress, ToolYield
 
-MAX_RESULT_CHARS = 30_000
 MAX_TIMEOUT_MS = 600_000
 KILL_GRACE_S = 1.0
 """Seconds between TERM and KILL when its time is up; an interrupt waits less."""
@@ -45,15 +44,23 @@ class BashInput(BaseModel):
     timeout: int = Field(default=120_000, ge=1, le=MAX_TIMEOUT_MS, description="Milliseconds")
     description: str | None = Field(default=None, description="What it does, in a few words")
     sandbox: SandboxUse = Field(default="on", description="Others ask the user")
+    run_in_background: bool = False
 
 
 class BashTool(Tool[BashInput]):
-    """Run a shell command."""
+    """Run a shell command.
+
+    Args:
+        background: The session's background tasks; None: there are none, as for a subagent.
+    """
 
     name = "Bash"
     input_model = BashInput
     tool_class: ClassVar[ToolClass] = "command"
     timeout_s: ClassVar[float | None] = None
+
+    def __init__(self, background: Background | None = None) -> None:
+        self._background = background
 
     def is_read_only(self, args: BashInput) -> bool:
         return args.sandbox == "on" and self.facts(args).is_read_only
@@ -65,11 +72,16 @@ class BashTool(Tool[BashInput]):
         return analyse(args.command)
 
     def title(self, args: BashInput) -> str:
+        where = " (in the background)" if args.run_in_background else ""
+        return f"{self._first_line(args)}{where}{_TITLE_ENDS[args.sandbox]}"
+
+    @staticmethod
+    def _first_line(args: BashInput) -> str:
         first, _, rest = args.command.strip().partition("\n")
-        return f"{first}{' …' if rest else ''}{_TITLE_ENDS[args.sandbox]}"
+        return f"{first}{' …' if rest else ''}"
 
     def time_limit_s(self, args: BashInput) -> float | None:
-        return args.timeout / 1000
+        return None if args.run_in_background else args.timeout / 1000
 
     def path_uses(self, args: BashInput) -> Sequence[PathUse]:
         facts = self.facts(args)
@@ -80,50 +92,79 @@ class BashTool(Tool[BashInput]):
         _require_runnable(args.command)
         cwd = start_directory(ctx.paths, may_change=ctx.runs_alone)
         environment = await self._environment(args, ctx, cwd)
-        collector = ctx.outputs.collector(f"bash-{ctx.tool_use_id}", max_chars=MAX_RESULT_CHARS)
-        folder, pacer = LineFolder(), ProgressPacer()
+        if args.run_in_background:
+            yield await self._started_in_background(args, ctx, cwd, environment)
+            return
+        environment = ctx.processes.marked(environment)
+        run = ForegroundRun(args.command, self.title(args), ctx, self._background)
         ended = ProcessEnded(exit_code=0, timed_out=False)
         in_background = _InBackground(ctx)
-        with DirectoryReport(ctx.outputs.directory if ctx.runs_alone else None) as report:
+        async with AsyncExitStack() as stack:
+            report = stack.enter_context(DirectoryReport(ctx.outputs.directory if ctx.runs_alone else None))
+            leaves = stack.enter_context(run.movable())
             argv = shell_arguments(args.command, report.file, shell=find_shell())
             bounds = bounds_of(args.sandbox, self.facts(args), ctx, report.file)
-            async with ctx.sandbox.boxed(argv, environment, cwd, bounds) as start:
-                process = run_process(
-                    limited(start.argv, ctx.limits),
-                    cwd=cwd,
-                    env=start.env,
-                    timeout_s=args.timeout / 1000,
-                    kill_grace_s=KILL_GRACE_S,
-                    pass_fds=start.pass_fds,
-                    take_pipe=in_background.keep_reading,
-                )
-                async with aclosing(process) as chunks:
-                    async for chunk in chunks:
-                        if isinstance(chunk, ProcessEnded):
-                            ended = chunk
-                            continue
-                        collector.feed(folder.feed(chunk))
-                        pacer.add(chunk)
-                        if (pause_s := pacer.pause_s(anyio.current_time())) > 0:
-                            await anyio.sleep(pause_s)
-                        if progress := pacer.take(anyio.current_time()):
-                            yield Progress(progress)
+            start = await stack.enter_async_context(ctx.sandbox.boxed(argv, environment, cwd, bounds))
+            process = run_process(
+                limited(start.argv, ctx.limits),
+                cwd=cwd,
+                env=start.env,
+                timeout_s=args.timeout / 1000,
+                kill_grace_s=KILL_GRACE_S,
+                pass_fds=start.pass_fds,
+                take_pipe=in_background.keep_reading,
+                leaves=leaves,
+            )
+            async with aclosing(process) as chunks:
+                async for chunk in chunks:
+                    if isinstance(chunk, ProcessEnded):
+                        ended = chunk
+                        continue
+                    if isinstance(chunk, Leaving):
+                        yield run.moved(chunk, stack)
+                        return
+                    run.add(chunk)
+                    if (pause_s := run.pacer.pause_s(anyio.current_time())) > 0:
+                        await anyio.sleep(pause_s)
+                    if progress := run.pacer.take(anyio.current_time()):
+                        yield Progress(progress)
             notes = [*in_background.notes, *follow(report, ctx.paths)]
-        if progress := pacer.take_rest():
+        if progress := run.pacer.take_rest():
             yield Progress(progress)
-        collector.feed(folder.finish())
-        text = collector.finish()
+        text = run.text()
         from panpan.tools.shell.failure_notes import failure_notes  # no session needs it before its first command
 
         notes += failure_notes(text, ended, start, ctx)
         yield _output(text, [*_ending(ended, args), *notes], ended)
+
+    async def _started_in_background(
+        self, args: BashInput, ctx: ToolContext, cwd: Path, environment: Mapping[str, str]
+    ) -> Output:
+        """Start the command as a task of its own, and say which."""
+        if self._background is None:
+            raise ToolError("nothing can run in the background here; call again without run_in_background")
+        argv = shell_arguments(args.command, None, shell=find_shell())
+        bounds = bounds_of(args.sandbox, self.facts(args), ctx, None)
+        async with AsyncExitStack() as stack:
+            start = await stack.enter_async_context(ctx.sandbox.boxed(argv, environment, cwd, bounds))
+            command = BackgroundCommand(
+                argv=limited(start.argv, ctx.limits),
+                cwd=cwd,
+                env=start.env,
+                pass_fds=start.pass_fds,
+                text=args.command,
+                title=args.description or self._first_line(args),
+                tool_use_id=ctx.tool_use_id,
+            )
+            info = await self._background.start_command(command, stack)
+        return Output(f"runs in the background as task {info.id}; its output goes to {info.output}")
 
     async def _environment(self, args: BashInput, ctx: ToolContext, cwd: Path) -> dict[str, str]:
         environment = dict(ctx.environment)
         facts = self.facts(args)
         if facts.is_read_only or facts.only_makes:
             environment = await read_only_environment(facts, environment, cwd, ctx.paths)
-        return ctx.processes.marked(environment)
+        return environment
 
 
 def _require_runnable(command: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from panpan.core.turn_totals import TurnTotals
 from panpan.types.content import ToolUseBlock
 from panpan.types.display import PlanDisplay
-from panpan.types.events import Compacted, Event, PermissionDecided, TurnEnded
+from panpan.types.events import Event, PermissionDecided, SubagentEvent, TurnEnded
 from panpan.types.file_change import FileChange
 from panpan.types.messages import AssistantMessage, ToolResultMessage
 from panpan.ui.headless.outcome import Outcome
@@ -21,27 +21,44 @@ class TurnSummary:
         self.answer = ""
         """The text of the last reply, and before it that of those that it goes on with; or a plan in its place."""
         self.denials: list[ToolUseBlock] = []
+        """Those of subagents, too."""
+        self._replies_of_subagents: dict[str, AssistantMessage] = {}
+        """The last one of each that may still run, by its id."""
         self.files: Sequence[FileChange] = ()
         """What the turn changed."""
 
     def follow(self, event: Event) -> None:
         """Note what an event adds."""
+        self.totals.follow(event)
         match event:
             case AssistantMessage():
+                self._replies_of_subagents.clear()  # none runs any more, or nobody would have asked the model
                 goes_on = self.last_reply is not None and self.last_reply.is_to_be_continued
                 self.answer = self.answer + event.text if goes_on else event.text
                 self.last_reply = event
-                self.totals.add(event)
-            case Compacted(compaction=compaction) if compaction.reply is not None:
-                self.totals.add_beside(compaction.reply)
             case TurnEnded(files=files):
                 self.files = files
             case ToolResultMessage(display=PlanDisplay(is_result=True, text=plan)):
                 self.answer = plan
-            case PermissionDecided(is_allowed=False) if self.last_reply is not None:
-                self.denials.extend(use for use in self.last_reply.tool_uses if use.id == event.tool_use_id)
+            case PermissionDecided(is_allowed=False):
+                self._note_denial(event.tool_use_id, self.last_reply)
+            case SubagentEvent():
+                self._follow_subagent(event.innermost)
             case _:
                 pass
+
+    def _follow_subagent(self, here: SubagentEvent) -> None:
+        match here.event:
+            case AssistantMessage() as reply:
+                self._replies_of_subagents[here.agent_id] = reply
+            case PermissionDecided(is_allowed=False, tool_use_id=id_):
+                self._note_denial(id_, self._replies_of_subagents.get(here.agent_id))
+            case _:
+                pass
+
+    def _note_denial(self, tool_use_id: str, asked_in: AssistantMessage | None) -> None:
+        if asked_in is not None:
+            self.denials.extend(use for use in asked_in.tool_uses if use.id == tool_use_id)
 
 
 class HeadlessFace(ABC):

@@ -6,7 +6,15 @@ from typing import Any
 
 from panpan.errors import PanpanError
 from panpan.services.sessions.session import SessionInfo
-from panpan.types.events import Compacted, Event, PermissionDecided, RetryScheduled, StreamEvent, Waiting
+from panpan.types.events import (
+    Compacted,
+    Event,
+    PermissionDecided,
+    RetryScheduled,
+    StreamEvent,
+    SubagentEvent,
+    Waiting,
+)
 from panpan.types.ids import new_id
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
 from panpan.ui.headless import wire
@@ -35,6 +43,8 @@ class JsonFace(HeadlessFace):
 class StreamJsonFace(JsonFace):
     """Prints a line for each message, each notice, and each delta where asked for; the result object ends a turn.
 
+    What happens in a subagent is printed in the same way, with the id of the call that started it.
+
     Args:
         out: Standard output.
         info: What the first line tells of the session.
@@ -50,14 +60,22 @@ class StreamJsonFace(JsonFace):
         await self._print(wire.init_line(self._info))
 
     async def show(self, event: Event) -> None:
+        if isinstance(event, SubagentEvent):
+            here = event.innermost
+            await self._show(here.event, wire.origin(here))
+        else:
+            await self._show(event, {})
+
+    async def _show(self, event: Event, origin: Mapping[str, str]) -> None:
+        """Print what an event says, with what tells the agent in which it happens; nothing for the session's own."""
         if self._has_partial_messages and isinstance(event, StreamEvent):
             for line in wire.partial_lines(event, self._session_id):
-                await self._print(line)
+                await self._print({**line, **origin})
         match event:
             case AssistantMessage() | ToolResultMessage() | UserMessage():
-                await self._print(wire.message_line(event, self._session_id))
+                await self._print({**wire.message_line(event, self._session_id), **origin})
             case RetryScheduled() | Waiting() | PermissionDecided(is_allowed=False) | SystemReminder() | Compacted():
-                await self._print(wire.notice_line(event, self._session_id))
+                await self._print({**wire.notice_line(event, self._session_id), **origin})
             case _:
                 pass
 

@@ -19,6 +19,7 @@ from panpan.types.events import (
     ReplyStarted,
     RetryScheduled,
     StreamEvent,
+    SubagentEvent,
     TextDelta,
     ThinkingDelta,
     ToolInputDelta,
@@ -43,13 +44,18 @@ def init_line(info: SessionInfo) -> dict[str, Any]:
         "model": info.model,
         "permissionMode": info.permission_mode,
         "slash_commands": [],
-        "agents": [],
+        "agents": list(info.agents),
         "skills": [],
         "plugins": [],
         "output_style": "default",
         "apiKeySource": info.key_source,
         "claude_code_version": __version__,
     }
+
+
+def origin(event: SubagentEvent) -> dict[str, str]:
+    """Return what the lines of a subagent have besides; the event has to be the innermost."""
+    return {"parent_tool_use_id": event.parent_tool_use_id, "agent_id": event.agent_id}
 
 
 def message_line(message: AssistantMessage | ToolResultMessage | UserMessage, session_id: str) -> dict[str, Any]:

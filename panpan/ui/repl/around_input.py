@@ -14,6 +14,7 @@ from panpan.ui.repl.queue_rows import queue_row, queue_rows
 from panpan.ui.repl.rendering.cells import cut
 from panpan.ui.repl.rendering.fitting import fitted
 from panpan.ui.repl.status_view import StatusView
+from panpan.ui.repl.todos_view import TodosView
 from panpan.ui.repl.turn_view import TurnView
 from panpan.ui.repl.work import Work
 
@@ -26,6 +27,7 @@ class AroundInput:
         desk: Where.
         dialogs: Those that ask the user.
         view: The turns.
+        todos: What the model has set out to do.
         work: What runs and what waits.
         status: The status line.
         hint: What stands in its place for a moment.
@@ -38,6 +40,7 @@ class AroundInput:
         *,
         dialogs: DialogQueue,
         view: TurnView,
+        todos: TodosView,
         work: Work,
         status: StatusView,
         hint: PassingHint,
@@ -46,19 +49,23 @@ class AroundInput:
         self._desk = desk
         self._dialogs = dialogs
         self._view = view
+        self._todos = todos
         self._work = work
         self._status = status
         self._hint = hint
 
     def live(self, width: int) -> Sequence[str]:
-        """Return what the turn and the user's own command are doing: the last rows that have room."""
+        """Return what the turn and the user's own command are doing, the last rows that have room, and the todos."""
         rows = [*self._view.live_lines(width), *self._work.shell_lines(width)]
         screen = self._desk.screen
+        todos: Sequence[str] = ()
         if dialog := self.dialog(width):
             room = max(screen.room_for_dialog - len(dialog) - len(self.queue(width)), 0)
         else:
             room = max(screen.room - len(self.queue(width)), 0)
-        return rows[len(rows) - min(len(rows), room) :]
+            todos = self._todos.lines(width, room, self._desk.theme)
+            room -= len(todos)
+        return [*rows[len(rows) - min(len(rows), room) :], *todos]
 
     def dialog(self, width: int) -> Sequence[str]:
         """Return the question that waits."""

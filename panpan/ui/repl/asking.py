@@ -58,6 +58,13 @@ class Asking:
         self.rule_place = rule_place
         """Where "always" is kept, as it is shown."""
         self._screen: AskingScreen | None = None
+        self._open: list[str] = []
+        """Ids of the calls about which the user is asked; one may be there twice, since each agent counts its own."""
+
+    @property
+    def asked_about(self) -> Sequence[str]:
+        """Ids of the calls about which the user is asked at the moment, whether it is their turn or not."""
+        return self._open
 
     @contextmanager
     def shown_by(self, screen: AskingScreen) -> Iterator[None]:
@@ -73,9 +80,13 @@ class Asking:
         if (screen := self._screen) is None:
             return PermissionAnswer(is_allowed=False)
         screen.note_waiting()
-        with self.waiting.counted():
-            dialog = await to_thread.run_sync(self._permission_dialog, question, screen, abandon_on_cancel=True)
-            return await screen.dialogs.ask(dialog)
+        self._open.append(question.tool_use_id)
+        try:
+            with self.waiting.counted():
+                dialog = await to_thread.run_sync(self._permission_dialog, question, screen, abandon_on_cancel=True)
+                return await screen.dialogs.ask(dialog)
+        finally:
+            self._open.remove(question.tool_use_id)
 
     def _permission_dialog(self, question: PermissionQuestion, screen: AskingScreen) -> PermissionDialog:
         """Return the dialog with its rows laid out: they may be many, so this runs in a thread."""

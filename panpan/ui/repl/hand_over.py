@@ -1,6 +1,6 @@
 """Gives the terminal away for a while: to the user's editor for what he types, to his pager, to his shell."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -73,6 +73,15 @@ class HandOver:
             return await edit_in_editor(
                 text, self._env, lambda file: screen.show(f"what the editor had saved is in {file}")
             )
+
+    async def read(self, lines: Sequence[str], screen: Screen) -> None:
+        """Show lines in the pager.
+
+        Raises:
+            ConfigError: There is none, or it could not be started.
+        """
+        async with screen.handed_over():
+            await page(lines, self._env)
 
     async def _edit(self, screen: Screen) -> None:
         before, unfolded = self._draft.text, self._draft.unfolded

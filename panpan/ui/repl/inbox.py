@@ -61,6 +61,11 @@ class Inbox:
         """Handle nothing more; what waits stays."""
         self._is_closed = True
 
+    def open(self) -> None:
+        """Go on after `close`."""
+        self._is_closed = False
+        self.look_again()
+
     def put(self, sent: Sent) -> None:
         """Add one thing."""
         self._waiting.append(sent)

@@ -13,6 +13,7 @@ from panpan.ui.repl.hand_over import HandOver
 from panpan.ui.repl.inbox import Sent
 from panpan.ui.repl.input.paste import PasteTooLargeError
 from panpan.ui.repl.second_press import SecondPress
+from panpan.ui.repl.todos_view import TodosView
 from panpan.ui.repl.turn_view import TurnView
 from panpan.ui.repl.work import Work
 
@@ -28,10 +29,12 @@ class KeyActions:
         draft: What is typed.
         work: Does what is sent.
         view: Shows the turns.
+        todos: Shows the todos of the model.
         other_programs: The editor and the pager.
         paste_picture: Pastes the picture in the clipboard.
         say: Shows a hint below the input for a moment.
-        leave: Closes the session.
+        leave: Closes the session, and asks what becomes of background tasks.
+        leave_at_once: Closes it without asking.
     """
 
     def __init__(
@@ -40,20 +43,24 @@ class KeyActions:
         draft: Draft,
         work: Work,
         view: TurnView,
+        todos: TodosView,
         other_programs: HandOver,
         *,
         paste_picture: Callable[[], None],
         say: Callable[[str], None],
         leave: Callable[[Next], None],
+        leave_at_once: Callable[[Next], None],
     ) -> None:
         self._session = session
         self._draft = draft
         self._work = work
         self._view = view
+        self._todos = todos
         self._other_programs = other_programs
         self._paste_picture = paste_picture
         self._say = say
         self._leave = leave
+        self._leave_at_once = leave_at_once
         self._second = SecondPress(monotonic)
         self._draft_keys = DraftKeys(draft, self._second, say)
 
@@ -104,7 +111,7 @@ class KeyActions:
         elif self._interrupt():
             pass
         elif self._second.is_second("c-c"):
-            self._leave(Leave())
+            self._leave_at_once(Leave())
         else:
             self._say("Ctrl+C again, or Ctrl+D, leaves")
 
@@ -140,11 +147,14 @@ class KeyActions:
         else:
             self._say(f"thinking is {'on' if self._session.thinks else 'off'} from the next message on")
 
-    def show_tasks(self) -> None:
-        self._say("panpan has no background tasks yet")
+    def to_background(self) -> None:
+        if self._session.background.move():
+            self._say("it goes on in the background; /tasks shows it")
+        else:
+            self._work.send(Sent("/tasks"))
 
     def show_todos(self) -> None:
-        self._say("panpan keeps no list of todos yet")
+        self._say(self._todos.toggle())
 
     def paste_picture(self) -> None:
         self._paste_picture()

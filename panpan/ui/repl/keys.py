@@ -63,11 +63,11 @@ class Actions(Protocol):
     def switch_thinking(self) -> None:
         """Let the model think first, or no more."""
 
-    def show_tasks(self) -> None:
-        """Tell what runs in the background."""
+    def to_background(self) -> None:
+        """Let what runs go on in the background; where nothing runs that can, show what is there."""
 
     def show_todos(self) -> None:
-        """Tell what the model wants to do."""
+        """Show what the model wants to do, or hide it."""
 
     def paste_picture(self) -> None:
         """Put a mention of the picture in the clipboard into the input."""
@@ -154,7 +154,7 @@ def key_bindings(actions: Actions, buffer: Buffer, dialogs: KeysOfDialogs | None
     bind("c-z", to="suspend")
     bind("c-s", to="stash")
     bind("c-v", when=~vi_navigation_mode, to="paste_picture")
-    bind("c-b", when=(empty | busy) & ~vi_navigation_mode, to="show_tasks")
+    bind("c-b", when=(empty | busy) & ~vi_navigation_mode, to="to_background")
     bind("c-t", when=(empty | busy) & ~vi_navigation_mode, to="show_todos")
     bind("c-h", when=~has_selection, to="backspace")
     bind("?", when=empty & ~busy, to="help")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Protocol
 
-from panpan.types.events import Event, TextDelta, ThinkingDelta, ToolProgress
+from panpan.types.events import Event, SubagentEvent, TextDelta, ThinkingDelta, ToolInputDelta, ToolProgress
 
 PIECE_CHARS = 1_000
 """Shown in one step."""
@@ -42,7 +42,7 @@ class PacedShower:
     async def show(self, event: Event) -> None:
         """Show an event; a long text in pieces, and of that not all once the turn is stopped."""
         for piece in _pieces(event):
-            size = len(piece.text) if isinstance(piece, TextDelta | ThinkingDelta | ToolProgress) else 0
+            size = _size(piece)
             if size and self._is_stopped():
                 self._may_follow -= size
                 if self._may_follow < 0:
@@ -53,6 +53,17 @@ class PacedShower:
             if not size or self._since_pause >= PIECE_CHARS:
                 self._since_pause = 0
                 await self._view.caught_up()
+
+
+def _size(event: Event) -> int:
+    """Return how many characters an event adds; 0 for what does not come by the ten thousand."""
+    match event.innermost.event if isinstance(event, SubagentEvent) else event:
+        case TextDelta(text=text) | ThinkingDelta(text=text) | ToolProgress(text=text):
+            return len(text)
+        case ToolInputDelta(json=text) if isinstance(event, SubagentEvent):
+            return len(text)
+        case _:
+            return 0
 
 
 def _pieces(event: Event) -> Iterator[Event]:

@@ -10,7 +10,9 @@ from panpan.config.ui_look import ThemeSetting
 from panpan.services.sessions.session import Session
 from panpan.ui.repl.around_input import AroundInput
 from panpan.ui.repl.asking import Asking, AskingScreen
+from panpan.ui.repl.background_watch import BackgroundWatch
 from panpan.ui.repl.caller import Caller
+from panpan.ui.repl.canvas import say
 from panpan.ui.repl.clipboard_paste import ClipboardPaste
 from panpan.ui.repl.commands.command import Command, Leave, Next, Option, OptionSearch
 from panpan.ui.repl.contents import Contents
@@ -25,10 +27,12 @@ from panpan.ui.repl.input.completion import InputCompleter
 from panpan.ui.repl.input.file_index import FileIndex
 from panpan.ui.repl.key_actions import KeyActions
 from panpan.ui.repl.keys import key_bindings
+from panpan.ui.repl.leaving_tasks import may_leave
 from panpan.ui.repl.passing_hint import PassingHint
 from panpan.ui.repl.picking import picked
 from panpan.ui.repl.status_view import StatusView
 from panpan.ui.repl.theme import Theme
+from panpan.ui.repl.todos_view import TodosView
 from panpan.ui.repl.turn_view import TurnView
 from panpan.ui.repl.work import Work
 
@@ -54,9 +58,12 @@ class Repl:
         self._waited_before_s = asking.waiting.answered_s
         self._next: Next = Leave()
         self._is_left = anyio.Event()
+        self._is_asked = True
+        """Whether the user says what becomes of background tasks when he leaves."""
         self._hint = PassingHint(monotonic)
         self._dialogs = DialogQueue(self.refresh, monotonic, lambda: bool(desk.draft.text), desk.draft.insert)
         self._status = StatusView(session, desk.env, lambda: desk.screen.vi_mode, self.refresh, self._hint.show)
+        self._todos = TodosView(lambda: session.todos)
         self._view = TurnView(
             self,
             session.conversation,
@@ -65,6 +72,8 @@ class Repl:
             is_asking=self._is_asking,
             rule_place=asking.rule_place,
             waiting=asking.waiting,
+            can_move=lambda: bool(session.background.movable),
+            doing=lambda: self._todos.doing,
         )
         self._work = Work(self, self._view, commands, self._give_back)
         self._around = AroundInput(
@@ -72,6 +81,7 @@ class Repl:
             desk,
             dialogs=self._dialogs,
             view=self._view,
+            todos=self._todos,
             work=self._work,
             status=self._status,
             hint=self._hint,
@@ -86,10 +96,12 @@ class Repl:
             desk.draft,
             self._work,
             self._view,
+            self._todos,
             self._other_programs,
             paste_picture=self._clipboard.want,
             say=self._hint.show,
             leave=self.leave,
+            leave_at_once=self._leave_at_once,
         )
         self._caller = Caller(self._screen.send, session.settings.ui.notify, desk.env, session.info.cwd)
 
@@ -126,7 +138,8 @@ class Repl:
                     tasks.start_soon(self._prepare)
                     tasks.start_soon(self._other_programs.run, self._screen)
                     tasks.start_soon(self._clipboard.run)
-                    await self._is_left.wait()
+                    tasks.start_soon(BackgroundWatch(self.session.background, self._task_ended, self._work.wake, self.refresh).run)
+                    await self._left()
                     tasks.cancel_scope.cancel("the user left")
         finally:
             self._keep_left_over()
@@ -206,11 +219,28 @@ class Repl:
         """Switch the keys of vi on or off."""
         return self._desk.toggle_vim()
 
+    async def read(self, lines: Sequence[str]) -> None:
+        """Show lines in the pager."""
+        await self._other_programs.read(lines, self._screen)
+
     def leave(self, then: Next) -> None:
-        """Close the session."""
+        """Close the session, once the user has said what becomes of background tasks."""
         self._next = then
         self._work.close()
         self._is_left.set()
+
+    def _leave_at_once(self, then: Next) -> None:
+        self._is_asked = False
+        self.leave(then)
+
+    async def _left(self) -> None:
+        """Return when the user has left the session."""
+        while True:
+            await self._is_left.wait()
+            if not self._is_asked or await may_leave(self.session, self.choose):
+                return
+            self._is_left = anyio.Event()
+            self._work.open()
 
     @property
     def is_busy(self) -> bool:
@@ -251,6 +281,9 @@ class Repl:
         return not isinstance(self._dialogs.current, PickDialog | None)
 
     # What comes from below
+
+    def _task_ended(self, line: str) -> None:
+        say(self, line, "dim")
 
     def _turn_has_begun(self) -> None:
         self._caller.begun()

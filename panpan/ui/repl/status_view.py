@@ -99,6 +99,7 @@ class StatusView:
             cost_usd=self._costs.known_cost_usd or None,
             folder=self._folder(),
             branch=self._branch,
+            background_tasks=len(self._session.background.running),
             hint="shift+tab mode · ? keys" if not messages else "",
         )
 

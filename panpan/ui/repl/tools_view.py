@@ -1,18 +1,22 @@
 """Shows tools while they run, a row each and the last lines of what they print, and what came of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import field
 
+from panpan.tools.agents.task import TaskTool
 from panpan.tools.planning.ask_user import AskUserQuestionTool
 from panpan.tools.planning.exit_plan_mode import ExitPlanModeTool
 from panpan.types.content import ToolUseBlock
 from panpan.types.dataclass import dataclass
-from panpan.types.events import Event, ToolFinished, ToolProgress, ToolStarted
+from panpan.types.events import Event, SubagentEvent, ToolFinished, ToolProgress, ToolStarted
 from panpan.types.messages import AssistantMessage, ToolResultMessage
+from panpan.ui.call_title import title_of
 from panpan.ui.repl.canvas import Canvas
 from panpan.ui.repl.rendering.cells import cut
 from panpan.ui.repl.rendering.live_output import LiveOutput
-from panpan.ui.repl.rendering.tool import result_lines, running_line, title_line, title_of
+from panpan.ui.repl.rendering.subagent import RunningSubagent, step_row, subagent_rows
+from panpan.ui.repl.rendering.tool import result_lines, running_line, title_line
+from panpan.ui.repl.subagent_progress import SubagentProgress
 from panpan.ui.repl.transcript import Transcript
 
 _FOLDED_LINES = 3
@@ -28,7 +32,13 @@ class _Running:
     began_s: float
     timeout_s: float | None
     output: LiveOutput = field(default_factory=LiveOutput)
+    subagent: SubagentProgress | None = None
+    """What the subagent does that it runs; None where it runs none."""
     ended_s: float | None = None
+
+    def elapsed_s(self, now_s: float) -> float:
+        """Return how long it has taken."""
+        return (now_s if self.ended_s is None else self.ended_s) - self.began_s
 
 
 class ToolsView:
@@ -38,14 +48,22 @@ class ToolsView:
         canvas: Where they are shown.
         clock: Returns seconds that only ever grow.
         transcript: Keeps what those printed that were cut short.
+        asked_about: Returns the ids of the calls about which the user is asked at the moment.
     """
 
-    def __init__(self, canvas: Canvas, clock: Callable[[], float], transcript: Transcript) -> None:
+    def __init__(
+        self,
+        canvas: Canvas,
+        clock: Callable[[], float],
+        transcript: Transcript,
+        asked_about: Callable[[], Collection[str]] = tuple,
+    ) -> None:
         self._canvas = canvas
         self._clock = clock
         self._asked: dict[str, ToolUseBlock] = {}
         self._running: dict[str, _Running] = {}
         self._transcript = transcript
+        self._asked_about = asked_about
         self.is_expanded = False
 
     @property
@@ -69,7 +87,12 @@ class ToolsView:
             case AssistantMessage():
                 self._asked = {use.id: use for use in event.tool_uses}
             case ToolStarted(tool_use_id=use_id, name=name, title=title, timeout_s=timeout_s):
-                self._running[use_id] = _Running(name, title, self._clock(), timeout_s)
+                running = self._running[use_id] = _Running(name, title, self._clock(), timeout_s)
+                if name == TaskTool.name:
+                    running.subagent = SubagentProgress()
+            case SubagentEvent(parent_tool_use_id=use_id) if use_id in self._running:
+                if not self._follow_subagent(self._running[use_id], event):
+                    return
             case ToolProgress(tool_use_id=use_id, text=text) if use_id in self._running:
                 self._running[use_id].output.feed(text)
             case ToolFinished(tool_use_id=use_id) if use_id in self._running:
@@ -84,35 +107,48 @@ class ToolsView:
         """Return rows for the tools that run."""
         theme, now_s = self._canvas.theme, self._clock()
         rows: list[str] = []
+        subagents: list[RunningSubagent] = []
         count = _EXPANDED_LINES if self.is_expanded else _FOLDED_LINES
         for tool in self._shown:
-            elapsed_s = (tool.ended_s or now_s) - tool.began_s
+            elapsed_s = tool.elapsed_s(now_s)
+            if tool.subagent is not None:
+                subagents.append(RunningSubagent(tool.name, tool.title, elapsed_s, tool.subagent))
+                continue
             rows.append(running_line(tool.name, tool.title, now_s, elapsed_s, width, theme, timeout_s=tool.timeout_s))
             if self.is_expanded and (above := tool.output.count_above(count)):
                 rows.append(theme.paint("dim", cut(f"    … {above:,} line{'s' * (above != 1)} above", width)))
             rows += tool.output.preview(count, width, theme)
-        return rows
+        asked_about = self._asked_about() if subagents else ()
+        return rows + subagent_rows(subagents, asked_about, now_s, width, theme, is_expanded=self.is_expanded)
 
     def end(self) -> None:
         """The turn is over: no result follows; what was still running is shown as far as it got."""
         theme, width = self._canvas.theme, self._canvas.width
         for tool in self._running.values():
-            elapsed_s = (tool.ended_s or self._clock()) - tool.began_s
+            steps = tool.subagent.steps(_FOLDED_LINES, (), has_words=False) if tool.subagent is not None else ()
             self._canvas.show(
-                title_line(tool.name, tool.title, elapsed_s, True, width, theme),
+                title_line(tool.name, tool.title, tool.elapsed_s(self._clock()), True, width, theme),
                 *tool.output.preview(_FOLDED_LINES, width, theme),
+                *(step_row(step, width, theme) for step in steps),
             )
             if printed := "\n".join(tool.output.lines()):
                 self._transcript.keep_cut_short(f"{tool.name} {tool.title} (what it printed until then)", printed)
         self._running.clear()
         self._asked.clear()
 
+    def _follow_subagent(self, tool: _Running, event: SubagentEvent) -> bool:
+        """Let a call have an event of its subagent; return whether that changes what is shown."""
+        if tool.subagent is None:
+            tool.subagent = SubagentProgress()
+        return tool.subagent.follow(event)
+
     def _show_result(self, message: ToolResultMessage) -> None:
         use = self._asked.pop(message.tool_use_id, None)
         tool = self._running.pop(message.tool_use_id, None)
         name = tool.name if tool is not None else use.name if use is not None else ""
         title = tool.title if tool is not None else title_of(use) if use is not None else ""
-        elapsed_s = None if tool is None else (tool.ended_s or self._clock()) - tool.began_s
+        says_time = tool is not None and tool.subagent is not None and not message.is_error  # in its summary
+        elapsed_s = None if tool is None or says_time else tool.elapsed_s(self._clock())
         theme, width = self._canvas.theme, self._canvas.width
         self._canvas.show(
             title_line(name, title, elapsed_s, message.is_error, width, theme),

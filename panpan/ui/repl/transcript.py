@@ -7,13 +7,15 @@ from collections.abc import Iterator, Sequence
 
 from panpan.core.conversation import Conversation
 from panpan.services.mentions import attached_names
+from panpan.services.subagents.past import PastSubagents, PastTurns
 from panpan.services.user_commands import command_told_in
 from panpan.system.terminal_text import clean_for_terminal, clean_line
+from panpan.tools.agents.task import TaskTool
 from panpan.types.content import TextBlock, ThinkingBlock, ToolUseBlock
 from panpan.types.display import DiffDisplay
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
+from panpan.ui.call_title import title_of
 from panpan.ui.diff_text import diff_text
-from panpan.ui.repl.rendering.tool import title_of
 from panpan.ui.repl.theme import Role, Theme
 from panpan.ui.repl.typed_text import typed_text
 
@@ -27,10 +29,12 @@ class Transcript:
 
     Args:
         conversation: It.
+        subagents: Tells what the session's subagents said and did; None: nothing of it is known.
     """
 
-    def __init__(self, conversation: Conversation) -> None:
+    def __init__(self, conversation: Conversation, subagents: PastSubagents | None = None) -> None:
         self._conversation = conversation
+        self._subagents = subagents
         self._cut_short: list[tuple[int, str, str]] = []
         """How many messages come before, a heading, and the text."""
 
@@ -50,40 +54,68 @@ class Transcript:
         first = max(len(messages) - MAX_MESSAGES, 0)
         if first:
             yield theme.paint("dim", f"… {first:,} earlier messages: /export writes them")
-        calls: dict[str, ToolUseBlock] = {}
+        teller = _Teller(theme, self._subagents.turns() if self._subagents is not None else None)
         for number, message in enumerate(messages[first:], first + 1):
-            yield from _rows_of(message, calls, theme)
+            yield from teller.rows_of(message)
             for before, heading, text in cut_short:
                 if before == number:
                     yield from _part(heading, text, theme)
 
 
-def _rows_of(message: Message, calls: dict[str, ToolUseBlock], theme: Theme) -> Iterator[str]:
-    """Yield the rows of one message; a call is told with its result."""
-    match message:
-        case UserMessage() if (ran := command_told_in(message)) is not None:
-            yield from _part(f"! {ran.command}", ran.output, theme, "user")
-        case UserMessage():
-            names = "".join(f"\n[{name}]" for name in attached_names(message))
-            said = clean_for_terminal(f"❯ {typed_text(message)}{names}").split("\n")
-            yield from (*(theme.paint("user", line) for line in said), "")
-        case AssistantMessage():
-            for block in message.content:
-                match block:
-                    case ThinkingBlock(thinking=thought):
-                        yield from _part("∴ thought", thought.strip(), theme, "dim")
-                    case TextBlock(text=text):
-                        yield from (*_lines(text), "")
-                    case ToolUseBlock():
-                        calls[block.id] = block
-                    case _:
-                        pass
-        case ToolResultMessage():
-            use = calls.pop(message.tool_use_id, None)
-            heading = f"{use.name} {title_of(use)}" if use is not None else ""
-            yield from _part(heading, _result_text(message), theme, "bad" if message.is_error else "strong")
-        case _:
-            pass
+class _Teller:
+    """Tells one conversation, message by message.
+
+    Args:
+        theme: How it looks.
+        turns: What its subagents said and did; None: nothing of it is known.
+    """
+
+    def __init__(self, theme: Theme, turns: PastTurns | None) -> None:
+        self._theme = theme
+        self._turns = turns
+        self._calls: dict[str, ToolUseBlock] = {}
+
+    def rows_of(self, message: Message) -> Iterator[str]:
+        """Yield the rows of one message; a call is told with its result, and before it what its subagent did."""
+        theme = self._theme
+        match message:
+            case UserMessage() if (ran := command_told_in(message)) is not None:
+                yield from _part(f"! {ran.command}", ran.output, theme, "user")
+            case UserMessage():
+                names = "".join(f"\n[{name}]" for name in attached_names(message))
+                said = clean_for_terminal(f"❯ {typed_text(message)}{names}").split("\n")
+                yield from (*(theme.paint("user", line) for line in said), "")
+            case AssistantMessage():
+                yield from self._rows_of_reply(message)
+            case ToolResultMessage():
+                use = self._calls.pop(message.tool_use_id, None)
+                heading = f"{use.name} {title_of(use)}" if use is not None else ""
+                if use is not None and use.name == TaskTool.name:
+                    yield from self._rows_of_subagent(use.id)
+                yield from _part(heading, _result_text(message), theme, "bad" if message.is_error else "strong")
+            case _:
+                pass
+
+    def _rows_of_reply(self, message: AssistantMessage) -> Iterator[str]:
+        for block in message.content:
+            match block:
+                case ThinkingBlock(thinking=thought):
+                    yield from _part("∴ thought", thought.strip(), self._theme, "dim")
+                case TextBlock(text=text):
+                    yield from (*_lines(text), "")
+                case ToolUseBlock():
+                    self._calls[block.id] = block
+                case _:
+                    pass
+
+    def _rows_of_subagent(self, tool_use_id: str) -> Iterator[str]:
+        """Yield what a subagent said and did for one call, with a mark before each row."""
+        if self._turns is None:
+            return
+        mark = self._theme.paint("dim", "│")
+        teller = _Teller(self._theme, self._turns)
+        for message in self._turns.take(tool_use_id):
+            yield from (f"{mark} {row}".rstrip(" ") for row in teller.rows_of(message))
 
 
 def _result_text(message: ToolResultMessage) -> str:

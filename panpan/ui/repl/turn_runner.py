@@ -26,12 +26,21 @@ class TurnRunner:
         session: Whose turns they are.
         view: Shows what they yield.
         give_back: Gets the text of what was sent and never delivered.
+        is_held_up: Whether something goes on in whose way a turn would be that nobody asked for.
     """
 
-    def __init__(self, session: Session, view: TurnView, give_back: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        view: TurnView,
+        give_back: Callable[[str], None],
+        is_held_up: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._session = session
         self._view = view
         self._give_back = give_back
+        self._is_held_up = is_held_up
+        self._is_wake_wanted = False
         self._queue: deque[UserMessage] = deque()
         self._notes: list[UserMessage] = []
         """What the user did while a turn runs; added after it, since it asks for nothing."""
@@ -72,6 +81,15 @@ class TurnRunner:
         else:
             self.submit(message)
 
+    def wake(self) -> None:
+        """Let the model know what is new as soon as nothing goes on; after a stopped turn, with what is said next."""
+        self._is_wake_wanted = True
+        self._has_work.set()
+
+    def look_again(self) -> None:
+        """Begin what had to wait for something else."""
+        self._has_work.set()
+
     def note(self, message: UserMessage) -> None:
         """Add a message that asks for nothing: now, or after the turn that runs."""
         if self._is_running:
@@ -98,21 +116,29 @@ class TurnRunner:
         while True:
             await self._has_work.wait()
             self._has_work = anyio.Event()
-            while self._queue:
+            while self._queue or self._takes_wake():
                 try:
-                    await self._run_turn(self._queue.popleft())
+                    await self._run_turn(self._queue.popleft() if self._queue else None)
                 finally:
                     self._add_notes()  # also where the user leaves, who has seen what they say
                 self._after_turn()
 
-    async def _run_turn(self, prompt: UserMessage) -> None:
+    def _takes_wake(self) -> bool:
+        """Return whether the model is woken now; once for each time that somebody wants it."""
+        if not self._is_wake_wanted or self._is_held_up():
+            return False
+        self._is_wake_wanted = False
+        return self._session.settings.background.wake and not self._is_stopped and self._session.may_be_woken
+
+    async def _run_turn(self, prompt: UserMessage | None) -> None:
+        """Run a turn; without a prompt, the model is woken."""
         self._is_running, self._is_stopped = True, False
         self._view.begin(prompt)
         last_reply: AssistantMessage | None = None
         shower = PacedShower(self._view, lambda: self._is_stopped)
         try:
             with unwrap_single_exception():
-                async with aclosing(self._session.submit(prompt)) as events:
+                async with aclosing(self._session.wake() if prompt is None else self._session.submit(prompt)) as events:
                     async for event in events:
                         await shower.show(event)
                         if isinstance(event, AssistantMessage):

@@ -1,12 +1,22 @@
 """Shows a turn: the prompt, the reply, its tools, what is waited for, and how it ended."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from time import monotonic
 
 from panpan.core.conversation import Conversation
 from panpan.services.compaction.report import compaction_lines
+from panpan.services.subagents.past import PastSubagents
 from panpan.system.terminal_text import clean_for_terminal, clean_line
-from panpan.types.events import Compacted, Event, PermissionDecided, ReplyStarted, RetryScheduled, TurnEnded, Waiting
+from panpan.types.events import (
+    Compacted,
+    Event,
+    PermissionDecided,
+    ReplyStarted,
+    RetryScheduled,
+    SubagentEvent,
+    TurnEnded,
+    Waiting,
+)
 from panpan.types.file_change import files_in_short
 from panpan.types.messages import Message, UserMessage
 from panpan.ui.past_turns import beginning_of_last_turns, earlier, past_events, was_interrupted
@@ -37,6 +47,10 @@ class TurnView:
         is_asking: Whether the user is asked something at the moment.
         rule_place: Where "always" is kept, as it is shown.
         waiting: How long the user was waited for, which is not the turn's own time.
+        can_move: Whether a call runs that could go on in the background.
+        doing: Returns what the model says that it is doing; empty where it says nothing.
+        asked_about: Returns the ids of the calls about which the user is asked at the moment.
+        subagents: Tells what subagents said and did; None: nothing of it is known.
     """
 
     def __init__(
@@ -49,6 +63,10 @@ class TurnView:
         is_asking: Callable[[], bool],
         rule_place: str,
         waiting: WaitingTime,
+        can_move: Callable[[], bool] = lambda: False,
+        doing: Callable[[], str] = lambda: "",
+        asked_about: Callable[[], Collection[str]] = tuple,
+        subagents: PastSubagents | None = None,
     ) -> None:
         self._canvas = canvas
         self._has_begun = has_begun
@@ -56,11 +74,13 @@ class TurnView:
         self._is_asking = is_asking
         self._rule_place = rule_place
         self._waiting = waiting
+        self._can_move = can_move
+        self._doing = doing
         self._waited_before_s = 0.0
         """When the turn began."""
-        self._transcript = Transcript(conversation)
+        self._transcript = Transcript(conversation, subagents)
         self._reply = ReplyView(canvas, self._transcript)
-        self._tools = ToolsView(canvas, monotonic, self._transcript)
+        self._tools = ToolsView(canvas, monotonic, self._transcript, asked_about)
         self._began_s: float | None = None
         """When the turn began; None: none runs."""
         self._waits_for = ""
@@ -99,10 +119,11 @@ class TurnView:
                 say(self._canvas, "[Interrupted]", "warn")
         self._finish()
 
-    def begin(self, prompt: UserMessage) -> None:
-        """A turn begins."""
+    def begin(self, prompt: UserMessage | None) -> None:
+        """A turn begins; None: the model is woken, for what was said already."""
         self._began_s, self._waited_before_s = monotonic(), self._waiting.seconds
-        self._show_prompt(prompt)
+        if prompt is not None:
+            self._show_prompt(prompt)
         self._has_begun()
 
     def show(self, event: Event) -> None:
@@ -116,7 +137,10 @@ class TurnView:
                 self._waits_for = reason
             case ReplyStarted():
                 self._waits_for, self._retry = "", None
-            case PermissionDecided(saved_rule=rule) if rule:
+            case (
+                PermissionDecided(saved_rule=rule)
+                | SubagentEvent(innermost=SubagentEvent(event=PermissionDecided(saved_rule=rule)))
+            ) if rule:
                 say(self._canvas, f"✓ always: {rule}, saved in {self._rule_place}", "dim")
             case RetryScheduled(delay_s=delay_s):
                 self._retry, self._retry_at_s = event, monotonic() + delay_s
@@ -183,12 +207,15 @@ class TurnView:
             pause = f"! try {self._retry.attempt} in {self._retry_at_s - now_s:.0f} s"
             rows = wrapped(f"{pause} · R retries now · esc interrupts · {reason}", max(width, 2))
             return [theme.paint("warn", row) for row in rows]
-        what = clean_for_terminal(self._waits_for).split("\n")[0] or (
-            "running" if self._tools.are_running else "working"
+        waits_for = clean_for_terminal(self._waits_for).split("\n")[0]
+        what = (
+            waits_for or cut(self._doing(), max(width // 2, 1)) or ("running" if self._tools.are_running else "working")
         )
         parts = [(f"{spinner(now_s, theme)} {what} {self.duration_s:.0f} s", 0), ("esc interrupts", 1)]
         if self._tools.are_running:
             parts.append((f"ctrl+o {'folds' if self._tools.is_expanded else 'expands'}", 2))
+        if self._can_move():
+            parts.append(("ctrl+b background", 3))
         return [theme.paint("dim", cut(fitted(parts, width, " · ") or parts[0][0], width))]
 
     def _show_prompt(self, message: UserMessage) -> None:
@@ -198,6 +225,8 @@ class TurnView:
         self._finish()
         if event.is_interrupted:
             say(self._canvas, "[Interrupted]", "warn")
+        if not event.rounds and not event.is_interrupted:  # there was nothing that the model did not know
+            return
         self._canvas.show(self._canvas.theme.paint("dim", cut(_summary(event, self._waited_s), self._canvas.width)))
 
     def _finish(self) -> None:

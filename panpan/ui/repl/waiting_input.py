@@ -145,8 +145,8 @@ class WaitingInput(Actions):
     def switch_thinking(self) -> None:
         self._wanted.append(lambda actions: actions.switch_thinking())
 
-    def show_tasks(self) -> None:
-        self._wanted.append(lambda actions: actions.show_tasks())
+    def to_background(self) -> None:
+        self._wanted.append(lambda actions: actions.to_background())
 
     def show_todos(self) -> None:
         self._wanted.append(lambda actions: actions.show_todos())

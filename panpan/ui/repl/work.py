@@ -44,10 +44,10 @@ class Work:
         self, terminal: Terminal, view: TurnView, commands: Sequence[Command], give_back: Callable[[str], None]
     ) -> None:
         self._view = view
-        self._turns = TurnRunner(terminal.session, view, give_back)
+        self._turns = TurnRunner(terminal.session, view, give_back, lambda: self._shell.is_running or self._inbox.is_busy)
         self._shell = ShellLine(terminal, self._turns.note, self._shell_has_ended)
-        sending = Sending(terminal, commands, self._turns, self._shell)
-        self._inbox = Inbox(sending.handle, sending.has_to_wait, give_back)
+        self._sending = Sending(terminal, commands, self._turns, self._shell)
+        self._inbox = Inbox(self._handle, self._sending.has_to_wait, give_back)
 
     @property
     def is_busy(self) -> bool:
@@ -88,6 +88,10 @@ class Work:
         else:
             self._turns.submit(UserMessage.of(prompt))
 
+    def wake(self) -> None:
+        """Let the model know what is new as soon as nothing goes on that the user has asked for."""
+        self._turns.wake()
+
     def take_back(self) -> str | None:
         """Return what was sent last and is not delivered yet, and send it no more."""
         if (text := self._inbox.take_back()) is not None:
@@ -111,8 +115,12 @@ class Work:
         return self._turns.interrupt()
 
     def close(self) -> None:
-        """Handle nothing more; what waits is left over."""
+        """Handle nothing more; what waits is left over, unless it is opened again."""
         self._inbox.close()
+
+    def open(self) -> None:
+        """Go on after `close`."""
+        self._inbox.open()
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -125,5 +133,12 @@ class Work:
         """Return rows for the shell command that runs."""
         return self._shell.live_lines(width)
 
+    async def _handle(self, sent: Sent) -> None:
+        try:
+            await self._sending.handle(sent)
+        finally:
+            self._turns.look_again()
+
     def _shell_has_ended(self) -> None:
         self._inbox.look_again()
+        self._turns.look_again()

@@ -24,7 +24,7 @@ READ_TOOLS = frozenset({"Read", "LS", "Glob", "Grep"})
 EDIT_TOOLS = frozenset({"Edit", "MultiEdit", "Write", "Patch", "Rename"})
 """What a rule for Edit speaks of."""
 _AGENT_TOOLS = frozenset({"Agent", "Task", "Skill"})
-_TOOLS_OF_RULE = {"Read": READ_TOOLS, "Edit": EDIT_TOOLS}
+_TOOLS_OF_RULE = {"Read": READ_TOOLS, "Edit": EDIT_TOOLS, "Agent": {"Agent", "Task"}}
 _WELL_KNOWN = {
     name.lower(): name for name in READ_TOOLS | EDIT_TOOLS | _AGENT_TOOLS | {"Bash", "WebFetch", "WebSearch"}
 }

@@ -86,6 +86,13 @@ class Terminal(Protocol):
         """
         ...
 
+    async def read(self, lines: Sequence[str]) -> None:
+        """Let the user read a long text, the end of it first.
+
+        Raises:
+            ConfigError: There is no program to read it with.
+        """
+
     def submit(self, prompt: str) -> None:
         """Begin a turn, or queue it behind the one that runs."""
         ...

@@ -17,10 +17,4 @@ MISSING_COMMANDS: Sequence[Command] = (
     _missing("agents", "Show the subagents", "panpan has no subagents"),
     _missing("mcp", "Show the MCP servers", "panpan cannot talk to MCP servers"),
     _missing("hooks", "Show the hooks", "panpan runs no hooks of yours"),
-    _missing(
-        "tasks",
-        "Show what runs in the background",
-        "panpan has no background tasks; what a command left running is ended with the session",
-    ),
-    _missing("todos", "Show the todos of the model", "panpan keeps no list of todos"),
 )

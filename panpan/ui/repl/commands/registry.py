@@ -16,6 +16,8 @@ from panpan.ui.repl.commands.prompt_commands import PROMPT_COMMANDS
 from panpan.ui.repl.commands.screen_commands import SCREEN_COMMANDS
 from panpan.ui.repl.commands.session_commands import SESSION_COMMANDS
 from panpan.ui.repl.commands.show_commands import SHOW_COMMANDS
+from panpan.ui.repl.commands.todos_command import TODOS_COMMANDS
+from panpan.ui.repl.commands.task_commands import TASK_COMMANDS
 from panpan.ui.repl.commands.undo_commands import UNDO_COMMANDS
 
 _LIKE_ENOUGH = 60
@@ -38,7 +40,9 @@ def all_commands() -> list[Command]:
         *PERMISSION_COMMANDS,
         *PROMPT_COMMANDS,
         *SCREEN_COMMANDS,
+        *TASK_COMMANDS,
         *UNDO_COMMANDS,
+        *TODOS_COMMANDS,
         *MISSING_COMMANDS,
     ]
     commands.append(help_command(commands, KEYS))

@@ -29,6 +29,7 @@ from panpan.ui.repl.theme import Theme
 SMALLEST_ROOM = 20
 """Rows of a terminal of 24, less those of the input."""
 _FOLDED_ROWS = 12
+_ASKS = " asks:"
 _MORE_FILES = re.compile(r" and \d+ more$")
 
 
@@ -101,7 +102,7 @@ class PermissionDialog:
     def lines(self, width: int, theme: Theme) -> Sequence[str]:
         """Return what is asked, what would run, and the answers; where there is little room, only what matters most."""
         self.lay_out(width, theme)
-        head = [theme.paint("question", row) for row in broken(f"? {exact_line(self._question.tool_name)}", width)]
+        head = self._head(width, theme)
         layouts = [self._layout(form, self._room() - len(head), width, theme) for form in FORMS]
         whole = (layout for layout in layouts if layout.is_whole)
         part = (layout for layout in layouts if layout.room > layout.form.fewest_rows)
@@ -197,6 +198,14 @@ class PermissionDialog:
                 self._page.turn(key)
             case _:
                 self._words.press(key)
+
+    def _head(self, width: int, theme: Theme) -> list[str]:
+        """Return who asks, where it is a subagent, and for which tool."""
+        tool, agent = exact_line(self._question.tool_name), exact_line(self._question.agent)
+        if not agent:
+            return [theme.paint("question", row) for row in broken(f"? {tool}", width)]
+        who = cut(f"? {cut(agent, max(width - len(_ASKS) - 2, 1))}{_ASKS}", width)
+        return [theme.paint("question", row) for row in (who, *(f"  {row}" for row in broken(tool, width - 2)))]
 
     def _layout(self, form: Form, room: int, width: int, theme: Theme) -> _Layout:
         offered = [each for each in self._choices if form.offers_rule or each.meaning not in SAVES_RULE]

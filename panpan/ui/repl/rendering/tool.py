@@ -1,11 +1,11 @@
 """One call of a tool: the line that says what it is, and what came of it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import ceil
 
 from panpan.system.terminal_text import clean_line
 from panpan.types.content import DocumentBlock, ImageBlock, ToolUseBlock
-from panpan.types.display import DiffDisplay, PlanDisplay, SummaryDisplay
+from panpan.types.display import DiffDisplay, PlanDisplay, SummaryDisplay, TodoDisplay
 from panpan.types.messages import ToolResultMessage
 from panpan.ui.repl.rendering.attachments import attachment_mark
 from panpan.ui.repl.rendering.cells import broken, cell_width, cut, wrapped, wrapped_under_indent
@@ -14,7 +14,7 @@ from panpan.ui.repl.rendering.duration import spoken_s
 from panpan.ui.repl.rendering.markdown_rows import markdown_rows
 from panpan.ui.repl.rendering.printed import INDENT_CELLS, hanging, printed_rows
 from panpan.ui.repl.rendering.spinner import spinner
-from panpan.ui.repl.rendering.todos import todo_lines
+from panpan.ui.repl.rendering.todos import todo_lines, todos_of
 from panpan.ui.repl.theme import Theme
 
 MAX_DIFF_ROWS = 60
@@ -43,18 +43,13 @@ def running_line(
     time = _shown_time(elapsed_s)
     if time and timeout_s is not None:
         time += f" (limit {_spoken_limit(timeout_s)})"
-    return _line(theme.paint("accent", spinner(now_s, theme)), name, title, time, width, theme)
+    return call_line(theme.paint("accent", spinner(now_s, theme)), name, title, time, width, theme)
 
 
 def title_line(name: str, title: str, elapsed_s: float | None, is_error: bool, width: int, theme: Theme) -> str:
     """Return the row of a call that is over; `elapsed_s` is None where it never ran."""
     mark = theme.paint("bad", "✗") if is_error else theme.paint("good", "●")
-    return _line(mark, name, title, _shown_time(elapsed_s or 0.0), width, theme)
-
-
-def title_of(use: ToolUseBlock) -> str:
-    """Return what stands for a title where no tool gave one: the first text of the call says most."""
-    return next((value for value in use.input.values() if isinstance(value, str)), "")
+    return call_line(mark, name, title, _shown_time(elapsed_s or 0.0), width, theme)
 
 
 def result_lines(
@@ -81,9 +76,9 @@ def result_lines(
         texts = _text_rows(message, room, fill=wrapped_under_indent)  # errors are sentences mostly
         rows = texts if is_expanded else _folded(texts, _ERROR_HEAD, _ERROR_TAIL)
         return hanging(rows or ["error"], room, theme, "bad")
-    if todos := _todos(use):
-        return hanging(todo_lines(todos, room, theme), room, theme)
     match message.display:
+        case TodoDisplay(todos=todos):
+            return hanging(todo_lines(todos, room, theme) or ["nothing to do"], room, theme)
         case DiffDisplay(files=files):
             most = None if is_expanded else MAX_DIFF_ROWS
             names_files = [file.path for file in files] != [title]
@@ -94,6 +89,8 @@ def result_lines(
             return hanging([*summary, *(_text_rows(message, room) if is_expanded else ())], room, theme, "dim")
         case PlanDisplay(text=text, summary=summary):
             return hanging([*wrapped(clean_line(summary), room), "", *markdown_rows(text, room, theme)], room, theme)
+        case None if drafts := todos_of(use):
+            return hanging(todo_lines(drafts, room, theme), room, theme)
         case None:
             texts = _text_rows(message, room)
             rows = texts if is_expanded else _folded(texts, _HEAD, _TAIL)
@@ -111,15 +108,19 @@ def _spoken_limit(seconds: float) -> str:
     return spoken_s(whole).removesuffix(" 0 s").removesuffix(" 0 min") if whole >= 10 else f"{whole} s"
 
 
-def _line(mark: str, name: str, title: str, time: str, width: int, theme: Theme) -> str:
+def call_line(mark: str, name: str, title: str, behind: str, width: int, theme: Theme) -> str:
+    """Return the row of a call.
+
+    Args:
+        mark: Painted.
+        name: Of the tool.
+        title: The argument that matters; the first to be cut.
+        behind: Its time and the like, with a blank before.
+        width: Cells of a row.
+        theme: How it looks.
+    """
     said = f"{mark} {theme.paint('strong', clean_line(name))} {clean_line(title)}".rstrip(" ")
-    return cut(cut(said, max(width - cell_width(time), 1)) + theme.paint("dim", time), width)
-
-
-def _todos(use: ToolUseBlock | None) -> Sequence[Mapping[str, object]]:
-    """Return the todos that a call wrote; arguments of a model may be anything."""
-    todos = use.input.get("todos") if use is not None and use.name == "TodoWrite" else None
-    return [todo for todo in todos if isinstance(todo, Mapping)] if isinstance(todos, list) else []
+    return cut(cut(said, max(width - cell_width(behind), 1)) + theme.paint("dim", behind), width)
 
 
 def _text_rows(message: ToolResultMessage, room: int, *, fill: Callable[[str, int], list[str]] = broken) -> list[str]:

@@ -153,13 +153,22 @@ def test_todos_are_a_checklist_whatever_the_model_wrote() -> None:
     ]
     use = ToolUseBlock(id="1", name="TodoWrite", input={"todos": todos})
 
-    assert result_lines(result("ok"), use, 60, PLAIN) == ["  └ ☑ read", "    ▶ Writing", "    ☐ test", "    ☐"]
+    assert result_lines(result("ok"), use, 60, PLAIN) == ["  └ ☑ read", "    ◐ Writing", "    ☐ test", "    ☐"]
+
+
+def test_the_list_that_a_result_tells_is_shown_and_not_what_the_call_wished() -> None:
+    use = ToolUseBlock(id="1", name="TodoWrite", input={"todos": [{"content": "wish"}]})
+    kept = TodoDisplay(todos=(Todo(id="1", content="Run", active_form="Running", status="in_progress"),))
+
+    assert result_lines(result("ok", kept), use, 60, PLAIN) == ["  └ ◐ Running"]
+    assert result_lines(result("ok", TodoDisplay(todos=())), use, 60, PLAIN) == ["  └ nothing to do"]
 
 
 @given(NASTY, NASTY, st.integers(8, 80), st.booleans(), st.booleans())
 def test_rows_fit_and_drive_nothing(text: str, name: str, width: int, is_error: bool, is_expanded: bool) -> None:
     use = ToolUseBlock(id="1", name="TodoWrite", input={"todos": [{"content": text, "status": "pending"}]})
-    for display in (None, SummaryDisplay(text=text), PlanDisplay(text=text, summary=text)):
+    todos = TodoDisplay(todos=(Todo(id="1", content=text, active_form=text, status="in_progress"),))
+    for display in (None, SummaryDisplay(text=text), PlanDisplay(text=text, summary=text), todos):
         message = result(text, display, is_error=is_error)
         check(result_lines(message, None, width, DARK, is_expanded=is_expanded), width)
         check(result_lines(message, use, width, DARK, is_expanded=is_expanded), width)

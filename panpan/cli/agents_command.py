@@ -1,0 +1,198 @@
+"""`panpan agents`: which kinds of subagents there are, where each is defined, and whether the files are right."""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from panpan.cli.chosen_folder import chosen_folder
+from panpan.cli.options import RUN_OPTIONS
+from panpan.config.locations import Locations
+from panpan.config.trust import trust_of
+from panpan.errors import ConfigError, ToolError
+from panpan.services.subagents.definitions.files import read_file, read_place
+from panpan.services.subagents.definitions.given import parse_given
+from panpan.services.subagents.definitions.load import AgentDefinitions, load_definitions
+from panpan.services.subagents.definitions.places import OWN_FOLDER, Place, format_of
+from panpan.services.subagents.definitions.problem import Problem
+from panpan.services.subagents.definitions.read_definition import name_problem
+from panpan.services.subagents.definitions.tool_names import notes_on_tools
+from panpan.services.subagents.definitions.written import as_text, new_text
+from panpan.system.atomic_write import FileChangedError, write_atomic
+from panpan.system.home import user_home
+from panpan.system.private import make_private_folder
+from panpan.system.terminal_text import clean_for_terminal, clean_line, printable
+from panpan.types.agent import AgentDefinition
+
+_CWD = click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder whose agents count.")
+_MAX_SHOWN_CHARS = 100
+"""Of a description, in the list."""
+
+
+@click.group("agents")
+def command() -> None:
+    """List, show, make and check the kinds of subagents.
+
+    They are Markdown files with a head, in the folders .panpan/agents, .claude/agents, .agents/agents and agents of the
+    project, and in ~/.panpan/agents and ~/.claude/agents.
+    """
+
+
+@command.command("list")
+@_CWD
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_context
+def list_agents(ctx: click.Context, cwd: Path | None, as_json: bool) -> int:
+    """List the agents, each with where it is defined and when it is used."""
+    locations = _locations(ctx, cwd)
+    definitions = _definitions(ctx, locations)
+    if as_json:
+        agents = [_as_json(one) for one in definitions.all]
+        click.echo(json.dumps({"agents": agents, "warnings": definitions.warnings}, indent=2))
+        return 0
+    width = max((len(name) for name in definitions.names), default=0)
+    for one in definitions.all:
+        click.echo(f"{one.name:<{width}}  {_where(one, locations)}  {_short(one.description)}")
+    for one in definitions.hidden:
+        stronger = definitions.get(one.name)
+        assert stronger is not None
+        by = _where(stronger, locations)
+        click.echo(f"{_where(one, locations)}: {one.name} is defined by {by}, which counts", err=True)
+    for warning in definitions.warnings:
+        click.echo(f"panpan: warning: {warning}", err=True)
+    return 0
+
+
+@command.command("show")
+@click.argument("name")
+@_CWD
+@click.pass_context
+def show(ctx: click.Context, name: str, cwd: Path | None) -> int:
+    """Print the definition of the agent NAME as it counts here."""
+    locations = _locations(ctx, cwd)
+    definitions = _definitions(ctx, locations)
+    definition = definitions.get(name)
+    if definition is None:
+        raise ConfigError(f"there is no agent {printable(name)!r}; there are {', '.join(definitions.names)}")
+    click.echo(f"from {_where(definition, locations)}", err=True)
+    click.echo(clean_for_terminal(as_text(definition)), nl=False)
+    for problem in definitions.problems:
+        if problem.source == definition.source:
+            click.echo(f"panpan: note: {problem}", err=True)
+    return 0
+
+
+@command.command("new")
+@click.argument("name")
+@click.option("--user", "is_for_user", is_flag=True, help="For all projects, in the panpan home.")
+@_CWD
+@click.pass_context
+def new(ctx: click.Context, name: str, is_for_user: bool, cwd: Path | None) -> int:
+    """Write the file of a new agent NAME, for you to fill in; one that exists is left as it is."""
+    if problem := name_problem(name):
+        raise ConfigError(problem)
+    locations = _locations(ctx, cwd)
+    folder = locations.home / "agents" if is_for_user else locations.project_root / OWN_FOLDER
+    path = folder / f"{name}.md"
+    try:
+        if is_for_user:
+            make_private_folder(folder)
+        write_atomic(path, new_text(name).encode(), mode=0o600 if is_for_user else None, must_not_exist=True)
+    except FileChangedError:
+        raise ConfigError(f"{printable(str(path))} exists already, and was left as it is") from None
+    except ToolError as error:
+        raise ConfigError(printable(str(error))) from error
+    click.echo(printable(str(path)))
+    return 0
+
+
+@command.command("check")
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
+@_CWD
+@click.pass_context
+def check(ctx: click.Context, paths: Sequence[Path], cwd: Path | None) -> int:
+    """Check all definitions, or the files and folders PATH, and end with 1 where one cannot be used."""
+    if paths:
+        found, problems = _checked(paths)
+    else:
+        definitions = _definitions(ctx, _locations(ctx, cwd))
+        found, problems = [*definitions.all, *definitions.hidden], list(definitions.problems)
+    known = _known_tools()
+    problems += [note for one in found for note in notes_on_tools(one, known)]
+    for problem in sorted(problems, key=lambda problem: (problem.source, problem.line)):
+        click.echo(f"{printable(problem.place)}: {_kind(problem)}: {printable(problem.text)}")
+    errors = sum(problem.is_error for problem in problems)
+    click.echo(f"{len(found)} usable, {errors} errors, {len(problems) - errors} notes", err=True)
+    return 1 if errors else 0
+
+
+def _kind(problem: Problem) -> str:
+    return "error" if problem.is_error else "note"
+
+
+def _checked(paths: Sequence[Path]) -> tuple[list[AgentDefinition], list[Problem]]:
+    """Return what the files define, and what is wrong with them.
+
+    Raises:
+        ConfigError: There is no such file or folder.
+    """
+    found, problems = [], list[Problem]()
+    for path in paths:
+        if not path.exists():
+            raise ConfigError(f"there is no file or folder {printable(str(path))}")
+        place = Place(path, format_of(path.absolute()), is_for_panpan=True)
+        for file in read_place(place) if path.is_dir() else (read_file(path, place),):
+            found += [file.definition] if file.definition is not None else []
+            problems += file.problems
+    return found, problems
+
+
+def _known_tools() -> Sequence[str]:
+    from panpan.services.subagents.child_tools import OF_THE_SESSION
+    from panpan.tools.registry import all_tools
+
+    return sorted({*(tool.name for tool in all_tools()), *OF_THE_SESSION})
+
+
+def _locations(ctx: click.Context, cwd: Path | None) -> Locations:
+    return Locations.find(chosen_folder(ctx, cwd).expanduser(), os.environ)
+
+
+def _definitions(ctx: click.Context, locations: Locations) -> AgentDefinitions:
+    options: dict[str, Any] = ctx.meta.get(RUN_OPTIONS) or {}
+    given = parse_given(options["agents"]) if options.get("agents") else None
+    cwd = chosen_folder(ctx, ctx.params.get("cwd")).expanduser().resolve()
+    return load_definitions(locations.project_root, cwd, locations.home, user_home(), given, trust=trust_of(locations))
+
+
+def _where(definition: AgentDefinition, locations: Locations) -> str:
+    source = definition.source
+    return printable(locations.shown(Path(source)) if source.startswith("/") else source)
+
+
+def _short(description: str) -> str:
+    line = clean_line(description)
+    return line if len(line) <= _MAX_SHOWN_CHARS else f"{line[: _MAX_SHOWN_CHARS - 1].rstrip()}…"
+
+
+def _as_json(definition: AgentDefinition) -> dict[str, Any]:
+    return dict(_values(definition))
+
+
+def _values(definition: AgentDefinition) -> Iterator[tuple[str, Any]]:
+    yield "name", definition.name
+    yield "source", definition.source
+    yield "description", definition.description
+    yield "tools", None if definition.tools is None else list(definition.tools)
+    yield "disallowedTools", list(definition.disallowed_tools)
+    yield "model", definition.model
+    yield "permissionMode", definition.permission_mode
+    yield "maxTurns", definition.max_turns
+    yield "background", definition.background
+    yield "isolation", definition.isolation
+    yield "color", definition.color
+    limits = definition.limits
+    yield "limits", {"usd": limits.usd, "tokens": limits.tokens, "seconds": limits.seconds, "calls": limits.calls}

@@ -1,0 +1,353 @@
+"""The background tasks of one session: what runs beside the conversation, and what becomes of it.
+
+The rule: a task belongs to one session and to nobody else; it ends with that session unless the user wants it kept, and
+the model hears of its end exactly once.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack
+from functools import partial
+from pathlib import Path
+
+import anyio
+from anyio import create_task_group
+from anyio.abc import TaskGroup
+
+from panpan.config.settings import BackgroundSettings
+from panpan.core.conversation import Conversation
+from panpan.core.hooks import Addition, Hook, Round, ToolCall
+from panpan.errors import ToolError
+from panpan.services.background_tasks.commands import STOP_GRACE_S, follow_command, follow_moved
+from panpan.services.background_tasks.ending import end_all, end_what_cannot_be_kept, end_what_is_left
+from panpan.services.background_tasks.foreground import Foreground
+from panpan.services.background_tasks.found_again import found_again, named
+from panpan.services.background_tasks.jobs import run_job
+from panpan.services.background_tasks.news import News
+from panpan.services.background_tasks.output_window import Ripgrep
+from panpan.services.background_tasks.registry import Registry
+from panpan.services.background_tasks.task import Job, Task
+from panpan.services.background_tasks.task import JobEnd as JobEnd
+from panpan.services.background_tasks.task_outputs import TaskOutputs
+from panpan.services.background_tasks.task_set import TaskSet
+from panpan.system.detached import start_detached
+from panpan.system.known_keys import KnownKeys
+from panpan.system.output_store import OutputStore
+from panpan.system.process_table import RunningProcess, running_process
+from panpan.system.process_tree import ProcessTree
+from panpan.tools.tasks.background import BackgroundCommand, MovedCommand, TaskOutput
+from panpan.types.background import TaskInfo, TaskKind
+from panpan.types.messages import Message
+from panpan.types.tool import Output
+
+log = logging.getLogger(__name__)
+
+_STOP_LIMIT_S = 10.0
+"""How long the end of a task is waited for that was told to end."""
+_TELLING_TOOLS = frozenset({"TaskOutput", "TaskStop"})
+
+
+class BackgroundTasks(Hook):
+    """The background tasks of a session; implements `Background`. Call `open` before anything else.
+
+    Args:
+        settings: The table `[background]`.
+        keys: What no output may show.
+        warn: Told what the user should know, one sentence each.
+    """
+
+    def __init__(
+        self,
+        settings: BackgroundSettings | None = None,
+        keys: KnownKeys | None = None,
+        warn: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._settings = settings or BackgroundSettings()
+        self._keys = keys or KnownKeys()
+        self._warn = warn
+        self.tree = ProcessTree()
+        """What all commands in the background belong to, but for those that were moved here: these belong to the
+        session's own tree."""
+        self._tasks = TaskSet(Registry(Path()), warn)
+        self._found: Sequence[tuple[Task, RunningProcess]] = ()
+        """Commands of an earlier run of panpan that still run, until they are followed."""
+        self._store = OutputStore(Path())
+        self._outputs = TaskOutputs(self._keys, lambda: None)
+        self._news = News()
+        self._foreground = Foreground()
+        self._group: TaskGroup | None = None
+
+    def open(
+        self,
+        folder: Path,
+        store: OutputStore,
+        messages: Sequence[Message] = (),
+        *,
+        ripgrep: Ripgrep = lambda: None,
+        is_held: bool = False,
+    ) -> None:
+        """Find the tasks of the session again, and say what became of those that ran.
+
+        Args:
+            folder: Where what is known of them is kept.
+            store: Where what they print goes.
+            messages: What was said in the session so far.
+            ripgrep: Finds the program that searches outputs.
+            is_held: Whether plan mode holds what runs.
+        """
+        self._store, self._outputs = store, TaskOutputs(self._keys, ripgrep)
+        self._tasks = TaskSet(Registry(folder), self._warn)
+        self._tasks.load()
+        if marks := [task.record.session_mark for task in self._tasks if task.record.session_mark]:
+            self.tree = ProcessTree(marks[-1])  # what tasks of an earlier run left running ends with this session, too
+        self._news.read(messages)
+        self._found = found_again(self._tasks.running, self._tasks.registry, self._warn, is_held=is_held)
+        self._news.found_running = {task.id for task, _ in self._found}
+
+    # what there is
+
+    @property
+    def tasks(self) -> Sequence[TaskInfo]:
+        """All of them as they are now, oldest first."""
+        return [task.info for task in self._tasks]
+
+    @property
+    def running(self) -> Sequence[TaskInfo]:
+        """Those that have not ended, oldest first."""
+        return [task.info for task in self._tasks.running]
+
+    @property
+    def has_news(self) -> bool:
+        """Whether one has ended and the model was not told."""
+        return self._news.is_there(self._tasks)
+
+    @property
+    def goes_on_at_timeout(self) -> bool:
+        return self._settings.at_timeout == "go_on"
+
+    async def wait_changed(self) -> None:
+        """Return when the next one begins or ends."""
+        await self._tasks.wait_changed()
+
+    async def drain(self) -> None:
+        """Return when none runs."""
+        while self._tasks.running:
+            await self.wait_changed()
+
+    # beginning
+
+    async def serve(self) -> None:
+        """Follow the tasks until it is cancelled; runs alongside the session."""
+        try:
+            async with create_task_group() as self._group:
+                for task, process in self._found:
+                    self._follow(task, process, AsyncExitStack())
+                self._found = ()
+                await anyio.sleep_forever()
+        finally:
+            self._group = None
+
+    async def start_command(self, command: BackgroundCommand, resources: AsyncExitStack) -> TaskInfo:
+        self._require_room()
+        task = self._tasks.new(
+            "command",
+            title=command.title,
+            output=self._new_output,
+            tool_use_id=command.tool_use_id,
+            command=command.text,
+        )
+        task.tree = ProcessTree()
+        exit_file = self._tasks.registry.exit_file(task.id)
+        task.update(session_mark=self.tree.mark, mark=task.tree.mark, exit_file=exit_file)
+        try:
+            process = start_detached(
+                command.argv,
+                cwd=command.cwd,
+                env=self.tree.marked(command.env),
+                tree=task.tree,
+                output=task.record.output,
+                exit_file=exit_file,
+                pass_fds=command.pass_fds,
+            )
+        except BaseException:
+            self._tasks.registry.remove(task.id)
+            raise
+        task.update(pid=process.pid, born=process.started)
+        self._tasks.add(task)
+        self._follow(task, process, resources.pop_all())
+        return task.info
+
+    def take_command(self, command: MovedCommand, resources: AsyncExitStack) -> TaskInfo:
+        task = self._tasks.new(
+            "command",
+            title=command.title,
+            output=lambda _: command.output.path,
+            tool_use_id=command.tool_use_id,
+            command=command.text,
+            started_at=command.started_at,
+        )
+        process = running_process(command.child.pid)
+        task.tree = command.child.tree
+        born = "" if process is None else process.started
+        task.update(mark=task.tree.mark, pid=command.child.pid, born=born, note=command.output.failure)
+        self._tasks.add(task)
+        follow = partial(
+            follow_moved,
+            task,
+            command,
+            resources.pop_all(),
+            max_output_bytes=self._max_output_bytes,
+            take_pipe=partial(self._store.keep_reading, f"task-{task.id}-background"),
+        )
+        self._run(task, follow)
+        return task.info
+
+    def start_job(self, *, kind: TaskKind, title: str, tool_use_id: str, agent_id: str, job: Job) -> TaskInfo:
+        """Run work of panpan's own as a task.
+
+        Args:
+            kind: What it is.
+            title: What it does, on one line.
+            tool_use_id: The call that starts it.
+            agent_id: The subagent that it is.
+            job: The work; given what appends to the task's output. It ends with the session.
+
+        Raises:
+            ToolError: Too many tasks run.
+        """
+        self._require_room()
+        task = self._tasks.new(kind, title=title, output=self._new_output, tool_use_id=tool_use_id, agent_id=agent_id)
+        task.update()
+        self._tasks.add(task)
+        self._run(task, partial(run_job, task, job, self._keys, max_output_bytes=self._max_output_bytes))
+        return task.info
+
+    # moving
+
+    def foreground(self, tool_use_id: str) -> AbstractContextManager[anyio.Event]:
+        return self._foreground.entered(tool_use_id)
+
+    @property
+    def movable(self) -> Sequence[str]:
+        """Ids of the calls in the foreground that can be moved."""
+        return self._foreground.movable
+
+    def move(self, tool_use_id: str | None = None) -> Sequence[str]:
+        """Ask a call in the foreground, or all, to go on in the background, and return the ids of those asked."""
+        return self._foreground.move(tool_use_id)
+
+    # one of them
+
+    async def wait(self, task_id: str, timeout_s: float) -> TaskInfo:
+        task = self._tasks.known(task_id)
+        with anyio.move_on_after(timeout_s):
+            await task.ended.wait()
+        return task.info
+
+    async def stop(self, task_id: str) -> TaskInfo:
+        task = self._tasks.known(task_id)
+        if task.is_running:
+            task.is_stopping = True
+            if task.scope is not None:
+                task.scope.cancel("it was told to stop")
+            if task.tree is not None:
+                await task.tree.end(STOP_GRACE_S)
+            with anyio.move_on_after(_STOP_LIMIT_S):
+                await task.ended.wait()
+            if task.is_running:
+                raise ToolError(f"the background task {task.named} was told to end, and still runs")
+        return task.info
+
+    async def read(self, task_id: str, *, pattern: str | None, max_bytes: int) -> TaskOutput:
+        task = self._tasks.known(task_id)
+        if pattern is None:
+            return await self._outputs.new(task, max_bytes=max_bytes)
+        return await self._outputs.all(task, pattern=pattern, max_bytes=max_bytes)
+
+    async def output(self, task_id: str, *, pattern: str | None, max_bytes: int) -> TaskOutput:
+        """Return what a task printed, or its lines that match a pattern; the end of that, where it is longer.
+
+        Args:
+            task_id: The task.
+            pattern: A regular expression; None for all lines.
+            max_bytes: How much is returned at most.
+
+        Raises:
+            ToolError: There is no such task, its output cannot be read, or the pattern is no regular expression.
+        """
+        return await self._outputs.all(self._tasks.known(task_id), pattern=pattern, max_bytes=max_bytes)
+
+    async def close(self, *, keep: bool) -> Sequence[TaskInfo]:
+        """Stop what runs, or leave it to go on, and say so; return what goes on, or could not be ended.
+
+        Args:
+            keep: Whether commands go on. What was moved here from the foreground, and subagents, end in any case.
+        """
+        running = self._tasks.running
+        if keep:
+            await end_what_is_left(self.tree, self._tasks)
+            end_what_cannot_be_kept(running)
+        else:
+            await end_all(self.tree, running)
+        left = self._tasks.running
+        if stopped := [task for task in running if not task.is_running]:
+            self._warn(f"stopped in the background with the session: {named(stopped)}")
+        if left:
+            how = "left running in the background, to be found again with the session" if keep else "could not be ended"
+            self._warn(f"{how}: {named(left)}")
+        return [task.info for task in left]
+
+    # Hook
+
+    async def before_request(self, round_: Round) -> Sequence[Addition]:
+        return self._news.take(self._tasks)
+
+    async def after_tool(self, call: ToolCall, output: Output) -> Output:
+        if call.tool.name in _TELLING_TOOLS:
+            self._news.told_in_result(output.text)
+        return output
+
+    async def turn_ended(self, conversation: Conversation) -> None:
+        self._news.settle(conversation.messages)
+
+    async def history_replaced(self, conversation: Conversation) -> None:
+        self._outputs.forget_what_was_read()
+        self._news.read(conversation.messages)
+
+    # inside
+
+    @property
+    def _max_output_bytes(self) -> int:
+        return self._settings.max_output_mb * 10**6
+
+    def _new_output(self, task_id: str) -> Path:
+        return self._store.directory / f"task-{task_id}.txt"
+
+    def _require_room(self) -> None:
+        """Refuse what would be one too many.
+
+        Raises:
+            ToolError: As many run as may.
+        """
+        if (number := len(self._tasks.running)) >= self._settings.max_tasks:
+            raise ToolError(
+                f"{number:,} tasks run in the background, as many as may (setting background.max_tasks); wait for one "
+                "with TaskOutput, or end one with TaskStop"
+            )
+
+    def _follow(self, task: Task, process: RunningProcess, resources: AsyncExitStack) -> None:
+        self._run(task, partial(follow_command, task, process, resources, max_output_bytes=self._max_output_bytes))
+
+    def _run(self, task: Task, follow: Callable[[], Awaitable[None]]) -> None:
+        """Run what follows a task in the task group; a failure of it costs that task, not the session."""
+        if self._group is None:
+            raise RuntimeError("the background tasks are not served")
+
+        async def guarded() -> None:
+            try:
+                await follow()
+            except Exception as error:
+                log.exception("the background task %s could not be followed", task.id)
+                task.end("lost", note=f"it could not be followed: {type(error).__name__}: {error}")
+
+        self._group.start_soon(guarded)

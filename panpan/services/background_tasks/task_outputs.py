@@ -1,0 +1,53 @@
+"""What the tasks of one session printed, for those who ask."""
+
+from functools import partial
+
+from anyio import to_thread
+
+from panpan.services.background_tasks.output_window import Ripgrep, Window, matching_lines, window_of
+from panpan.services.background_tasks.task import Task
+from panpan.system.known_keys import KnownKeys
+from panpan.tools.tasks.background import TaskOutput
+
+
+class TaskOutputs:
+    """Reads outputs, and knows how far the model has read each.
+
+    Args:
+        keys: What nobody is shown.
+        ripgrep: Finds the program that searches them.
+    """
+
+    def __init__(self, keys: KnownKeys, ripgrep: Ripgrep) -> None:
+        self._keys = keys
+        self._ripgrep = ripgrep
+        self._read_up_to: dict[str, int] = {}
+        """By the id of the task, in bytes."""
+
+    async def new(self, task: Task, *, max_bytes: int) -> TaskOutput:
+        """Return what came since this was last called, or the end of that."""
+        window = await self._window(task, self._read_up_to.get(task.id, 0), max_bytes)
+        self._read_up_to[task.id] = window.end
+        return TaskOutput(window.text, window.is_cut, task.record.output)
+
+    async def all(self, task: Task, *, pattern: str | None, max_bytes: int) -> TaskOutput:
+        """Return all of it, or the lines that match a pattern; the end of that, where it is longer.
+
+        Raises:
+            ToolError: The output cannot be read, or the pattern is no regular expression.
+        """
+        path = task.record.output
+        if pattern is None:
+            window = await self._window(task, 0, max_bytes)
+        else:
+            ripgrep = self._ripgrep()
+            window = await matching_lines(path, pattern, max_bytes=max_bytes, keys=self._keys, ripgrep=ripgrep)
+        return TaskOutput(window.text, window.is_cut, path)
+
+    def forget_what_was_read(self) -> None:
+        """Begin anew with each output, as after a rewind."""
+        self._read_up_to.clear()
+
+    async def _window(self, task: Task, start: int, max_bytes: int) -> Window:
+        read = partial(window_of, task.record.output, start, max_bytes=max_bytes, keys=self._keys)
+        return await to_thread.run_sync(read)

@@ -1,0 +1,54 @@
+"""What a reply that did not come whole has cost, as far as can be told: providers bill it all the same."""
+
+import time
+
+from panpan.config.models import Price
+from panpan.services.context_usage import most_tokens
+from panpan.services.token_estimate import text_tokens
+from panpan.types.events import ModelEvent, ReplyStarted, TextDelta, ThinkingDelta, ToolInputDelta
+from panpan.types.llm import ModelRequest
+from panpan.types.messages import AssistantMessage, Usage
+
+
+class ArrivingReply:
+    """Follows a reply while it arrives.
+
+    Args:
+        request: What was sent.
+        price: Of the model; None where it is not known.
+    """
+
+    def __init__(self, request: ModelRequest, price: Price | None) -> None:
+        self._request = request
+        self._price = price
+        self._started: ReplyStarted | None = None
+        self._began_s = 0.0
+        self._output_tokens = 0
+
+    def follow(self, event: ModelEvent) -> None:
+        """Note what an event adds."""
+        match event:
+            case ReplyStarted():
+                self._started, self._began_s, self._output_tokens = event, time.monotonic(), 0
+            case TextDelta(text=more) | ThinkingDelta(text=more) | ToolInputDelta(json=more):
+                self._output_tokens += text_tokens(more)
+            case _:
+                pass
+
+    def cut_short(self) -> AssistantMessage | None:
+        """Return what came of it, as a reply without content; None where it had not begun. It is forgotten here."""
+        started, self._started = self._started, None
+        if started is None:
+            return None
+        usage = started.usage
+        if not usage.context_tokens:  # the provider tells it at the end
+            usage = Usage(input_tokens=most_tokens(self._request))
+        usage = usage.model_copy(update={"output_tokens": max(usage.output_tokens, self._output_tokens)})
+        return AssistantMessage(
+            content=(),
+            model=started.model,
+            stop_reason="interrupted",
+            usage=usage,
+            cost_usd=None if self._price is None else self._price.cost_usd(usage),
+            duration_s=time.monotonic() - self._began_s,
+        )

@@ -1,0 +1,314 @@
+"""A budget: what one agent and all below it may spend.
+
+The rule: what a request can cost at most is reserved before it is sent, here and in every budget above, and what is
+spent and reserved together never passes a limit at that moment. What is spent is never given back: neither a rewind nor
+a fork nor a resumed session begins anew. A provider that counts more than was reserved is believed.
+"""
+
+import math
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import field, replace
+
+import anyio
+
+from panpan.errors import BudgetError
+from panpan.services.budgets.refusal import not_enough, nothing_known, time_is_up
+from panpan.services.budgets.spending import Spending
+from panpan.services.budgets.turn_clock import TurnClock
+from panpan.types.agent import SpendingLimits
+from panpan.types.dataclass import dataclass
+from panpan.types.messages import AssistantMessage
+
+NEARLY = 0.8
+"""Share of a limit from which on it is nearly spent."""
+
+
+class Reservation:
+    """What one request may cost at most; no two are the same.
+
+    Args:
+        tokens: Of its input and its reply.
+        usd: US dollars; None: not known.
+    """
+
+    def __init__(self, tokens: int, usd: float | None) -> None:
+        self.tokens = tokens
+        self.usd = usd
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a request may cost at most; infinite where there is no limit."""
+
+    usd: float = math.inf
+    tokens: float = math.inf
+
+
+@dataclass(slots=True)
+class _Held:
+    """Reservations that are open, at one budget."""
+
+    reservations: set[Reservation] = field(default_factory=set)
+
+    @property
+    def usd(self) -> float:
+        return math.fsum(one.usd or 0.0 for one in self.reservations)
+
+    @property
+    def tokens(self) -> int:
+        return sum(one.tokens for one in self.reservations)
+
+
+class Budget:
+    """A node of the tree. Without limits it only counts.
+
+    Args:
+        name: Whose it is, as a person is told; empty: the session's.
+        limits: For it and all below it together.
+        parent: Whose limits hold as well.
+    """
+
+    def __init__(
+        self,
+        name: str = "",
+        limits: SpendingLimits = SpendingLimits(),
+        *,
+        parent: "Budget | None" = None,
+        clock: TurnClock | None = None,
+    ) -> None:
+        self.name = name
+        self.limits = limits
+        self.parent = parent
+        self.clock: TurnClock = parent.clock if parent is not None else clock or TurnClock()
+        self.note: Callable[[Spending], None] | None = None
+        """Keeps what was spent and no message tells of; None: that of the budget above."""
+        self._children: dict[str, Budget] = {}
+        self._spent = Spending()
+        self._held = _Held()
+        self._turns = 0
+        self._runs_since = 0.0
+        self._released = anyio.Event()
+
+    # the tree
+
+    @property
+    def children(self) -> "Sequence[Budget]":
+        """The budgets right below, oldest first."""
+        return tuple(self._children.values())
+
+    def child(self, name: str, limits: SpendingLimits = SpendingLimits(), *, agent_id: str = "") -> "Budget":
+        """Return a budget below this one.
+
+        Args:
+            name: Whose it is.
+            limits: Of its own; those of this one and of all above hold as well.
+            agent_id: Of the subagent. One that had a budget before goes on with it, and what it has spent.
+        """
+        known = self._children.get(agent_id) or self._taken_from_root(agent_id)
+        if known is not None:
+            known.name, known.limits = name, limits
+            return known
+        child = Budget(name, limits, parent=self)
+        self._children[agent_id or f"#{len(self._children)}"] = child
+        return child
+
+    def _taken_from_root(self, agent_id: str) -> "Budget | None":
+        """Return the budget of a subagent of another run of the session, which only the root knows; it belongs here."""
+        known = self._root._children.pop(agent_id, None)
+        if known is not None:
+            known.parent = self
+            self._children[agent_id] = known
+            for node in list(self._chain())[:-1]:
+                node._spent.add(replace(known._spent, seconds=0.0))
+        return known
+
+    def _chain(self) -> "Iterator[Budget]":
+        node: Budget | None = self
+        while node is not None:
+            yield node
+            node = node.parent
+
+    # what is spent
+
+    @property
+    def spent(self) -> Spending:
+        """What it and all below it have spent so far; a copy."""
+        spent = self._spent.copy()
+        spent.seconds = self._seconds
+        return spent
+
+    @property
+    def reserved(self) -> Room:
+        """What the requests that run may cost, here and below."""
+        return Room(self._held.usd, self._held.tokens)
+
+    @property
+    def _seconds(self) -> float:
+        running = self.clock.seconds - self._runs_since if self._turns else 0.0
+        return self._spent.seconds + running
+
+    def count_cut_short(self, reply: AssistantMessage) -> None:
+        """Count what came of a reply that did not come whole; no message tells of it later, so that it is noted."""
+        spending = Spending()
+        spending.add_reply(reply)
+        self.count(spending)
+        next((node.note for node in self._chain() if node.note is not None), _nothing)(spending)
+
+    def count(self, spending: Spending) -> None:
+        """Count what was spent before, as by an earlier run of the session; no limit refuses it.
+
+        Its time counts here alone: above, turns ran at the same time.
+        """
+        for node in self._chain():
+            node._spent.add(spending if node is self else replace(spending, seconds=0.0))
+
+    # requests
+
+    @property
+    def room(self) -> Room:
+        """What is neither spent nor reserved, at the tightest of the limits."""
+        room = Room()
+        for node in self._chain():
+            usd, tokens = node.limits.usd, node.limits.tokens
+            room = Room(
+                room.usd if usd is None else min(room.usd, usd - node._spent.known_usd - node._held.usd),
+                room.tokens if tokens is None else min(room.tokens, tokens - node._spent.tokens - node._held.tokens),
+            )
+        return room
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether a limit on money or tokens holds for it."""
+        return any(node.limits.usd is not None or node.limits.tokens is not None for node in self._chain())
+
+    @property
+    def waits_for_others(self) -> bool:
+        """Whether a request runs that may give back some of what it has reserved."""
+        return any(node._held.reservations for node in self._chain())
+
+    async def released(self) -> None:
+        """Wait until a request anywhere in the tree has ended."""
+        await self._root._released.wait()
+
+    def reserve(self, *, tokens: int = 0, usd: float | None = 0.0) -> Reservation:
+        """Reserve what a request can cost at most, here and in every budget above.
+
+        Args:
+            tokens: Of its input and its longest reply together.
+            usd: US dollars; None: the price is not known.
+
+        Raises:
+            BudgetError: It does not fit; nothing is reserved, and the request must not be sent.
+        """
+        for node in self._chain():
+            node._require_room(tokens, usd)
+        reservation = Reservation(tokens, usd)
+        for node in self._chain():
+            node._held.reservations.add(reservation)
+        return reservation
+
+    def settle(self, reservation: Reservation, reply: AssistantMessage) -> None:
+        """Count what came of a request in the place of what was reserved for it."""
+        self.release(reservation)
+        for node in self._chain():
+            node._spent.add_reply(reply)
+
+    def release(self, reservation: Reservation) -> None:
+        """Give back what is still reserved for a request, as for one that failed."""
+        if reservation not in self._held.reservations:
+            return
+        for node in self._chain():
+            node._held.reservations.discard(reservation)
+        root = self._root
+        root._released.set()
+        root._released = anyio.Event()
+
+    @property
+    def _root(self) -> "Budget":
+        *_, root = self._chain()
+        return root
+
+    def _require_room(self, tokens: int, usd: float | None) -> None:
+        limits, spent, held = self.limits, self._spent, self._held
+        if limits.calls is not None and spent.calls + len(held.reservations) + 1 > limits.calls:
+            raise BudgetError(not_enough(self.name, "calls", limits.calls, spent.calls, len(held.reservations), 1))
+        if limits.tokens is not None and spent.tokens + held.tokens + tokens > limits.tokens:
+            raise BudgetError(not_enough(self.name, "tokens", limits.tokens, spent.tokens, held.tokens, tokens))
+        if limits.usd is None:
+            return
+        if spent.unpriced_model is not None:
+            raise BudgetError(nothing_known(self.name, spent.unpriced_model))
+        if usd is None:
+            raise BudgetError(nothing_known(self.name, None))
+        if spent.known_usd + held.usd + usd > limits.usd:
+            raise BudgetError(not_enough(self.name, "usd", limits.usd, spent.known_usd, held.usd, usd))
+
+    # time
+
+    @contextmanager
+    def turn(self) -> Generator[None, None, None]:
+        """Count the time of the body, and end it when that is used up.
+
+        Raises:
+            BudgetError: It is used up.
+        """
+        self._require_time()
+        for node in self._chain():
+            node._turn_begins()
+        try:
+            with self.clock.limited(self._seconds_left) as scope:
+                yield
+        finally:
+            for node in self._chain():
+                node._turn_ends()
+        if scope.cancelled_caught:
+            raise self._time_error()
+
+    def _turn_begins(self) -> None:
+        if not self._turns:
+            self._runs_since = self.clock.seconds
+        self._turns += 1
+
+    def _turn_ends(self) -> None:
+        self._turns -= 1
+        if not self._turns:
+            self._spent.seconds += self.clock.seconds - self._runs_since
+
+    def _seconds_left(self) -> float:
+        return min(
+            (node.limits.seconds - node._seconds for node in self._chain() if node.limits.seconds is not None),
+            default=math.inf,
+        )
+
+    def _require_time(self) -> None:
+        if self._seconds_left() <= 0:
+            raise self._time_error()
+
+    def _time_error(self) -> BudgetError:
+        limited = [(node.limits.seconds - node._seconds, node) for node in self._chain() if node.limits.seconds is not None]
+        _, node = min(limited, key=lambda pair: pair[0])
+        return BudgetError(time_is_up(node.name, node.limits.seconds or 0.0))
+
+    # what the model is told
+
+    def nearly_spent(self) -> str:
+        """Return a sentence about the limits of which most is spent, here or above; empty where there is none."""
+        parts = [part for node in self._chain() for part in node._nearly_spent()]
+        return f"Of the budget, {'; '.join(parts)}." if parts else ""
+
+    def _nearly_spent(self) -> Iterator[str]:
+        limits, spent = self.limits, self._spent
+        whose = f" of {self.name}" if self.name else ""
+        if limits.usd is not None and spent.known_usd >= NEARLY * limits.usd:
+            yield f"${spent.known_usd:.4f} of ${limits.usd:.4f}{whose} is spent"
+        if limits.tokens is not None and spent.tokens >= NEARLY * limits.tokens:
+            yield f"{spent.tokens:,} of {limits.tokens:,} tokens{whose} are spent"
+        if limits.calls is not None and spent.calls >= NEARLY * limits.calls:
+            yield f"{spent.calls:,} of {limits.calls:,} requests{whose} are made"
+        if limits.seconds is not None and self._seconds >= NEARLY * limits.seconds:
+            yield f"{self._seconds:.0f} of {limits.seconds:.0f} seconds{whose} are used"
+
+
+def _nothing(spending: Spending) -> None:
+    pass

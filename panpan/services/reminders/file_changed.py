@@ -1,0 +1,162 @@
+"""Reminds of files that are not any more as the model has read them.
+
+What the model wrote itself with the tools for files it knows. What its own commands changed it is told, too: which
+files a formatter rewrites, say, the call does not tell.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+from pathlib import Path
+
+from anyio import to_thread
+
+from panpan.core.conversation import Conversation
+from panpan.core.hooks import Round, ToolCall
+from panpan.errors import ToolError
+from panpan.services.project_context.our_tags import untagged
+from panpan.services.reminders.source import ReminderSource
+from panpan.system.canonical import is_below
+from panpan.system.read_file import read_regular_file
+from panpan.system.terminal_text import printable
+from panpan.tools.seen_files import SeenFiles, digest_of
+from panpan.types.dataclass import dataclass
+from panpan.types.messages import SystemReminder
+from panpan.types.tool import Output
+
+MOST_FILES = 200
+"""Files that are looked at, those that the model read last."""
+MOST_NAMES = 20
+_MAX_BYTES = 20_000_000
+"""Of a file that is read again because its time or size is another."""
+
+_CHANGED = "Changed since you read them, by the user, a command or another program: {names}. "
+_GONE = "Gone since you read them: {names}. "
+_ADVICE = "What you know of them may be wrong: read again what you still need. The changes may be wanted; keep them."
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What tells, without reading it, whether a file was written to."""
+
+    mtime_ns: int
+    ctime_ns: int
+    size: int
+    inode: int
+
+
+_NOTHING = _State(0, 0, 0, 0)
+"""That of a file which is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    path: Path
+    found: bytes
+    """Digest of what is there now; empty where nothing is."""
+
+
+class FileChanged(ReminderSource):
+    """Looks at the files that the model has read, before each request.
+
+    Args:
+        seen_files: What the model knows.
+        root: Canonical root of the workspace; paths in it are told relative to it.
+    """
+
+    def __init__(self, seen_files: SeenFiles, root: Path) -> None:
+        self._seen_files = seen_files
+        self._root = root
+        self._known: dict[Path, tuple[bytes, _State]] = {}
+        """What a file looked like while it was as the model knows it."""
+        self._told: dict[Path, bytes] = {}
+        """What the model knew of files when it was told that they are other now; it is told once."""
+        self._has_run_command = False
+        self._number = 0
+
+    async def after_tool(self, call: ToolCall, output: Output) -> None:
+        """Note how files look that were just read or edited."""
+        if call.tool.tool_class == "command":
+            self._has_run_command = True
+        elif not output.is_error and call.tool.tool_class in ("read", "write"):
+            await to_thread.run_sync(self._note_new)
+
+    async def history_replaced(self, conversation: Conversation) -> None:
+        self._known.clear()
+        self._told.clear()
+
+    async def reminders(self, round_: Round) -> Sequence[SystemReminder]:
+        if not self._seen_files.newest(1):
+            return ()
+        changes = await to_thread.run_sync(lambda: list(self._changes()))
+        self._has_run_command = False
+        if not changes:
+            return ()
+        self._number += 1
+        changed = self._names(change.path for change in changes if change.found)
+        gone = self._names(change.path for change in changes if not change.found)
+        text = (
+            (_CHANGED.format(names=changed) if changed else "") + (_GONE.format(names=gone) if gone else "") + _ADVICE
+        )
+        return (SystemReminder(text=text, cause=f"file:changed:{_digest_of(changes)}:{self._number}", priority="high"),)
+
+    def _note_new(self) -> None:
+        for path in self._seen_files.newest(MOST_FILES):
+            digest = self._seen_files.digest(path)
+            known = self._known.get(path)
+            if digest is not None and (known is None or known[0] != digest) and (state := _state_of(path)) is not None:
+                self._known[path] = digest, state
+
+    def _changes(self) -> Iterator[_Change]:
+        """Yield what is other than the model knows, once: a log that grows is not told with every line."""
+        for path in self._seen_files.newest(MOST_FILES):
+            digest = self._seen_files.digest(path)
+            if digest is None or self._told.get(path) == digest:
+                continue
+            state = _state_of(path)
+            if state is None or self._known.get(path) == (digest, state):
+                continue
+            found = _found(path, state)
+            if found == digest:
+                self._known[path] = digest, state
+            elif found is not None:
+                self._told[path] = digest
+                if found or not self._has_run_command:  # what its own command removed or moved, the model knows
+                    yield _Change(path, found)
+
+    def _names(self, paths: Iterable[Path]) -> str:
+        names = [self._shown(path) for path in paths]
+        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        return ", ".join(names[:MOST_NAMES]) + more
+
+    def _shown(self, path: Path) -> str:
+        shown = path.relative_to(self._root) if is_below(path, self._root) else path
+        return untagged(printable(str(shown)))
+
+
+def _state_of(path: Path) -> _State | None:
+    """Return how a file looks; None where that cannot be told."""
+    try:
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return _NOTHING
+    except OSError:
+        return None
+    return _State(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
+
+
+def _found(path: Path, state: _State) -> bytes | None:
+    """Return the digest of what is there; empty where nothing is, None where that cannot be told."""
+    if state == _NOTHING:
+        return b""
+    try:
+        return digest_of(read_regular_file(path, max_bytes=_MAX_BYTES))
+    except ToolError:
+        return None
+
+
+def _digest_of(changes: Iterable[_Change]) -> str:
+    digest = blake2b(digest_size=8)
+    for change in changes:
+        digest.update(os.fsencode(change.path) + b"\0" + change.found + b"\0")
+    return digest.hexdigest()

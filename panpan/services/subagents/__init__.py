@@ -1,0 +1,1 @@
+"""Subagents: further conversations that the model starts, each with its own tools, rights and log."""

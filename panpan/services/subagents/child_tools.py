@@ -1,0 +1,64 @@
+"""Which tools a subagent gets: those that its definition names, of those that need neither user nor session."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from panpan.tools.agents.task import TaskTool
+from panpan.tools.tool import Tool
+from panpan.types.agent import AgentDefinition
+
+OF_THE_SESSION = frozenset(
+    {
+        "AskUserQuestion",
+        "EnterPlanMode",
+        "ExitPlanMode",
+        "ReadHistory",
+        "TodoWrite",
+        "TaskOutput",
+        "TaskStop",
+        "MergeWorktree",
+        "Task",
+    }
+)
+"""Tools that belong to the session itself: they ask its user, or change what is his to see. A subagent gets Task only
+where it may start subagents of its own."""
+
+_NAME = re.compile(r"[^(]*")
+
+
+def child_tools(
+    definition: AgentDefinition, tools: Sequence[Tool[Any]], *, on: Collection[str], task: TaskTool | None = None
+) -> Mapping[str, Tool[Any]]:
+    """Return the tools of a subagent by name.
+
+    Args:
+        definition: Its own.
+        tools: All that there are.
+        on: Names of those that the session's model may call; no subagent gets more.
+        task: With which it starts subagents; None: it may not.
+    """
+    every = [tool for tool in tools if tool.name not in OF_THE_SESSION]
+    if task is not None:
+        every.append(task)
+    return {tool.name: tool for tool in every if tool.name in on and gets(definition, tool.name)}
+
+
+def only_looks(definition: AgentDefinition, tools: Sequence[Tool[Any]]) -> bool:
+    """Return whether its agents can change nothing, whatever they are asked to do."""
+    if definition.permission_mode == "plan":
+        return True
+    return all(tool.tool_class == "read" for tool in tools if gets(definition, tool.name))
+
+
+def gets(definition: AgentDefinition, tool: str) -> bool:
+    """Return whether a definition lets its agents have a tool; what stands in brackets behind a name is for rules."""
+    if any(_names(pattern, tool) for pattern in definition.disallowed_tools):
+        return False
+    return definition.tools is None or any(_names(pattern, tool) for pattern in definition.tools)
+
+
+def _names(pattern: str, tool: str) -> bool:
+    match = _NAME.match(pattern)
+    return fnmatchcase(tool, match.group().strip() if match else pattern)

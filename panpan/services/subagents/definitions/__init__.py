@@ -1,0 +1,1 @@
+"""Which kinds of subagents there are: files and `--agents` become definitions."""

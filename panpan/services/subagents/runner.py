@@ -1,0 +1,227 @@
+"""Runs subagents for one agent: begins or goes on with one, passes its events on, and says what came of it.
+
+A subagent runs where the session owns its task, and the call that started it only receives. So it can be left to run
+in the background at any moment, and ends with the call that waits for it otherwise.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+
+import anyio
+from anyio import CancelScope, move_on_after
+
+from panpan.core.tool_executor import CLEANUP_S
+from panpan.errors import PanpanError, ToolError
+from panpan.services.background_tasks.background_tasks import JobEnd
+from panpan.services.sessions.event_hop import EventHop
+from panpan.services.sessions.turn_run import TurnRun
+from panpan.services.subagents.child import Child, Parent
+from panpan.services.subagents.child_tools import child_tools, only_looks
+from panpan.services.subagents.host import SubagentHost
+from panpan.services.subagents.opening import find, open_child
+from panpan.services.subagents.report import Report
+from panpan.services.subagents.worktree_use import end_worktree, worktree_for
+from panpan.tools.agents.subagents import SubagentTask
+from panpan.tools.agents.task import TaskTool
+from panpan.tools.tool import ToolContext
+from panpan.types.agent import AgentDefinition
+from panpan.types.events import Event, SubagentEvent
+from panpan.types.messages import UserMessage
+from panpan.types.tool import Output, ToolYield
+
+_EVENTS_AHEAD = 64
+"""How far a subagent may be ahead of whoever receives its events."""
+
+
+class SubagentRunner:
+    """Implements `Subagents` for one agent.
+
+    Args:
+        host: What all subagents of the session share.
+        parent: The agent; called when one is started.
+    """
+
+    def __init__(self, host: SubagentHost, parent: Callable[[], Parent]) -> None:
+        self._host = host
+        self._parent = parent
+
+    @property
+    def definitions(self) -> Sequence[AgentDefinition]:
+        return self._host.definitions.all
+
+    def runs_beside_others(self, task: SubagentTask) -> bool:
+        definition = self._host.definitions.get(task.agent)
+        if definition is None:
+            return True  # nothing will run
+        if _wish(task.in_background, definition.background) or (task.isolation or definition.isolation):
+            return True
+        return only_looks(definition, self._host.shared_tools) or self._parent().gate.mode == "plan"
+
+    async def run(self, task: SubagentTask, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        try:
+            running = await self._started(task, ctx)
+        except ToolError:
+            raise
+        except PanpanError as error:
+            raise ToolError(str(error)) from error
+        if running.child.facts.in_background:
+            yield running.left_in_background(ctx.tool_use_id)
+            return
+        async with aclosing(running.events(ctx.tool_use_id)) as yields:
+            async for item in yields:
+                yield item
+
+    async def _started(self, task: SubagentTask, ctx: ToolContext) -> "RunningSubagent":
+        """Open the subagent and let it begin."""
+        host, parent = self._host, replace(self._parent(), context=ctx)
+        if parent.depth >= host.max_depth:
+            raise ToolError("this subagent may not start others; do the task yourself")
+        opened = await anyio.to_thread.run_sync(find, host, task, ctx.tool_use_id)
+        definition = opened.definition
+        task = replace(task, in_background=_wish(task.in_background, definition.background))
+        is_isolated = (task.isolation or definition.isolation) == "worktree" if opened.is_new else opened.record.worktree
+        if is_isolated:
+            worktree = await worktree_for(host.worktrees, opened.record)
+            opened = replace(opened, record=replace(opened.record, worktree=str(worktree)))
+        child: Child | None = None
+
+        def as_parent() -> Parent:
+            assert child is not None, "it is asked when the subagent runs"
+            return Parent(child.parts.tool_context, child.facts.gate, child.parts.ask, parent.depth + 1)
+
+        may_nest = parent.depth + 1 < host.max_depth
+        nested = TaskTool(SubagentRunner(host, as_parent)) if may_nest else None
+        tools = child_tools(definition, host.shared_tools, on=host.offered, task=nested)
+        child = await anyio.to_thread.run_sync(open_child, host, parent, task, opened, tools)
+        return RunningSubagent(host, child, task.prompt)
+
+
+class RunningSubagent:
+    """A subagent that has begun.
+
+    Args:
+        host: Where it runs.
+        child: The subagent.
+        prompt: What it is to do.
+    """
+
+    def __init__(self, host: SubagentHost, child: Child, prompt: str) -> None:
+        self.child = child
+        self._host = host
+        self._report = Report(child.facts.record.id, child.facts.record.name)
+        self._hop = EventHop[Event](_EVENTS_AHEAD)
+        self._scope = CancelScope()
+        self._run = TurnRun(child.parts, child.recorder, self._hop, self._scope)
+        self._prompt = UserMessage.of(prompt)
+        host.running.add(child.facts.record.id)
+        self._is_over = host.start(self._to_its_end)
+
+    async def events(self, tool_use_id: str) -> AsyncGenerator[ToolYield, None]:
+        """Yield what it does, then its result; leaving early ends it, unless the user wants it in the background."""
+        is_left = False
+        try:
+            with self._host.background.foreground(tool_use_id) as asked:
+                while events := await self._next(asked):
+                    for event in events:
+                        self._report.follow(event)
+                        yield SubagentEvent(tool_use_id, self.child.facts.record.id, event)
+                is_left = asked.is_set() and not self._is_over.is_set()
+            if is_left:
+                yield self.left_in_background(tool_use_id)
+                return
+            yield await self._result()
+        finally:
+            if not is_left:
+                await self._end()
+
+    def left_in_background(self, tool_use_id: str) -> Output:
+        """Let it go on by itself, and return what its parent is told."""
+        record = self.child.facts.record
+        info = self._host.background.start_job(
+            kind="subagent",
+            title=self.child.label,
+            tool_use_id=tool_use_id,
+            agent_id=record.id,
+            job=self._in_background,
+        )
+        notes = " ".join(self.child.notes)
+        text = (
+            f"The subagent works in the background as task {info.id}. You are told when it ends; go on meanwhile. "
+            f"What it does is written to {info.output}."
+        )
+        return Output(f"{text} {notes}".rstrip())
+
+    async def _in_background(self, write: Callable[[str], None]) -> JobEnd:
+        """Follow it to its end; whoever cancels this ends it."""
+        try:
+            while events := await self._hop.take():
+                for event in events:
+                    self._report.follow(event)
+                    if line := told(event):
+                        write(f"{line}\n")
+            output = await self._result()
+            return JobEnd(output.text, output.is_error)
+        finally:
+            await self._end()
+
+    async def _next(self, asked: anyio.Event) -> Sequence[Event]:
+        """Return what has come since the last time; nothing at the end, and where it is to go on in the background."""
+        taken: Sequence[Event] = ()
+        if asked.is_set():
+            return taken
+        async with anyio.create_task_group() as tasks:
+
+            async def watch() -> None:
+                await asked.wait()
+                tasks.cancel_scope.cancel("it goes on in the background")
+
+            tasks.start_soon(watch)
+            taken = await self._hop.take()
+            tasks.cancel_scope.cancel("something has come")
+        return taken
+
+    async def _result(self) -> Output:
+        """Wait for its end, and return what its parent is told."""
+        await self._is_over.wait()
+        record, notes = self.child.facts.record, list(self.child.notes)
+        if record.worktree:
+            notes += await end_worktree(self._host.worktrees, record)
+        return self._report.output(self._run.failure, notes=notes)
+
+    async def _end(self) -> None:
+        self._scope.cancel("nobody waits for it any more")
+        self._hop.leave()
+        with move_on_after(2 * CLEANUP_S, shield=True):
+            await self._is_over.wait()
+
+    async def _to_its_end(self) -> None:
+        """Run its turn, and give back what it holds."""
+        try:
+            await self._run.run(self._prompt)
+        finally:
+            self._host.running.discard(self.child.facts.record.id)
+            try:
+                self.child.close()
+            except PanpanError as error:
+                self._run.failure.append(error)
+
+
+def _wish(asked: bool | None, default: bool) -> bool:
+    return default if asked is None else asked
+
+
+def told(event: Event) -> str:
+    """Return what a file tells of an event: what was said and called; nothing for most."""
+    from panpan.types.events import ToolFinished, ToolStarted
+    from panpan.types.messages import AssistantMessage
+
+    match event:
+        case AssistantMessage():
+            return event.text.strip()
+        case ToolStarted():
+            return f"· {event.name} {event.title}".rstrip()
+        case ToolFinished(is_error=True):
+            return "  failed"
+        case _:
+            return ""

@@ -1,0 +1,201 @@
+"""What lives as long as a session and hooks in around its loop, and in which order its hooks are asked.
+
+Apart from `app.py` only for its length: this, too, decides which parts there are and nothing of how they work.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from panpan.config.locations import snapshots_folder
+from panpan.config.settings_writer import RuleFile
+from panpan.core.conversation import Conversation
+from panpan.core.hooks import Hook
+from panpan.services.background_tasks.background_tasks import BackgroundTasks
+from panpan.services.budget import Budget
+from panpan.services.compaction.compactor import Compactor, plan_pin, todos_pin
+from panpan.services.compaction.make_room import MakeRoom
+from panpan.services.interrupt_notice import InterruptNotice
+from panpan.services.keys_in_results import KeysInResults, provider_keys
+from panpan.services.permissions.opening import gate_of, sandbox_of, workspace_paths
+from panpan.services.permissions.sandbox_questions import SandboxQuestions
+from panpan.services.plan_mode import PlanMode
+from panpan.services.project_context.collect import ContextPlaces
+from panpan.services.project_context.nested_memory import NestedMemory
+from panpan.services.project_context.session_start import SessionStart
+from panpan.services.reminders.context_nearly_full import ContextNearlyFull
+from panpan.services.reminders.file_changed import FileChanged
+from panpan.services.reminders.long_session import LongSession
+from panpan.services.reminders.reminders import Reminders
+from panpan.services.reminders.todo_changed import TodoChanged
+from panpan.services.reminders.todo_forgotten import TodoForgotten
+from panpan.services.repeated_calls import RepeatedCalls
+from panpan.services.reply_limits import ReplyLimits
+from panpan.services.result_size import ResultSize
+from panpan.services.round_limit import RoundLimit
+from panpan.services.sessions.models import SessionModels
+from panpan.services.sessions.setup import Setup
+from panpan.services.sessions.tap import Tap
+from panpan.services.snapshots.session_snapshots import Snapshots
+from panpan.services.steering import Steering
+from panpan.services.subagents.child import ChildFacts, Parent
+from panpan.services.subagents.definitions.load import load_definitions
+from panpan.services.subagents.host import SubagentHost
+from panpan.services.subagents.notices import GivenContext, PlanNotice, project_context
+from panpan.services.subagents.runner import SubagentRunner
+from panpan.services.subagents.snapshots_beside import SnapshotsBeside
+from panpan.services.todos.todos import Todos
+from panpan.system.home import user_home
+from panpan.tools.seen_files import SeenFiles
+from panpan.types.messages import Message
+
+if TYPE_CHECKING:
+    from panpan.services.subagents.worktrees.worktrees import Worktrees
+
+
+class SessionServices:
+    """What lives as long as the session and hooks in around its loop, whichever model it talks to.
+
+    Args:
+        setup: The session's.
+        tap: Sees what crosses its borders.
+        warn: Told what the user should know, one sentence each.
+        agents: Kinds of subagents that the command line defines, by name; None: none.
+
+    Raises:
+        ConfigError: A permission rule, or what the command line says of subagents, cannot be read.
+    """
+
+    def __init__(
+        self,
+        setup: Setup,
+        tap: Tap,
+        warn: Callable[[str], None],
+        *,
+        agents: Mapping[str, Any] | None = None,
+    ) -> None:
+        settings, locations, home = setup.settings, setup.locations, user_home()
+        paths = workspace_paths(setup.cwd, setup.loaded, locations)
+        self.gate = gate_of(setup.loaded, paths, store=RuleFile(locations.local_settings))
+        for warning in self.gate.warnings:
+            warn(warning)
+        self.seen_files = SeenFiles()
+        self.plan_mode = PlanMode(self.gate, locations.plans_folder, self.seen_files, warn)
+        self.conversation: Conversation | None = None
+        """Once it is there."""
+        self.todos = Todos(locations.todos_folder, self.history, warn)
+        self.compactor = Compactor(tap.pins((plan_pin(self.plan_mode), todos_pin(self.todos))))
+        self._context_nearly_full = ContextNearlyFull(settings.compaction)
+        self.reminders = Reminders(
+            (
+                TodoChanged(self.todos),
+                self._context_nearly_full,
+                FileChanged(self.seen_files, setup.cwd),
+                LongSession(),
+                TodoForgotten(self.todos),
+            ),
+            settings.reminders.max_per_session,
+        )
+        self.steering = Steering()
+        memory = NestedMemory(setup.cwd, locations.project_root, home, locations.home, warn)
+        places = ContextPlaces(setup.cwd, locations.project_root, locations.home, home, settings.additional_directories)
+        self.sandbox = sandbox_of(settings.sandbox, locations)
+        self._sandbox_questions = SandboxQuestions(settings.sandbox.outside, lambda: self.gate.mode, warn)
+        self._project_context = (SessionStart(places, memory, warn), memory)
+        self._repeated_calls = RepeatedCalls(settings.permission.doom_loop)
+        self._interrupt_notice = InterruptNotice()
+        self._budget = (Budget(settings.max_budget_usd),) if settings.max_budget_usd is not None else ()
+        self._reply_limits = ReplyLimits()
+        self._keys_in_results = KeysInResults(provider_keys(setup.env, settings))
+        self._warn = warn
+        self.snapshots = (
+            Snapshots(settings.snapshots, locations.home, hidden=(self.sandbox.temporary,), warn=warn)
+            if settings.snapshots.enabled
+            else None
+        )
+        self.background = BackgroundTasks(settings.background, provider_keys(setup.env, settings), warn)
+        self.models: SessionModels | None = None
+        """Once they are there."""
+        self.as_parent: Callable[[], Parent] | None = None
+        """Returns the session's own agent, as whoever starts subagents; once it is there."""
+        self._setup = setup
+        self._home = home
+        self.agents = load_definitions(
+            locations.project_root, setup.cwd, locations.home, home, agents, trust=setup.loaded.trust
+        )
+        self.subagent_host = SubagentHost(
+            self.agents,
+            self._present_models,
+            self.gate,
+            self._hooks_of_subagent,
+            self.background,
+            worktrees=self._worktrees,
+            max_depth=settings.agents.max_depth,
+            warn=warn,
+        )
+        self.subagents = SubagentRunner(self.subagent_host, self._parent)
+
+    def _present_models(self) -> SessionModels:
+        assert self.models is not None, "subagents are started while the session is open"
+        return self.models
+
+    def _parent(self) -> Parent:
+        assert self.as_parent is not None, "subagents are started while the session is open"
+        return self.as_parent()
+
+    def _worktrees(self) -> "Worktrees":
+        from panpan.services.subagents.worktrees.worktrees import Worktrees  # most sessions make none
+
+        cwd, locations = self._setup.cwd, self._setup.locations
+        return Worktrees(cwd, folder=locations.worktrees_folder, kept=snapshots_folder(locations.home, cwd))
+
+    def history(self) -> Sequence[Message]:
+        """Return all that was said."""
+        return self.conversation.messages if self.conversation is not None else ()
+
+    def hooks_for(self, setup: Setup) -> Sequence[Hook]:
+        """Return the services in the order in which they are asked."""
+        profile = setup.profile
+        self._context_nearly_full.window_tokens = None if profile.fits_window else setup.context_window
+        return (
+            self.gate,
+            self._sandbox_questions,
+            self._repeated_calls,
+            *(self._project_context if profile.has_project_context else ()),
+            self._interrupt_notice,
+            self.plan_mode,
+            self.todos,
+            *((self.reminders,) if profile.has_project_context else ()),
+            *self._budget,
+            RoundLimit(),
+            self._reply_limits,
+            *(() if profile.fits_window else (self._make_room(setup),)),
+            self.steering,  # behind those that may end the turn, so that what waits is not lost with it
+            *((self.snapshots.rounds,) if self.snapshots is not None else ()),
+            self._keys_in_results,
+            # last, so that what other hooks add to a result is bounded, too
+            ResultSize() if profile.max_result_chars is None else ResultSize(profile.max_result_chars),
+        )
+
+    def _hooks_of_subagent(self, child: ChildFacts) -> Sequence[Hook]:
+        """Return the services of a subagent, in the same order."""
+        setup, settings, root = self._setup, self._setup.settings, child.context.paths.root
+        top = setup.locations.project_root if child.worktree is None else root
+        rounds = self.snapshots.rounds if self.snapshots is not None and child.worktree is None else None
+        return (
+            child.gate,
+            self._sandbox_questions,
+            RepeatedCalls(settings.permission.doom_loop),
+            GivenContext(lambda: project_context(self.conversation), child.worktree),
+            NestedMemory(root, top, self._home, setup.locations.home, self._warn),
+            InterruptNotice(),
+            PlanNotice(lambda: child.gate.mode),
+            RoundLimit(),
+            ReplyLimits(),
+            MakeRoom(Compactor(), settings.compaction, child.model.context_window, self._warn),
+            *((SnapshotsBeside(rounds, child.record.id),) if rounds is not None else ()),
+            self._keys_in_results,
+            ResultSize(),
+        )
+
+    def _make_room(self, setup: Setup) -> MakeRoom:
+        return MakeRoom(self.compactor, setup.settings.compaction, setup.context_window, self._warn)

@@ -1,0 +1,1 @@
+"""Tools for tasks that go on in the background."""

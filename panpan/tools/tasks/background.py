@@ -1,0 +1,113 @@
+"""What tools need of whoever keeps background tasks; the session implements it, and the tools know no more of it."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack
+from pathlib import Path
+from typing import Protocol
+
+import anyio
+
+from panpan.system.child import Child
+from panpan.system.output_store import LeftOutput
+from panpan.types.background import TaskInfo
+from panpan.types.dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundCommand:
+    """A command that is to run in the background."""
+
+    argv: Sequence[str]
+    cwd: Path
+    env: Mapping[str, str]
+    """Its whole environment, without the mark of the session's own commands."""
+    pass_fds: Sequence[int]
+    """Descriptors that it inherits under the same numbers."""
+    text: str
+    """As the model wrote it."""
+    title: str
+    """What it does, on one line."""
+    tool_use_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class MovedCommand:
+    """A command that ran in the foreground and goes on in the background."""
+
+    child: Child
+    output: LeftOutput
+    """What it printed so far, and where the rest goes."""
+    text: str
+    title: str
+    tool_use_id: str
+    started_at: float
+    """Seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOutput:
+    """A part of what a task printed."""
+
+    text: str
+    is_cut: bool
+    """Whether there is more of it that is not in `text`."""
+    path: Path
+    """The file with all of it, as far as that is kept."""
+
+
+class Background(Protocol):
+    """The background tasks of one session."""
+
+    @property
+    def goes_on_at_timeout(self) -> bool:
+        """Whether a command in the foreground goes on in the background when its time is up."""
+        ...
+
+    async def start_command(self, command: BackgroundCommand, resources: AsyncExitStack) -> TaskInfo:
+        """Start a command that may outlive the call, and panpan where the user wants that.
+
+        Args:
+            command: The command.
+            resources: What it needs as long as it runs, such as its sandbox; taken over once it has started.
+
+        Raises:
+            ToolError: It cannot be started, or too many tasks run.
+        """
+        ...
+
+    def foreground(self, tool_use_id: str) -> AbstractContextManager[anyio.Event]:
+        """Let the user move a call to the background while the context lasts; the event is set when he wants that."""
+        ...
+
+    def take_command(self, command: MovedCommand, resources: AsyncExitStack) -> TaskInfo:
+        """Let a command go on in the background; its child process and `resources` are taken over at once."""
+        ...
+
+    async def read(self, task_id: str, *, pattern: str | None, max_bytes: int) -> TaskOutput:
+        """Return what a task printed since the model last read it, or all its lines that match a pattern.
+
+        Args:
+            task_id: The task.
+            pattern: A regular expression; None for what is new.
+            max_bytes: How much is returned at most; of more, the end.
+
+        Raises:
+            ToolError: There is no such task, or the pattern is no regular expression.
+        """
+        ...
+
+    async def wait(self, task_id: str, timeout_s: float) -> TaskInfo:
+        """Return the task as it is when it has ended, or when the time is up.
+
+        Raises:
+            ToolError: There is no such task.
+        """
+        ...
+
+    async def stop(self, task_id: str) -> TaskInfo:
+        """End a task with all that it started, and return how it ended; nothing is done where it has.
+
+        Raises:
+            ToolError: There is no such task, or it cannot be ended.
+        """
+        ...

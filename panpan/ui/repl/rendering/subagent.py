@@ -1,0 +1,104 @@
+"""Subagents that run: a row each with how much they did, and below it the newest steps, in rows that are bounded."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from panpan.system.terminal_text import clean_line
+from panpan.types.dataclass import dataclass
+from panpan.ui.repl.rendering.cells import cut
+from panpan.ui.repl.rendering.duration import spoken_s
+from panpan.ui.repl.rendering.fitting import fitted
+from panpan.ui.repl.rendering.spinner import spinner
+from panpan.ui.repl.rendering.tool import call_line
+from panpan.ui.repl.subagent_progress import Step, StepState, SubagentProgress
+from panpan.ui.repl.theme import Role, Theme
+
+MAX_ROWS, MAX_ROWS_EXPANDED = 12, 24
+"""For all subagents together."""
+_FOLDED_STEPS, _EXPANDED_STEPS = 3, 20
+"""Of one."""
+_INDENT = "    "
+_MARKS: Mapping[StepState, tuple[str, Role]] = {
+    "asks": ("?", "question"),
+    "runs": ("·", "accent"),
+    "done": ("●", "good"),
+    "failed": ("✗", "bad"),
+    "refused": ("✗", "bad"),
+    "said": ("“", "dim"),
+    "waits": ("…", "warn"),
+}
+_BEHIND: Mapping[StepState, str] = {"asks": " waits for your answer", "refused": " was not allowed"}
+
+
+@dataclass(frozen=True, slots=True)
+class RunningSubagent:
+    """One that has a row."""
+
+    name: str
+    """Of the tool that runs it."""
+    title: str
+    elapsed_s: float
+    progress: SubagentProgress
+
+
+def subagent_rows(
+    running: Sequence[RunningSubagent],
+    asked_about: Collection[str],
+    now_s: float,
+    width: int,
+    theme: Theme,
+    *,
+    is_expanded: bool = False,
+) -> list[str]:
+    """Return the rows of all that run, `MAX_ROWS` or `MAX_ROWS_EXPANDED` at most; the many have no room for steps.
+
+    Args:
+        running: They, the oldest first.
+        asked_about: Ids of the calls about which the user is asked at the moment.
+        now_s: Seconds of any clock that only grows; turns the spinner.
+        width: Cells of a row.
+        theme: How it looks.
+        is_expanded: Whether more is shown, and what they say.
+    """
+    if not running:
+        return []
+    room = MAX_ROWS_EXPANDED if is_expanded else MAX_ROWS
+    shown = running if len(running) <= room else running[: room - 1]
+    most = min(room // len(shown) - 1, _EXPANDED_STEPS if is_expanded else _FOLDED_STEPS)
+    rows: list[str] = []
+    for one in shown:
+        mark = theme.paint("accent", spinner(now_s, theme))
+        rows.append(call_line(mark, one.name, one.title, _counts(one, width), width, theme))
+        steps = one.progress.steps(most, asked_about, has_words=is_expanded)
+        rows += [step_row(step, width, theme) for step in steps]
+    if more := len(running) - len(shown):
+        noun = "subagent works" if more == 1 else "subagents work"
+        rows.append(theme.paint("dim", cut(f"… {more:,} more {noun}", width)))
+    return rows
+
+
+def step_row(step: Step, width: int, theme: Theme) -> str:
+    """Return the row of one step of a subagent."""
+    mark, role = _MARKS[step.state]
+    behind = _BEHIND.get(step.state, "")
+    said = " ".join(part for part in (clean_line(step.name), clean_line(step.text)) if part)
+    indent = _INDENT + "  " * step.depth
+    room = max(width - len(indent) - 2 - len(behind), 1)
+    painted = "dim" if step.state not in ("asks", "waits") else role
+    return cut(f"{indent}{theme.paint(role, mark)} {theme.paint(painted, cut(said, room) + behind)}", width)
+
+
+def _counts(one: RunningSubagent, width: int) -> str:
+    """Return how much it did, as far as there is room beside its title."""
+    progress = one.progress
+    parts = [
+        (_counted(progress.rounds, "round"), 3),
+        (_counted(progress.calls, "tool call"), 2),
+        (_counted(progress.tokens, "token"), 1),
+        (spoken_s(one.elapsed_s) if one.elapsed_s >= 1 else "", 0),
+    ]
+    text = fitted([(text, rank) for text, rank in parts if text], width // 2, " · ")
+    return f" {text}" if text else ""
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}" if count else ""

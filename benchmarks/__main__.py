@@ -24,6 +24,7 @@ NAMES = (
     "gate",
     "sandbox",
     "snapshots",
+    "reminders",
     "request_size",
     "local_model",
 )

@@ -17,6 +17,10 @@ from panpan import __version__
 from panpan.config.limits import limits_of
 from panpan.config.sources import Loaded
 from panpan.core.conversation import Conversation
+from panpan.services.background_tasks.background_tasks import BackgroundTasks
+from panpan.services.budgets.opening import count_earlier
+from panpan.services.budgets.timed_askers import timed_askers
+from panpan.services.budgets.turn_clock import TurnClock
 from panpan.services.keys_in_results import provider_keys, without_provider_keys
 from panpan.services.permissions.askers import AskerOfMode, NobodyToAsk, YesToAll
 from panpan.services.permissions.gate import PermissionGate
@@ -35,13 +39,16 @@ from panpan.services.subagents.host import Place
 from panpan.services.subagents.left_open import results_of_subagents
 from panpan.session_services import SessionServices
 from panpan.system.environment import child_environment, user_environment
+from panpan.system.limits import Limits
 from panpan.system.output_store import OutputStore
 from panpan.system.process_tree import ProcessTree
 from panpan.system.process_watch import end_what_multiplies
+from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.tools.planning.ask_user import AskUserQuestionTool
 from panpan.tools.planning.enter_plan_mode import EnterPlanModeTool
 from panpan.tools.planning.exit_plan_mode import ExitPlanModeTool
 from panpan.tools.registry import all_tools
+from panpan.tools.search.engine import find_ripgrep
 from panpan.tools.tool import ToolContext
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import Asker, PermissionMode
@@ -115,12 +122,13 @@ async def open_session(
     prompts = PromptWishes(system_prompt, append_system_prompt)
     is_tapped = tap is not None
     tap = tap or Tap()
-    askers = tap.askers(Askers(ask, ask_user, ask_plan))
+    clock = TurnClock()
+    askers = tap.askers(timed_askers(Askers(ask, ask_user, ask_plan), clock))
     caller = _Caller(askers, unfinished, prompts, says_yes, is_attended, is_tapped, warn)
     env = os.environ if env is None else env
     setup = set_up(Path(cwd), env, overrides or {}, (), why_model=why_model, trusts_project=trusts_project)
     setup = tap.setup(setup)
-    services = SessionServices(setup, tap, warn, agents=agents)
+    services = SessionServices(setup, tap, warn, clock=clock, agents=agents)
     every_tool = all_tools(
         askers.user,
         planning=services.plan_mode,
@@ -128,15 +136,17 @@ async def open_session(
         history=services.history,
         todos=services.todos,
         subagents=services.subagents,
+        background=services.background,
+        worktrees=services.worktree_merges,
     )
     setup = replace(setup, every_tool=every_tool)
     warnings = setup.warnings_of_settings
-    not_offered = caller.not_offered(setup.settings.permission.mode)
+    not_offered = (*caller.not_offered(setup.settings.permission.mode), *services.not_offered)
     models = SessionModels(setup, services.hooks_for, caller.prompts, not_offered=not_offered, tap=tap)
     services.models = models
     open_it = partial(open_log, setup, continues=continues, resume=resume, forks=forks, warn=warn)
     parts = await _put_together(setup, services, models, caller, open_it, tap)
-    for warning in (*parts.model.warnings, *warnings):
+    for warning in (*parts.model.warnings, *warnings, *services.agents.warnings):
         warn(warning)
     try:
         async with Session(parts) as session:
@@ -222,9 +232,17 @@ def _parts(
     tool_context = _tool_context(setup, opened.id, services)
     services.conversation = Conversation(prefix.system or "", prefix.tools, before.messages, before.compactions)
     services.conversation.replies_beside.extend(before.replies_beside)
+    count_earlier(services.budget, opened.log.path, before.spent)
     services.todos.open(opened.id)
+    services.background.open(
+        setup.locations.tasks_folder / opened.id,
+        tool_context.outputs,
+        before.messages,
+        ripgrep=partial(find_ripgrep, tool_context.paths),
+        is_held=services.gate.mode == "plan",
+    )
     ask = caller.asker(services.gate)
-    services.as_parent = lambda: Parent(tool_context, services.gate, ask)
+    services.as_parent = lambda: Parent(tool_context, services.gate, ask, services.budget)
     services.subagent_host.open(
         Place(opened.id, opened.log.path.parent, opened.git_branch, __version__),
         offered=tuple(model.tools),
@@ -246,6 +264,7 @@ def _parts(
         compactor=services.compactor,
         snapshots=services.snapshots,
         steering=services.steering,
+        budget=services.budget,
         unfinished=caller.unfinished_calls(opened),
         settings=setup.settings,
         prefix=prefix,
@@ -253,19 +272,27 @@ def _parts(
         panpan_version=__version__,
         earlier_model=earlier_model(setup, before),
         title=before.title,
-        make_title=None if caller.is_tapped else title_maker(setup, is_attended=caller.is_attended),
+        make_title=None if caller.is_tapped else title_maker(
+            setup, services.budget, is_attended=caller.is_attended
+        ),
         warn=warn,
+        background=services.background,
         agents=services.agents,
+        running_agents=lambda: services.subagent_host.running,
         on_close=(
             services.subagent_host.aclose,
+            partial(_end_background, services.background, tool_context.sandbox),
             partial(_end_processes, tool_context.processes, warn),
             tool_context.sandbox.aclose,
+            services.close_worktrees,
         ),
         alongside=(
+            services.background.serve,
             services.subagent_host.serve,
-            *_watch(tool_context, warn),
+            *_watch(tool_context.limits, (tool_context.processes, services.background.tree), warn),
             tool_context.sandbox.serve,
             *_early_snapshots(services, model, caller),
+            services.tidy_worktrees,
         ),
     )
 
@@ -321,9 +348,17 @@ def _tool_context(setup: Setup, session_id: str, services: SessionServices) -> T
     )
 
 
-def _watch(context: ToolContext, warn: Callable[[str], None]) -> Sequence[Callable[[], Coroutine[None, None, None]]]:
-    most = context.limits.processes
-    return () if most is None else (partial(end_what_multiplies, context.processes, most, warn),)
+def _watch(
+    limits: Limits, trees: Sequence[ProcessTree], warn: Callable[[str], None]
+) -> Sequence[Callable[[], Coroutine[None, None, None]]]:
+    most = limits.processes
+    return () if most is None else [partial(end_what_multiplies, tree, most, warn) for tree in trees]
+
+
+async def _end_background(background: BackgroundTasks, sandbox: CommandSandbox) -> None:
+    """Stop what runs in the background, or leave it and what it needs."""
+    left = await background.close(keep=background.keeps)
+    sandbox.is_left_behind = bool(left)
 
 
 async def _end_processes(processes: ProcessTree, warn: Callable[[str], None]) -> None:

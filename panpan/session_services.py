@@ -11,7 +11,8 @@ from panpan.config.settings_writer import RuleFile
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
 from panpan.services.background_tasks.background_tasks import BackgroundTasks
-from panpan.services.budget import Budget
+from panpan.services.budgets.opening import session_budget
+from panpan.services.budgets.turn_clock import TurnClock
 from panpan.services.compaction.compactor import Compactor, plan_pin, todos_pin
 from panpan.services.compaction.make_room import MakeRoom
 from panpan.services.interrupt_notice import InterruptNotice
@@ -22,6 +23,8 @@ from panpan.services.plan_mode import PlanMode
 from panpan.services.project_context.collect import ContextPlaces
 from panpan.services.project_context.nested_memory import NestedMemory
 from panpan.services.project_context.session_start import SessionStart
+from panpan.services.reminders.agent_mentioned import AgentMentioned
+from panpan.services.reminders.budget_nearly_spent import BudgetNearlySpent
 from panpan.services.reminders.context_nearly_full import ContextNearlyFull
 from panpan.services.reminders.file_changed import FileChanged
 from panpan.services.reminders.long_session import LongSession
@@ -45,10 +48,12 @@ from panpan.services.subagents.runner import SubagentRunner
 from panpan.services.subagents.snapshots_beside import SnapshotsBeside
 from panpan.services.todos.todos import Todos
 from panpan.system.home import user_home
+from panpan.tools.agents.merge_worktree import MergeWorktreeTool
 from panpan.tools.seen_files import SeenFiles
 from panpan.types.messages import Message
 
 if TYPE_CHECKING:
+    from panpan.services.subagents.worktrees.worktree_merges import WorktreeMerges
     from panpan.services.subagents.worktrees.worktrees import Worktrees
 
 
@@ -59,6 +64,7 @@ class SessionServices:
         setup: The session's.
         tap: Sees what crosses its borders.
         warn: Told what the user should know, one sentence each.
+        clock: Stands while the user is asked; None: nobody asks him.
         agents: Kinds of subagents that the command line defines, by name; None: none.
 
     Raises:
@@ -71,6 +77,7 @@ class SessionServices:
         tap: Tap,
         warn: Callable[[str], None],
         *,
+        clock: TurnClock | None = None,
         agents: Mapping[str, Any] | None = None,
     ) -> None:
         settings, locations, home = setup.settings, setup.locations, user_home()
@@ -82,14 +89,17 @@ class SessionServices:
         self.plan_mode = PlanMode(self.gate, locations.plans_folder, self.seen_files, warn)
         self.conversation: Conversation | None = None
         """Once it is there."""
+        self.budget = session_budget(settings, clock or TurnClock())
         self.todos = Todos(locations.todos_folder, self.history, warn)
         self.compactor = Compactor(tap.pins((plan_pin(self.plan_mode), todos_pin(self.todos))))
         self._context_nearly_full = ContextNearlyFull(settings.compaction)
         self.reminders = Reminders(
             (
+                AgentMentioned(lambda: self.agents.names),
                 TodoChanged(self.todos),
                 self._context_nearly_full,
                 FileChanged(self.seen_files, setup.cwd),
+                BudgetNearlySpent(self.budget.nearly_spent, lambda: self.budget.limits),
                 LongSession(),
                 TodoForgotten(self.todos),
             ),
@@ -103,7 +113,6 @@ class SessionServices:
         self._project_context = (SessionStart(places, memory, warn), memory)
         self._repeated_calls = RepeatedCalls(settings.permission.doom_loop)
         self._interrupt_notice = InterruptNotice()
-        self._budget = (Budget(settings.max_budget_usd),) if settings.max_budget_usd is not None else ()
         self._reply_limits = ReplyLimits()
         self._keys_in_results = KeysInResults(provider_keys(setup.env, settings))
         self._warn = warn
@@ -117,6 +126,7 @@ class SessionServices:
         """Once they are there."""
         self.as_parent: Callable[[], Parent] | None = None
         """Returns the session's own agent, as whoever starts subagents; once it is there."""
+        self._let_go_of_worktrees: Callable[[], None] = lambda: None
         self._setup = setup
         self._home = home
         self.agents = load_definitions(
@@ -146,7 +156,34 @@ class SessionServices:
         from panpan.services.subagents.worktrees.worktrees import Worktrees  # most sessions make none
 
         cwd, locations = self._setup.cwd, self._setup.locations
-        return Worktrees(cwd, folder=locations.worktrees_folder, kept=snapshots_folder(locations.home, cwd))
+        worktrees = Worktrees(cwd, folder=locations.worktrees_folder, kept=snapshots_folder(locations.home, cwd))
+        self._let_go_of_worktrees = worktrees.close
+        return worktrees
+
+    def worktree_merges(self) -> "WorktreeMerges":
+        """Return what merges the worktrees of subagents."""
+        from panpan.services.subagents.worktrees.worktree_merges import WorktreeMerges
+
+        return WorktreeMerges(self.subagent_host.worktrees, self.subagent_host.running.__contains__)
+
+    @property
+    def not_offered(self) -> Sequence[str]:
+        """Names of tools that are of no use in this project: without git there are no worktrees."""
+        return () if (self._setup.locations.project_root / ".git").exists() else (MergeWorktreeTool.name,)
+
+    async def close_worktrees(self) -> None:
+        """Let other sessions have the worktrees that are left."""
+        self._let_go_of_worktrees()
+
+    async def tidy_worktrees(self) -> None:
+        """Remove what earlier sessions left of worktrees, and name those with changes that nobody merged."""
+        if not self._setup.locations.worktrees_folder.is_dir():
+            return
+        for worktree in await self.subagent_host.worktrees.tidy():
+            self._warn(
+                f"the subagent {worktree.agent_id} of an earlier session left changes in {worktree.path}; ask for them "
+                "to be shown, merged or discarded"
+            )
 
     def history(self) -> Sequence[Message]:
         """Return all that was said."""
@@ -163,9 +200,9 @@ class SessionServices:
             *(self._project_context if profile.has_project_context else ()),
             self._interrupt_notice,
             self.plan_mode,
+            self.background,
             self.todos,
             *((self.reminders,) if profile.has_project_context else ()),
-            *self._budget,
             RoundLimit(),
             self._reply_limits,
             *(() if profile.fits_window else (self._make_room(setup),)),

@@ -1,4 +1,4 @@
-"""The agent definitions that are shipped: their form, that they name only tools that exist, and that panpan finds them."""
+"""The agent definitions that are shipped: their form, that they name tools that exist, and that panpan finds them."""
 
 import re
 import tomllib

@@ -48,6 +48,8 @@ async def run_headless_for(options: Options, out: StdoutWriter) -> int:
         say=say,
         warn=warn,
         show_failed_start=failed_start,
+        background=options["background"],
+        has_one_prompt=options["input_format"] == "text",
     )
 
 

@@ -70,6 +70,9 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--input-format", type=click.Choice(["text", "stream-json"]), default="text", show_default=True,
                      help="One prompt, or a user message a line for many turns."),
         click.option("--include-partial-messages", is_flag=True, help="With stream-json: print each delta, too."),
+        click.option("--background", type=click.Choice(["exit", "drain", "stop"]),
+                     help="Headless, with background tasks at the end: leave them, wait for them, or stop them "
+                     "(the default)."),
         click.option("--permission-mode",
                      type=click.Choice(["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]),
                      help="What happens to calls that no rule decides."),

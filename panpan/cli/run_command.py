@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import anyio
+import click
 
 from panpan.cli.failures import say
 from panpan.cli.options import Options, check_options, require_session_id
@@ -37,6 +38,8 @@ def run(options: Options) -> int:
             from panpan.cli.headless_command import run_headless_for
 
             return anyio.run(run_headless_for, options, out)
+        if options["background"] is not None:
+            raise click.UsageError("--background goes with -p or a pipe; on a terminal you are asked when you leave")
         if sys.__stdout__ is None:
             raise ConfigError(
                 "standard output is closed, so there is nowhere to show a session; leave it open, or use -p"

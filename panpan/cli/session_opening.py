@@ -1,10 +1,11 @@
 """From the options of the command line to a session."""
 
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from panpan.app import open_session
 from panpan.cli.options import Options, overrides_of
@@ -37,6 +38,7 @@ async def session_of(
         unfinished=options["unfinished"],
         system_prompt=options["system_prompt"],
         append_system_prompt=options["append_system_prompt"],
+        agents=_agents(options),
         ask=ask,
         ask_user=ask_user,
         ask_plan=ask_plan,
@@ -64,6 +66,19 @@ async def session_of(
     overrides["model"] = offered.name
     async with open_with(overrides=overrides, why_model=offered.reason, tap=tap()) as session:
         yield session
+
+
+def _agents(options: Options) -> Mapping[str, Any] | None:
+    """Return the definitions that the command line gives.
+
+    Raises:
+        ConfigError: They are no JSON object.
+    """
+    if options["agents"] is None:
+        return None
+    from panpan.services.subagents.definitions.given import parse_given
+
+    return parse_given(options["agents"])
 
 
 def _recording(file: str | None, warn: Callable[[str], None]) -> Tap | None:

@@ -102,6 +102,11 @@ class Locations:
         return self.home / "todos"
 
     @property
+    def tasks_folder(self) -> Path:
+        """What is known of tasks in the background: one folder a session."""
+        return self.home / "tasks"
+
+    @property
     def search_index(self) -> Path:
         """Where which words stand in the sessions of all projects; may be deleted at any time."""
         return self.home / "search.sqlite3"

@@ -191,8 +191,8 @@ class BackgroundSettings(_Frozen):
     """Commands and subagents of one session that run in the background at the same time."""
     max_output_mb: int = Field(default=1000, ge=1)
     """MB (10⁶ bytes) that one of them may print; one that prints more is stopped."""
-    at_exit: Literal["stop", "keep"] = "stop"
-    """What becomes of commands that run when panpan ends."""
+    at_exit: Literal["ask", "stop", "keep"] = "ask"
+    """What becomes of commands that run when panpan ends; ask: they are stopped where nobody is there to be asked."""
     at_timeout: Literal["stop", "go_on"] = "stop"
     """What becomes of a command in the foreground when its time is up; go_on: it goes on in the background."""
     wake: bool = True

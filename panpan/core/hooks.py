@@ -71,13 +71,6 @@ class Hook:
         """
         return ()
 
-    async def before_spending(self, conversation: Conversation) -> None:
-        """See that the model is going to be asked apart from the rounds, as for a summary that the user wants.
-
-        Raises:
-            PanpanError: It must not be, as with a spent budget.
-        """
-
     async def make_room(
         self, round_: Round, llm: ModelClient, refusal: ContextOverflowError | None
     ) -> AsyncGenerator[Waiting | Compacted, None]:

@@ -22,7 +22,7 @@ async def replied(round_: Round, llm: ModelClient, hooks: Sequence[Hook]) -> Asy
 
     Raises:
         ProviderError: The model could not be asked; where it is `ContextOverflowError`, nothing could be left out.
-        PanpanError: A hook does not let it be asked any more, after what it took to make room.
+        PanpanError: It may not be asked any more, as with a spent budget.
     """
     async with aclosing(_made_room(round_, llm, hooks, None)) as changes:
         async for change in changes:
@@ -60,6 +60,3 @@ async def _made_room(
                 if isinstance(change, Compacted):
                     round_.conversation.compact(change.compaction)
                 yield change
-                if isinstance(change, Compacted) and change.compaction.reply is not None:  # that has cost money
-                    for other in hooks:
-                        await other.before_spending(round_.conversation)

@@ -82,9 +82,9 @@ class PlanMode(Hook):
         if file is not None and file.stat().st_size == 0:
             self._seen_files.saw(file, b"")
 
-    def hold(self, tree: ProcessTree) -> None:
-        """Let what commands of the session have left running stand still while plan mode is on."""
-        self._processes = HeldProcesses(tree)
+    def hold(self, *trees: ProcessTree) -> None:
+        """Let what the session's commands have left running, or run in the background, stand still in plan mode."""
+        self._processes = HeldProcesses(*trees)
 
     def mode_changed(self, mode: PermissionMode) -> None:
         """Do what a new mode asks for at once: nothing that began before goes on changing files in plan mode."""

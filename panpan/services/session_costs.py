@@ -32,6 +32,8 @@ class ModelCosts:
     """Replies whose price is not known."""
     uncounted_replies: int = 0
     """Replies that were interrupted before the provider had counted their tokens; they are no part of the rest."""
+    estimated_replies: int = 0
+    """Replies that were cut short, of which it is estimated what they cost."""
 
     @property
     def cost_usd(self) -> float | None:
@@ -44,6 +46,7 @@ class ModelCosts:
             self.uncounted_replies += 1
             return
         self.replies += 1
+        self.estimated_replies += reply.stop_reason == "interrupted"
         self.usage += reply.usage
         if reply.cost_usd is None:
             self.unpriced_replies += 1
@@ -57,6 +60,7 @@ class ModelCosts:
         self.known_cost_usd += other.known_cost_usd
         self.unpriced_replies += other.unpriced_replies
         self.uncounted_replies += other.uncounted_replies
+        self.estimated_replies += other.estimated_replies
 
     def since(self, earlier: "ModelCosts") -> "ModelCosts":
         """Return what came since it was `earlier`."""
@@ -68,6 +72,7 @@ class ModelCosts:
             self.known_cost_usd - earlier.known_cost_usd,
             self.unpriced_replies - earlier.unpriced_replies,
             self.uncounted_replies - earlier.uncounted_replies,
+            self.estimated_replies - earlier.estimated_replies,
         )
 
 
@@ -118,6 +123,11 @@ class SessionCosts:
     def uncounted_replies(self) -> int:
         """Replies that were interrupted before the provider had counted their tokens."""
         return sum(costs.uncounted_replies for costs in self.by_model.values())
+
+    @property
+    def estimated_replies(self) -> int:
+        """Replies that were cut short, of which it is estimated what they cost."""
+        return sum(costs.estimated_replies for costs in self.by_model.values())
 
     @property
     def cost_usd(self) -> float | None:

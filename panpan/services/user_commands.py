@@ -15,7 +15,8 @@ from panpan.errors import ToolError
 from panpan.system.held_processes import marked_as_users
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.terminal_text import clean_for_terminal
-from panpan.tools.shell.bash import MAX_COMMAND_BYTES, MAX_RESULT_CHARS, MAX_TIMEOUT_MS, BashInput, BashTool
+from panpan.tools.shell.bash import MAX_COMMAND_BYTES, MAX_TIMEOUT_MS, BashInput, BashTool
+from panpan.tools.shell.foreground_run import MAX_RESULT_CHARS
 from panpan.tools.tool import ToolContext
 from panpan.types.dataclass import dataclass
 from panpan.types.ids import new_id

@@ -1,6 +1,6 @@
-"""Holding what a tree of processes does: stopped as it stands, to go on later as if nothing had been.
+"""Holding what trees of processes do: stopped as it stands, to go on later as if nothing had been.
 
-The rule: what is held is everything of the tree at that moment, but for what the user runs himself; who could not be
+The rule: what is held is everything of the trees at that moment, but for what the user runs himself; who could not be
 stopped is named. It begins in a call that is not awaited, so that what is found at once stands still when that
 returns; each look takes some milliseconds, since it goes over every process of the machine.
 """
@@ -14,7 +14,8 @@ from pathlib import Path
 
 import anyio
 
-from panpan.system.process_table import MARKS_VARIABLE, RunningProcess, send_signal, still_running
+from panpan.system.process_look import look
+from panpan.system.process_table import MARKS_VARIABLE, RunningProcess, running_processes, send_signal, still_running
 from panpan.system.process_tree import ProcessTree
 from panpan.system.terminal_text import printable
 
@@ -37,14 +38,15 @@ def marked_as_users(tree: ProcessTree, env: Mapping[str, str]) -> dict[str, str]
 
 
 class HeldProcesses:
-    """What is held of one tree.
+    """What is held of some trees.
 
     Args:
-        tree: Knows its processes.
+        trees: Know their processes.
     """
 
-    def __init__(self, tree: ProcessTree) -> None:
-        self._tree = tree
+    def __init__(self, *trees: ProcessTree) -> None:
+        self._trees = trees
+        self._users = frozenset(f"{tree.mark}{_USERS}" for tree in trees)
         self._held: list[RunningProcess] = []
         self._is_holding = False
 
@@ -54,26 +56,26 @@ class HeldProcesses:
         return [_named(process) for process in still_running(self._held)] if self._held else []
 
     def hold(self) -> bool:
-        """Stop the tree, and return whether all of it stands still; where not, `hold_rest` has to go on."""
-        if not self._tree.has_processes:
+        """Stop the trees, and return whether all of them stands still; where not, `hold_rest` has to go on."""
+        if not any(tree.has_processes for tree in self._trees):
             return True
         self._is_holding = True
         deadline = time.monotonic() + _AT_ONCE_S
-        while self._stop(self._tree.members()) or self._going_on():
+        while self._stop(self._members_among(running_processes())) or self._going_on():
             if time.monotonic() >= deadline:
                 return False
             time.sleep(_POLL_S)
         return True
 
     async def hold_rest(self) -> Sequence[str]:
-        """Go on until all of the tree stands still, or `release` is called.
+        """Go on until all of the trees stands still, or `release` is called.
 
         Returns:
             The names of what goes on all the same, such as processes of another user.
         """
         with anyio.move_on_after(_LIMIT_S):
             while self._is_holding:
-                members = await self._tree.look()
+                members = self._members_among(await look())
                 if not self._is_holding or not (self._stop(members) or self._going_on()):
                     break
                 await anyio.sleep(_REST_POLL_S)
@@ -86,13 +88,16 @@ class HeldProcesses:
             send_signal(process, signal.SIGCONT)
         self._held = []
 
+    def _members_among(self, processes: Mapping[int, RunningProcess]) -> list[RunningProcess]:
+        return [member for tree in self._trees for member in tree.members_among(processes)]
+
     def _stop(self, members: Sequence[RunningProcess]) -> bool:
-        """Stop those of the tree that are new; return whether there were any."""
+        """Stop those of the trees that are new; return whether there were any."""
         held = {(process.pid, process.started) for process in self._held}
         new = [
             process
             for process in members
-            if (process.pid, process.started) not in held and f"{self._tree.mark}{_USERS}" not in process.marks
+            if (process.pid, process.started) not in held and self._users.isdisjoint(process.marks)
         ]
         for process in new:
             send_signal(process, signal.SIGSTOP)

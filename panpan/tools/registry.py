@@ -3,8 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from panpan.tools.agents.merge_worktree import MergeWorktreeTool
 from panpan.tools.agents.subagents import Subagents
 from panpan.tools.agents.task import TaskTool
+from panpan.tools.agents.worktrees import AgentWorktrees
 from panpan.tools.files.edit import EditTool
 from panpan.tools.files.multi_edit import MultiEditTool
 from panpan.tools.files.patch import PatchTool
@@ -40,6 +42,7 @@ def all_tools(
     todos: TodoStore | None = None,
     subagents: Subagents | None = None,
     background: Background | None = None,
+    worktrees: Callable[[], AgentWorktrees] | None = None,
 ) -> list[Tool[Any]]:
     """Return a new instance of every tool, for one session.
 
@@ -51,6 +54,7 @@ def all_tools(
         subagents: Runs subagents; None: there is no session.
         background: The background tasks of the session; None: there are none.
         todos: Keeps the todo list of the session; None: there is none.
+        worktrees: Returns who keeps the worktrees of subagents; None: there can be none.
     """
     return [
         ReadTool(),
@@ -63,6 +67,7 @@ def all_tools(
         GlobTool(),
         GrepTool(),
         TaskTool(subagents),
+        MergeWorktreeTool(worktrees),
         BashTool(background),
         TaskOutputTool(background),
         TaskStopTool(background),

@@ -28,6 +28,8 @@ KEYS: Sequence[tuple[str, str]] = (
     ("!", "at the beginning: the rest runs in the shell, and the model gets what it printed"),
     ("@", "a file or folder"),
 )
+_MOST_READ = 100
+"""Lines of a long text that are printed."""
 _MOST_DIGITS = 2
 """Of a number in a list; what is longer is a name, such as the beginning of an id."""
 
@@ -95,6 +97,13 @@ class LineTerminal:
                 say(self, f"     {option.detail}", "dim")
         say(self, " ".join([f"/{self._command.name}", *map(str, self._picked), "NUMBER picks one"]), "dim")
         return None
+
+    async def read(self, lines: Sequence[str]) -> None:
+        """Print the end of a text."""
+        if (above := len(lines) - _MOST_READ) > 0:
+            say(self, f"… {above:,} more lines above", "dim")
+        for line in lines[-_MOST_READ:]:
+            say(self, line)
 
     def submit(self, prompt: str) -> None:
         """Ask the model when the command is over."""

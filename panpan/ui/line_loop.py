@@ -9,6 +9,7 @@ import anyio
 
 from panpan.core.single_exception import unwrap_single_exception
 from panpan.errors import OutputError, PanpanError
+from panpan.services.agent_mentions import names_behind_at
 from panpan.services.keys_in_results import provider_keys
 from panpan.services.mentions import with_mentions
 from panpan.services.reply_limits import note_on_end
@@ -18,6 +19,7 @@ from panpan.types.messages import AssistantMessage, UserMessage
 from panpan.ui.line_commands import LineCommands
 from panpan.ui.line_face import LineFace
 from panpan.ui.line_reader import LineReader
+from panpan.ui.line_tasks import LineTasks
 from panpan.ui.repl.commands.command import Leave, Next
 from panpan.ui.repl.commands.registry import command_in
 from panpan.ui.repl.rendering.plain_text import LEAST_WIDTH, plain_rows
@@ -111,6 +113,7 @@ class _LineLoop:
         """When the session was opened."""
         self._shown_id = ""
         """Of the session whose turns were printed last."""
+        self._tasks = LineTasks(session, out, lines)
         self._is_in_turn = False
         self._command_scope: anyio.CancelScope | None = None
         """Of the slash command, or the user's own command of the shell, that runs."""
@@ -124,6 +127,7 @@ class _LineLoop:
         is_shown = info.id == self._shown_id  # where the one that was wanted could not be opened
         self._session, self._shown_id = session, info.id
         self._waited_before_s = self._waiting.answered_s
+        self._tasks = LineTasks(session, self._out, self._lines)
         note = f"{session.model_note}\n" if session.model_note else ""
         await self._out.write(
             f"panpan in {info.cwd}, mode {session.permission_mode}: {info.choice}\n{note}"
@@ -134,11 +138,14 @@ class _LineLoop:
         while received.exit_code is None and (prompt := await self._ask_for_prompt()) is not None:
             if (command := command_in(prompt)) is not None:
                 if (then := await self._run_command(command)) is not None:
+                    await self._tasks.ask()
                     return then
             elif prompt.startswith("!") and len(prompt) > 1:
                 await self._run_in_shell(prompt[1:].strip())
             elif prompt:
                 await self._show_turn(await self._with_mentions(prompt))
+        if received.exit_code is None:
+            await self._tasks.ask()
         await self._say_how_to_go_on()
         return Leave()
 
@@ -172,6 +179,7 @@ class _LineLoop:
 
     async def _ask_for_prompt(self) -> str | None:
         """Return what the user typed, or None when he leaves."""
+        await self._tasks.say_what_ended()
         await self._out.write(PROMPT)
         text = await self._lines.next()
         if text is None:
@@ -218,7 +226,8 @@ class _LineLoop:
         """Return the prompt with the files that it mentions; say which could not go along."""
         parts = self._session.parts
         keys = provider_keys(self._env, parts.settings)
-        message, notes = await with_mentions(prompt, parts.tool_context, keys=keys, gate=parts.gate)
+        agents = names_behind_at([one.name for one in self._session.agents])
+        message, notes = await with_mentions(prompt, parts.tool_context, agents=agents, keys=keys, gate=parts.gate)
         for note in notes:
             await self._warn(note)
         return message

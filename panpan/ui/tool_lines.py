@@ -4,11 +4,21 @@ from collections.abc import Sequence
 
 from panpan.services.compaction.report import compaction_lines
 from panpan.system.terminal_text import clean_line
+from panpan.tools.agents.task import TaskTool
 from panpan.types.content import ToolUseBlock
 from panpan.types.display import DiffDisplay, PlanDisplay, SummaryDisplay, TodoDisplay
-from panpan.types.events import Compacted, Event, RetryScheduled, ToolStarted, Waiting
+from panpan.types.events import (
+    Compacted,
+    Event,
+    PermissionDecided,
+    RetryScheduled,
+    SubagentEvent,
+    ToolStarted,
+    Waiting,
+)
 from panpan.types.messages import AssistantMessage, ToolResultMessage
 from panpan.types.todo import todo_counts
+from panpan.ui.call_title import title_of
 from panpan.ui.diff_text import counts_text
 
 MAX_CHARS = 160
@@ -24,7 +34,9 @@ class ToolLines:
         self._waiting: dict[str, ToolUseBlock] = {}
         """Calls that have not started; one that never does, since it is refused, gets its line with its result."""
         self._running: dict[str, str] = {}
-        """Names of the calls that have started, by id."""
+        """Names of the calls that have started, by id; of a subagent, who it is."""
+        self._subagents: set[str] = set()
+        """Ids of those of them that run one."""
         self._newest_id = ""
 
     def lines(self, event: Event) -> Sequence[str]:
@@ -35,8 +47,14 @@ class ToolLines:
             case ToolStarted(tool_use_id=tool_use_id, name=name, title=title):
                 self._waiting.pop(tool_use_id, None)
                 self._running[tool_use_id], self._newest_id = name, tool_use_id
+                if name == TaskTool.name:
+                    self._running[tool_use_id] = _one_line(title)
+                    self._subagents.add(tool_use_id)
                 return (f"● {name} {_one_line(title)}",)
+            case SubagentEvent():
+                return self._lines_of_subagent(event)
             case ToolResultMessage(tool_use_id=tool_use_id):
+                self._subagents.discard(tool_use_id)
                 if use := self._waiting.pop(tool_use_id, None):
                     self._newest_id = tool_use_id
                     return (_line_of_refused(use), *_result_lines(event, ""))
@@ -53,11 +71,28 @@ class ToolLines:
                 pass
         return ()
 
+    def _lines_of_subagent(self, event: SubagentEvent) -> Sequence[str]:
+        """Return the line of a call of a subagent, which says whose it is where several run, and of what it waits for.
+
+        What it says is not told: only its parent answers the user.
+        """
+        who = self._running.get(event.parent_tool_use_id, "")
+        begin = f"{who}: " if who and len(self._subagents) > 1 else ""
+        match event.innermost.event:
+            case ToolStarted(name=name, title=title):
+                said = f"● {begin}{name} {_one_line(title)}"
+            case PermissionDecided(is_allowed=False, name=name, reason=reason):
+                said = f"✗ {begin}{name} was not allowed: {_one_line(reason)}"
+            case RetryScheduled(attempt=attempt, reason=reason, delay_s=delay_s):
+                said = f"! {begin}{_one_line(reason)}; try {attempt} in {delay_s:.1f} s"
+            case _:
+                return ()
+        return (f"    {said}".rstrip(),)
+
 
 def _line_of_refused(use: ToolUseBlock) -> str:
-    """Return the line of a call that no tool gave a title, since it never ran: its first text says most."""
-    text = next((value for value in use.input.values() if isinstance(value, str)), "")
-    return f"● {_one_line(f'{use.name} {text}')}"
+    """Return the line of a call that no tool gave a title, since it never ran."""
+    return f"● {_one_line(f'{use.name} {title_of(use)}')}"
 
 
 def _result_lines(result: ToolResultMessage, whose: str) -> Sequence[str]:

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections.abc import Mapping
 from dataclasses import replace
 
 from panpan.system.process_table import RunningProcess
@@ -11,11 +12,8 @@ from panpan.system.process_tree import ProcessTree
 class UnreachableTree(ProcessTree):
     """Its processes are seen and not signalled, as those of another user: each seems to be one that has ended."""
 
-    def members(self) -> list[RunningProcess]:
-        return [replace(process, started="0") for process in super().members()]
-
-    async def look(self) -> list[RunningProcess]:
-        return [replace(process, started="0") for process in await super().look()]
+    def members_among(self, processes: Mapping[int, RunningProcess]) -> list[RunningProcess]:
+        return [replace(process, started="0") for process in super().members_among(processes)]
 
 
 def sleeping(tree: ProcessTree) -> "subprocess.Popen[bytes]":

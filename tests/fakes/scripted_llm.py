@@ -3,9 +3,10 @@
 from collections.abc import AsyncGenerator, Callable
 from typing import TypeAlias
 
+from panpan.config.models import FREE, Price
 from panpan.types.content import TextBlock, ToolUseBlock
 from panpan.types.events import BlockFinished, BlockStarted, ModelEvent, ReplyStarted, TextDelta
-from panpan.types.llm import ModelRequest
+from panpan.types.llm import ModelOptions, ModelRequest
 from panpan.types.messages import AssistantMessage, Message, StopReason, Usage
 
 Reply: TypeAlias = AssistantMessage | Exception | Callable[[ModelRequest], AssistantMessage]
@@ -54,3 +55,14 @@ class ScriptedLLM:
 
     async def count_tokens(self, request: ModelRequest) -> int | None:
         return self.exact_tokens
+
+
+class PricedLLM(ScriptedLLM):
+    """One of which it is known how long its replies may be, and what they cost."""
+
+    def __init__(
+        self, *replies: Reply, price: Price | None = FREE, max_output_tokens: int = 2_000, thinking: int | None = None
+    ) -> None:
+        super().__init__(*replies)
+        self.price = price
+        self.options = ModelOptions("scripted", max_output_tokens, thinking_budget_tokens=thinking)

@@ -6,6 +6,7 @@ from typing import Any
 
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
+from panpan.services.budgets.budget import Budget
 from panpan.services.sessions.fold import FoldedSession, folded
 from panpan.services.sessions.log import SessionLog, read_records
 from panpan.services.sessions.parts import ModelParts, ModelSource, SessionParts
@@ -38,6 +39,8 @@ def session_in(
     log = SessionLog(path, session_id="s1", cwd=root)
     log.parent_uuid = before.last_uuid
     steering = Steering()
+    budget = parts.pop("budget", None) or Budget()
+    budget.count(before.spent)
     model = ModelParts(
         name="scripted",
         llm=llm,
@@ -60,6 +63,7 @@ def session_in(
             max_rounds=max_rounds,
             models=models,
             steering=steering,
+            budget=budget,
             unfinished=UnfinishedCalls(before.unfinished, ask=ask_user, outcome=outcome, session_id="s1"),
             recorded_prefixes={model.prefix.profile: model.prefix},
             title=before.title,

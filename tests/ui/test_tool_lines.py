@@ -5,10 +5,19 @@ from collections.abc import Sequence
 from panpan.core.conversation import error_result
 from panpan.types.content import TextBlock, ToolResultBlock
 from panpan.types.display import DiffDisplay, FileDiff
-from panpan.types.events import Event, PermissionDecided, RetryScheduled, ToolStarted, Waiting
+from panpan.types.events import (
+    Event,
+    PermissionDecided,
+    RetryScheduled,
+    SubagentEvent,
+    TextDelta,
+    ToolStarted,
+    Waiting,
+)
 from panpan.types.messages import ToolResultMessage
 from panpan.ui.tool_lines import ToolLines
 from tests.fakes.scripted_llm import call
+from tests.fakes.subagents import looks, of_agent
 
 
 def lines_of(*events: Event) -> Sequence[str]:
@@ -93,3 +102,35 @@ def test_a_file_without_lines_is_not_counted_in_lines() -> None:
     edited = ToolResultMessage(result=ToolResultBlock(tool_use_id="1", content=()), display=DiffDisplay(files=files))
 
     assert lines_of(ToolStarted("1", "Patch", "a.py, b"), edited)[1:] == ["  └ a.py +2 -1, b empty"]
+
+
+def test_a_call_of_a_subagent_has_one_line_below_its_own() -> None:
+    refused = PermissionDecided("2", "Bash", is_allowed=False, reason="it changes\nfiles")
+    inside = of_agent(*looks("1", "loss"), TextDelta(0, "words"), refused, RetryScheduled(2, "overloaded", 1.25))
+
+    assert lines_of(ToolStarted("t1", "Task", "explore: find it"), *inside, result("t1")) == [
+        "● Task explore: find it",
+        "    ● Grep loss",
+        "    ✗ Bash was not allowed: it changes files",
+        "    ! overloaded; try 2 in 1.2 s",
+        "  └ ok",
+    ]
+
+
+def test_calls_of_several_subagents_say_whose_they_are() -> None:
+    started = (ToolStarted("t1", "Task", "explore: one"), ToolStarted("t2", "Task", "plan: two"))
+    one = of_agent(ToolStarted("1", "Grep", "loss"), call="t1", agent="a")
+    deep = SubagentEvent("t2", "b", SubagentEvent("9", "c", ToolStarted("1", "Read", "\x1b[2Ja.py")))
+
+    assert lines_of(*started, *one, deep, result("t1"), *of_agent(ToolStarted("3", "LS", ""), call="t2"))[2:] == [
+        "    ● explore: one: Grep loss",
+        "    ● plan: two: Read a.py",
+        "  └ explore: one: ok",
+        "    ● LS",
+    ]
+
+
+def test_a_subagent_that_was_not_begun_says_which_it_would_have_been() -> None:
+    asked = call(("t1", "Task", {"prompt": "go", "description": "find it", "subagent_type": "explore"}))
+
+    assert lines_of(asked, error_result("t1", "no"))[0] == "● Task explore: find it"

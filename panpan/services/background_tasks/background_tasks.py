@@ -65,6 +65,8 @@ class BackgroundTasks(Hook):
         self._settings = settings or BackgroundSettings()
         self._keys = keys or KnownKeys()
         self._warn = warn
+        self.keeps = self._settings.at_exit == "keep"
+        """Whether commands are left to go on when the session is closed; a face may change it until then."""
         self.tree = ProcessTree()
         """What all commands in the background belong to, but for those that were moved here: these belong to the
         session's own tree."""

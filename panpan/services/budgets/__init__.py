@@ -1,1 +1,1 @@
-"""Budgets: what a session and each of its subagents may spend, as a tree in which a parent's limits bind its children."""
+"""Budgets: what a session and its subagents may spend, as a tree in which the limits of a parent bind its children."""

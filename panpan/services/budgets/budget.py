@@ -20,6 +20,8 @@ from panpan.types.agent import SpendingLimits
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import AssistantMessage
 
+NO_LIMITS = SpendingLimits()
+
 NEARLY = 0.8
 """Share of a limit from which on it is nearly spent."""
 
@@ -72,7 +74,7 @@ class Budget:
     def __init__(
         self,
         name: str = "",
-        limits: SpendingLimits = SpendingLimits(),
+        limits: SpendingLimits = NO_LIMITS,
         *,
         parent: "Budget | None" = None,
         clock: TurnClock | None = None,
@@ -97,7 +99,7 @@ class Budget:
         """The budgets right below, oldest first."""
         return tuple(self._children.values())
 
-    def child(self, name: str, limits: SpendingLimits = SpendingLimits(), *, agent_id: str = "") -> "Budget":
+    def child(self, name: str, limits: SpendingLimits = NO_LIMITS, *, agent_id: str = "") -> "Budget":
         """Return a budget below this one.
 
         Args:
@@ -137,6 +139,11 @@ class Budget:
         spent = self._spent.copy()
         spent.seconds = self._seconds
         return spent
+
+    @property
+    def known_usd(self) -> float:
+        """US dollars spent so far, as far as prices are known."""
+        return self._spent.known_usd
 
     @property
     def reserved(self) -> Room:
@@ -237,12 +244,10 @@ class Budget:
             raise BudgetError(not_enough(self.name, "tokens", limits.tokens, spent.tokens, held.tokens, tokens))
         if limits.usd is None:
             return
-        if spent.unpriced_model is not None:
+        if spent.known_usd + held.usd + (usd or 0.0) > limits.usd:
+            raise BudgetError(not_enough(self.name, "usd", limits.usd, spent.known_usd, held.usd, usd or 0.0))
+        if usd is None or spent.unpriced_model is not None:
             raise BudgetError(nothing_known(self.name, spent.unpriced_model))
-        if usd is None:
-            raise BudgetError(nothing_known(self.name, None))
-        if spent.known_usd + held.usd + usd > limits.usd:
-            raise BudgetError(not_enough(self.name, "usd", limits.usd, spent.known_usd, held.usd, usd))
 
     # time
 
@@ -276,18 +281,18 @@ class Budget:
             self._spent.seconds += self.clock.seconds - self._runs_since
 
     def _seconds_left(self) -> float:
-        return min(
-            (node.limits.seconds - node._seconds for node in self._chain() if node.limits.seconds is not None),
-            default=math.inf,
-        )
+        return min(node._own_seconds_left for node in self._chain())
+
+    @property
+    def _own_seconds_left(self) -> float:
+        return math.inf if self.limits.seconds is None else self.limits.seconds - self._seconds
 
     def _require_time(self) -> None:
         if self._seconds_left() <= 0:
             raise self._time_error()
 
     def _time_error(self) -> BudgetError:
-        limited = [(node.limits.seconds - node._seconds, node) for node in self._chain() if node.limits.seconds is not None]
-        _, node = min(limited, key=lambda pair: pair[0])
+        node = min(self._chain(), key=lambda node: node._own_seconds_left)
         return BudgetError(time_is_up(node.name, node.limits.seconds or 0.0))
 
     # what the model is told

@@ -108,11 +108,12 @@ class BudgetedModel:
         fitting = min(float(most), room.tokens - tokens)
         of_input, of_reply = self._most_usd(tokens, 0), self._most_usd(tokens, most)
         if of_input is not None and of_reply is not None and of_reply > room.usd:
-            fitting = min(fitting, math.floor(most * (room.usd - of_input) / (of_reply - of_input)) if of_reply > of_input else 0)
+            share = (room.usd - of_input) / (of_reply - of_input) if of_reply > of_input else 0.0
+            fitting = min(fitting, math.floor(most * share))
         return max(0, int(fitting))
 
     def _most_usd(self, tokens: int, output: int) -> float | None:
-        """Return what a request costs at most; a token that is written to the cache may cost more than one that is not."""
+        """Return what a request costs at most; a token that goes into the cache may cost more than another."""
         price = self._price
         if price is None:
             return None

@@ -9,8 +9,9 @@ from typing import Any
 from panpan.config.settings import Settings
 from panpan.errors import SessionError
 from panpan.services.budgets.budget import Budget
-from panpan.services.budgets.recorded import spending_of
+from panpan.services.budgets.recorded import spending_of, spent_record
 from panpan.services.budgets.spending import Spending
+from panpan.services.budgets.turn_clock import TurnClock
 from panpan.services.sessions.log import read_records
 from panpan.system.terminal_text import clean_line
 from panpan.types.agent import SpendingLimits
@@ -26,20 +27,23 @@ class SubagentSpending:
     spent: Spending
 
 
-def session_budget(settings: Settings, log: Path, spent: Spending) -> Budget:
-    """Return the budget of a session.
+def session_budget(settings: Settings, clock: TurnClock) -> Budget:
+    """Return the budget of a session; without limits it only counts."""
+    limits = SpendingLimits(settings.max_budget_usd, settings.max_tokens, settings.max_seconds)
+    return Budget(limits=limits, clock=clock)
+
+
+def count_earlier(budget: Budget, log: Path, spent: Spending) -> None:
+    """Count what a session has spent before it goes on.
 
     Args:
-        settings: Give its limits.
-        log: Of the session; the logs of its subagents lie beside it.
+        budget: Of the session.
+        log: Its log; those of its subagents lie beside it.
         spent: What the log tells of; nothing in a new session.
     """
-    limits = SpendingLimits(settings.max_budget_usd, settings.max_tokens, settings.max_seconds)
-    budget = Budget(limits=limits)
     budget.count(spent)
     for one in spent_by_subagents(log):
         budget.child(one.name, agent_id=one.agent_id).count(one.spent)
-    return budget
 
 
 def spent_by_subagents(log: Path) -> Iterator[SubagentSpending]:
@@ -54,20 +58,24 @@ def spent_by_subagents(log: Path) -> Iterator[SubagentSpending]:
             yield SubagentSpending(path.stem.removeprefix("agent-"), _name(records) or path.stem, spending_of(records))
 
 
-def spent_before(log: Path, records: Sequence[Mapping[str, Any]]) -> Spending:
-    """Return what a session and its subagents have spent together.
+def spent_beside(
+    log: Path, records: Sequence[Mapping[str, Any]], copied: Sequence[Mapping[str, Any]]
+) -> Sequence[Mapping[str, Any]]:
+    """Return the record, if one is needed, with which a copy of a session has spent what the session has.
 
     Args:
         log: Of the session.
-        records: What it holds.
+        records: All that it holds.
+        copied: Those of them that the copy has; other branches and the logs of subagents stay behind.
     """
     spent = spending_of(records)
     for one in spent_by_subagents(log):
         spent.add(replace(one.spent, seconds=0.0))  # the session's own turns ran meanwhile
-    return spent
+    beside = spent.since(spending_of(copied))
+    return [spent_record(beside, "before the copy was made")] if beside.calls or beside.by_model else []
 
 
 def _name(records: Sequence[Mapping[str, Any]]) -> str:
     """Return what a subagent is called, as its log tells."""
-    names = [f"{record.get('agentType')}: {record.get('description')}" for record in records if record.get("subtype") == "subagent"]
-    return clean_line(names[-1]) if names else ""
+    begun = [record for record in records if record.get("subtype") == "subagent"]
+    return clean_line(f"{begun[-1].get('agentType')}: {begun[-1].get('description')}") if begun else ""

@@ -1,4 +1,4 @@
-"""What the records of a log say that was spent, on all of its branches: what is taken back was paid for all the same."""
+"""What a log says that was spent, on all of its branches: what was taken back was paid for all the same."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -38,6 +38,7 @@ def spent_record(spending: Spending, cause: str) -> dict[str, Any]:
                 "costUSD": costs.known_cost_usd,
                 "unpricedReplies": costs.unpriced_replies,
                 "uncountedReplies": costs.uncounted_replies,
+                "estimatedReplies": costs.estimated_replies,
             }
             for costs in spending.by_model.values()
         ],
@@ -131,6 +132,7 @@ def _noted(record: Mapping[str, Any]) -> Spending:
                     _number(one.get("costUSD")),
                     int(_number(one.get("unpricedReplies"))),
                     int(_number(one.get("uncountedReplies"))),
+                    int(_number(one.get("estimatedReplies"))),
                 )
                 spent.by_model.setdefault(model, ModelCosts(model)).join(costs)
             case _:

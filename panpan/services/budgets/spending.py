@@ -43,7 +43,8 @@ class Spending:
     @property
     def unpriced_model(self) -> str | None:
         """A model that has used tokens whose price is not known; None where there is none."""
-        return next((one.model for one in self.by_model.values() if one.unpriced_replies and one.usage.context_tokens), None)
+        costs = self.by_model.values()
+        return next((one.model for one in costs if one.unpriced_replies and one.usage.context_tokens), None)
 
     def add_reply(self, reply: AssistantMessage) -> None:
         """Count a reply, which one request was made for."""

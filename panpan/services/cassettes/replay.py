@@ -106,9 +106,11 @@ class Replay(Tap):
         return ComparedModel(provider, self) if self._asked is not None else TapedModel(self)
 
     def tools(self, tools: Mapping[str, Tool[Any]]) -> Mapping[str, Tool[Any]]:
-        if self.mode == "live-tools":
-            return tools
-        return {name: taped(tool, self._results, self._wait) for name, tool in tools.items()}
+        is_live = self.mode == "live-tools"  # but no subagent, whose model is not in the cassette
+        return {
+            name: tool if is_live and tool.tool_class != "agent" else taped(tool, self._results, self._wait)
+            for name, tool in tools.items()
+        }
 
     def hooks(self, hooks: Sequence[Hook]) -> Sequence[Hook]:
         if self.mode == "live-tools":

@@ -60,9 +60,6 @@ class TapedHook(Hook):
         self._collect(await self._inner.before_request(round_))
         return self._said() if self._is_last else ()
 
-    async def before_spending(self, conversation: Conversation) -> None:
-        await self._inner.before_spending(conversation)
-
     async def make_room(
         self, round_: Round, llm: ModelClient, refusal: ContextOverflowError | None
     ) -> AsyncGenerator[Waiting | Compacted, None]:

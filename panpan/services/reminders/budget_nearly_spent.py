@@ -1,9 +1,11 @@
 """Reminds of a budget that is nearly spent, so that the work ends with an answer and not in the middle."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import astuple
 
 from panpan.core.hooks import Round
 from panpan.services.reminders.source import ReminderSource
+from panpan.types.agent import SpendingLimits
 from panpan.types.messages import SystemReminder
 
 _TEXT = (
@@ -16,13 +18,16 @@ class BudgetNearlySpent(ReminderSource):
     """Watches a budget.
 
     Args:
-        sentence: Says which budget is nearly spent and how much is left, as a sentence; empty as long as none is.
+        sentence: Says what of it is nearly spent, as a sentence; empty as long as nothing is.
+        limits: Returns what it may be, so that another budget is another occasion.
     """
 
-    def __init__(self, sentence: Callable[[], str]) -> None:
+    def __init__(self, sentence: Callable[[], str], limits: Callable[[], SpendingLimits]) -> None:
         self._sentence = sentence
+        self._limits = limits
 
     async def reminders(self, round_: Round) -> Sequence[SystemReminder]:
         if not (sentence := self._sentence()):
             return ()
-        return (SystemReminder(text=_TEXT.format(sentence=sentence), cause="budget:nearly_spent"),)
+        occasion = "-".join(f"{amount:g}" for amount in astuple(self._limits()) if amount is not None)
+        return (SystemReminder(text=_TEXT.format(sentence=sentence), cause=f"budget:nearly_spent:{occasion}"),)

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from panpan.errors import SessionError, SessionLogError
-from panpan.services.budgets.opening import spent_before
-from panpan.services.budgets.recorded import spending_of, spent_record
+from panpan.services.budgets.opening import spent_beside
 from panpan.services.sessions.fold import records_to_copy
 from panpan.services.sessions.log import read_records
 from panpan.services.sessions.whole_log import write_whole_log
@@ -26,9 +25,7 @@ def fork(log: Path, folder: Path) -> Path:
     records = records_to_copy(whole)
     if not records:
         raise SessionError(f"the session {log.stem} has no record that can be read, so that there is nothing to copy")
-    not_copied = spent_before(log, whole).since(spending_of(records))
-    if not_copied.calls or not_copied.by_model:
-        records.append(spent_record(not_copied, "origin of the fork"))
+    records += spent_beside(log, whole, records)
     try:
         return write_whole_log(folder, ({**record, "forkedFrom": log.stem} for record in records), cwd=Path())
     except SessionLogError as error:

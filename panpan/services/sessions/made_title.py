@@ -17,6 +17,8 @@ from panpan.config.sources import load_settings
 from panpan.config.vendors import vendor_named
 from panpan.errors import PanpanError
 from panpan.llm.factory import AnswerWishes, ResolvedModel, create_client, resolve_from
+from panpan.services.budgets.budget import Budget
+from panpan.services.budgets.budgeted_model import BudgetedModel
 from panpan.services.sessions.setup import Setup
 from panpan.system.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
@@ -46,11 +48,14 @@ class MadeTitle:
     """What the model sent, for what it cost."""
 
 
-def title_maker(setup: Setup, *, is_attended: bool) -> Callable[[str], Awaitable[MadeTitle | None]] | None:
+def title_maker(
+    setup: Setup, budget: Budget, *, is_attended: bool
+) -> Callable[[str], Awaitable[MadeTitle | None]] | None:
     """Return what makes a title of a prompt, or None where titles are the first words.
 
     Args:
         setup: The session's.
+        budget: Pays for it; where it cannot, there is none.
         is_attended: Whether a user watches; where nobody does, only the setting "model" lets it cost anything.
     """
     wanted = setup.settings.sessions.title
@@ -60,7 +65,7 @@ def title_maker(setup: Setup, *, is_attended: bool) -> Callable[[str], Awaitable
     async def make(prompt: str) -> MadeTitle | None:
         try:
             model = await to_thread.run_sync(cheap_model, setup)
-            return None if model is None else await _asked(model, prompt)
+            return None if model is None else await _asked(model, prompt, budget)
         except Exception as error:  # whatever is wrong with it, the session goes on
             log.debug("no title", extra={"error": repr(error)})
             return None
@@ -93,11 +98,11 @@ def cheap_model(setup: Setup) -> ResolvedModel | None:
     return model if is_price_known or (is_own_alias and setup.settings.max_budget_usd is None) else None
 
 
-async def _asked(model: ResolvedModel, prompt: str) -> MadeTitle | None:
+async def _asked(model: ResolvedModel, prompt: str, budget: Budget) -> MadeTitle | None:
     client = create_client(model, AnswerWishes(max_output_tokens=_MAX_OUTPUT_TOKENS, max_tries=1))
     try:
         with move_on_after(TIME_LIMIT_S):
-            return await made_title(client, prompt)
+            return await made_title(BudgetedModel(client, budget), prompt)
     finally:
         with move_on_after(1, shield=True):
             await client.aclose()

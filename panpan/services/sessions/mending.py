@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from panpan.errors import SessionError
+from panpan.services.budgets.opening import spent_beside
 from panpan.services.sessions.examination import left_branches
 from panpan.services.sessions.fold import path_to_newest, records_to_copy
 from panpan.services.sessions.log import read_records
@@ -52,6 +53,7 @@ def mended_copies(log: Path, folder: Path) -> list[Path]:
     records = list(read_records(log))
     ends = left_branches(records)[-MOST_BRANCHES:]
     branches = [records_to_copy(records), *(path_to_newest(records[: end + 1]) for end in ends)]
+    branches = [[*branch, *spent_beside(log, records, branch)] for branch in branches if branch]
     copies = [_written(branch, log, folder) for branch in map(_sound, branches) if branch]
     if copies:
         newest_ns = max(copy.stat().st_mtime_ns for copy in copies) + 1

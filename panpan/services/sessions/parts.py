@@ -1,6 +1,6 @@
 """What a session is made of; `app.py` puts it together."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,6 +10,7 @@ from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
 from panpan.llm.client import LLMClient
 from panpan.llm.model_profile import FULL, ModelProfile
+from panpan.services.background_tasks.background_tasks import BackgroundTasks
 from panpan.services.budgets.budget import Budget
 from panpan.services.compaction.compactor import Compactor
 from panpan.services.permissions.gate import PermissionGate
@@ -145,8 +146,12 @@ class SessionParts:
     """Must be among the hooks of the model."""
     budget: Budget = field(default_factory=Budget)
     """What may be spent, and what is; the model is asked through it."""
+    background: BackgroundTasks = field(default_factory=BackgroundTasks)
+    """Must be among the hooks of the model."""
     agents: AgentKinds = NO_AGENTS
     """The kinds of subagents that there are."""
+    running_agents: Callable[[], Collection[str]] = tuple
+    """Returns the ids of the subagents that run at the moment."""
     settings: Settings = field(default_factory=Settings)
     """As they were when the session was opened."""
     prefix: SessionPrefix = NO_PREFIX

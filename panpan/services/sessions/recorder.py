@@ -8,6 +8,8 @@ from typing import Any
 
 from panpan.core.conversation import Conversation
 from panpan.errors import SessionLogError
+from panpan.services.budgets.recorded import spent_record
+from panpan.services.budgets.spending import Spending
 from panpan.services.sessions.compaction_record import compaction_record
 from panpan.services.sessions.fold import FoldedSession, folded, path_to_newest
 from panpan.services.sessions.log import SessionLog, read_records
@@ -51,6 +53,8 @@ class Recorder:
         self._log = log
         self._panpan_version = panpan_version
         self._pending: list[Mapping[str, Any]] = []
+        self._recorded_replies = {reply.uuid for reply in conversation.replies_beside}
+        """Of those beside the conversation."""
 
     def begin(self) -> None:
         """Write what has to stand before the first message that is sent with this prefix.
@@ -107,6 +111,8 @@ class Recorder:
         Raises:
             SessionLogError: It could not be written yet.
         """
+        if compaction.reply is not None:
+            self._recorded_replies.add(compaction.reply.uuid)
         self._log.append(compaction_record(compaction))
 
     def note(self, record: Mapping[str, Any]) -> None:
@@ -115,10 +121,25 @@ class Recorder:
         Raises:
             SessionLogError: It could not be written yet.
         """
+        if isinstance(reply := record.get("reply"), Mapping):
+            self._recorded_replies.add(reply["uuid"])
         if self._log.parent_uuid is None:
             self._pending.append(record)
         else:
             self._append_note(record)
+
+    def note_replies_beside(self) -> None:
+        """Write what those replies cost which no other record tells of, such as a summary that was of no use.
+
+        Raises:
+            SessionLogError: It could not be written yet.
+        """
+        for reply in self._conversation.replies_beside:
+            if reply.uuid not in self._recorded_replies:
+                self._recorded_replies.add(reply.uuid)
+                spending = Spending()
+                spending.add_reply(reply)
+                self.note(spent_record(spending, "reply beside the conversation"))
 
     def take_prefix(self, prefix: SessionPrefix) -> bool:
         """Let the next requests begin with `prefix`, and return whether that is a change."""

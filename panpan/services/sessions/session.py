@@ -3,7 +3,7 @@
 The session owns the tasks for its whole life and a turn is one of them; `submit` only receives.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from panpan.config.settings import Settings
 from panpan.core.single_exception import unwrap_single_exception
 from panpan.core.tool_executor import CLEANUP_S
 from panpan.errors import ConfigError, SessionLogError, ToolError
+from panpan.services.background_tasks.background_tasks import BackgroundTasks
 from panpan.services.budgets.budget import Budget
 from panpan.services.budgets.budgeted_model import BudgetedModel
 from panpan.services.budgets.recorded import spent_record
@@ -29,6 +30,9 @@ from panpan.services.sessions.records import model_record, permission_mode_recor
 from panpan.services.sessions.resuming import prefix_note
 from panpan.services.sessions.turn_run import TurnRun
 from panpan.services.steering import Steering
+from panpan.services.subagents.agent_log import agents_folder
+from panpan.services.subagents.past import PastSubagents
+from panpan.types.agent import AgentDefinition
 from panpan.types.compaction import Compaction
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Event
@@ -95,7 +99,8 @@ class Session(AsyncContextManagerMixin):
         parts.budget.note = lambda spending: self._note(spent_record(spending, "interrupted reply"))
         if parts.plan_mode is not None:
             parts.plan_mode.note = self._note
-            parts.plan_mode.hold(parts.tool_context.processes)
+            parts.plan_mode.hold(parts.tool_context.processes, parts.background.tree)
+            parts.plan_mode.mode_changed(parts.gate.mode)  # what a session that crashed in plan mode left running
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self, None]:
@@ -209,6 +214,11 @@ class Session(AsyncContextManagerMixin):
         """Messages for the turn that runs: the model gets them at the next boundary of a round."""
         return self.parts.steering
 
+    @property
+    def background(self) -> BackgroundTasks:
+        """What goes on beside the conversation, and what can be moved there."""
+        return self.parts.background
+
     def add_message(self, message: UserMessage) -> None:
         """Add to the conversation what the user said or did without asking for an answer, such as a command he ran.
 
@@ -271,6 +281,7 @@ class Session(AsyncContextManagerMixin):
             self._turn_scope = None
         if scope.cancelled_caught:
             return None
+        self._note_replies_beside()
         if compaction is None:
             raise ConfigError("there is nothing to make shorter: all that was said is short or recent")
         self._recorder.compact(compaction)
@@ -311,7 +322,23 @@ class Session(AsyncContextManagerMixin):
             key_source=model.key_source,
             permission_mode=self.permission_mode,
             tools=[tool.name for tool in self.conversation.tools if tool.name in model.tools],
+            agents=[definition.name for definition in self.agents],
         )
+
+    @property
+    def agents(self) -> Sequence[AgentDefinition]:
+        """The kinds of subagents that the model may start, by name."""
+        return self.parts.agents.all
+
+    @property
+    def running_agents(self) -> Collection[str]:
+        """The ids of the subagents that run at the moment."""
+        return self.parts.running_agents()
+
+    @property
+    def past_subagents(self) -> PastSubagents:
+        """Tells of the subagents that the session has had, from their logs."""
+        return PastSubagents(agents_folder(self.parts.log.path.parent, self.parts.id))
 
     @property
     def settings(self) -> Settings:
@@ -378,6 +405,7 @@ class Session(AsyncContextManagerMixin):
         self._title = self._title or made.title or None
         if self._title is not None:
             self._note(title_record(self._title, reply=made.reply))
+        self._note_replies_beside()
 
     # what the model may do
 
@@ -534,6 +562,12 @@ class Session(AsyncContextManagerMixin):
         """Record a decision; it holds also where the disk is full, and its record then waits for space."""
         try:
             self._recorder.note(record)
+        except SessionLogError as error:
+            self.parts.warn(str(error))
+
+    def _note_replies_beside(self) -> None:
+        try:
+            self._recorder.note_replies_beside()
         except SessionLogError as error:
             self.parts.warn(str(error))
 

@@ -105,6 +105,7 @@ class TurnRun:
         with move_on_after(CLEANUP_S, shield=True):
             try:
                 self._answer_what_is_open(is_interrupted)
+                self._recorder.note_replies_beside()
                 self._parts.log.flush()
             except Exception as error:
                 failure.append(error)

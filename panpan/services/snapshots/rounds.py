@@ -20,7 +20,7 @@ from panpan.services.snapshots.journal import SnapshotJournal
 from panpan.services.snapshots.snapshot import Snapshot
 from panpan.services.snapshots.workspace import WorkspaceSnapshots, trees_of
 from panpan.types.file_change import FileChange
-from panpan.types.messages import AssistantMessage, SystemReminder, UserMessage
+from panpan.types.messages import AssistantMessage, SystemReminder
 from panpan.types.tool import Output
 
 log = logging.getLogger(__name__)

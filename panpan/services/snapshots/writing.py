@@ -26,6 +26,7 @@ from panpan.services.snapshots.writing_folders import (
 )
 from panpan.system.atomic_write import DiskOperations, FileOperations, temporary_name, write_atomic
 from panpan.system.own_repository import OwnRepository
+from panpan.tools.files.write_lock import locked
 
 _CHUNK_BYTES = 32_000_000
 """Of content that is in memory at once."""
@@ -106,7 +107,8 @@ def _put_all(
 ) -> None:
     for change in changes:
         require_way(root, change.path)
-        _put(root / change.path, change, contents.get(_oid(change.after), b""), disk)
+        with locked(root / change.path):
+            _put(root / change.path, change, contents.get(_oid(change.after), b""), disk)
         done.append(change)
 
 

@@ -5,6 +5,7 @@ from dataclasses import field
 from pathlib import Path
 
 from panpan.core.hooks import Hook
+from panpan.services.budgets.budget import Budget
 from panpan.services.permissions.gate import PermissionGate
 from panpan.services.sessions.parts import SessionParts, SubagentModel
 from panpan.services.sessions.recorder import Recorder
@@ -23,6 +24,8 @@ class Parent:
     context: ToolContext
     gate: Gate
     ask: Asker
+    budget: Budget
+    """Its limits bind what it starts."""
     depth: int = 0
     """0: the session's own model."""
 

@@ -110,6 +110,7 @@ def open_child(
             tool_context=context,
             ask=LabelledAsker(parent.ask, f"{record.name}: {record.description}"),
             max_rounds=definition.max_turns or DEFAULT_ROUNDS,
+            budget=parent.budget.child(f"{record.name}: {record.description}", definition.limits, agent_id=record.id),
             unfinished=UnfinishedCalls(opened.before.unfinished, outcome="unclear", session_id=place.session_id),
         )
         stack.pop_all()

@@ -88,7 +88,9 @@ class SubagentRunner:
 
         def as_parent() -> Parent:
             assert child is not None, "it is asked when the subagent runs"
-            return Parent(child.parts.tool_context, child.facts.gate, child.parts.ask, parent.depth + 1)
+            return Parent(
+                child.parts.tool_context, child.facts.gate, child.parts.ask, child.parts.budget, parent.depth + 1
+            )
 
         may_nest = parent.depth + 1 < host.max_depth
         nested = TaskTool(SubagentRunner(host, as_parent)) if may_nest else None

@@ -19,7 +19,7 @@ from panpan.types.content import Frozen
 from panpan.types.todo import Todo
 
 MAX_BYTES = 1_000_000
-_LOCK_WAIT_S = 2.0
+LOCK_WAIT_S = 2.0
 _MOST_ASIDE = 1_000
 
 
@@ -39,10 +39,12 @@ class TodoFile:
 
     Args:
         path: The file; neither it nor its folder need exist.
+        lock_wait_s: Longest wait for another process that changes the list.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, lock_wait_s: float = LOCK_WAIT_S) -> None:
         self.path = path
+        self._lock_wait_s = lock_wait_s
 
     def read(self) -> tuple[Todo, ...] | None:
         """Return the list; None where there is no file.
@@ -97,7 +99,7 @@ class TodoFile:
         with ExitStack() as held:
             try:
                 make_private_folder(self.path.parent)
-                held.enter_context(hold_lock(self.path.with_suffix(".lock"), wait_s=_LOCK_WAIT_S))
+                held.enter_context(hold_lock(self.path.with_suffix(".lock"), wait_s=self._lock_wait_s))
             except LockUnsupportedError:  # then the rename is all there is, and the last one counts
                 pass
             except (ConfigError, LockHeldError) as error:

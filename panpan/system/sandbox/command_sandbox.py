@@ -107,6 +107,8 @@ class CommandSandbox:
         """Folder for the temporary files of the session's commands; made for the first of them."""
         self.writable = writable
         """Folders that commands may change beside the workspace."""
+        self.is_left_behind = False
+        """Whether commands go on after the session, and with them their temporary files; the system clears these."""
         self._protected = protected
         self._access = _access(domains) if is_on and domains else None
         self._is_serving = False
@@ -198,7 +200,8 @@ class CommandSandbox:
         """Remove what the session's commands left behind in folders of panpan's, once they have ended."""
         if self._choice is not None and self._choice.sandbox is not None:
             await self._choice.sandbox.tidy()
-        await to_thread.run_sync(lambda: shutil.rmtree(self.temporary, ignore_errors=True))
+        if not self.is_left_behind:
+            await to_thread.run_sync(lambda: shutil.rmtree(self.temporary, ignore_errors=True))
 
     def _proxy(self, sandbox: "Sandbox", bounds: Bounds) -> "CommandProxy | None":
         """Return the command's way to the granted domains, where it has one and needs it."""

@@ -32,11 +32,6 @@ class WorktreeMerge:
 class AgentWorktrees(Protocol):
     """Keeps the worktrees of subagents."""
 
-    @property
-    def is_available(self) -> bool:
-        """Whether there can be worktrees here at all; without asking git."""
-        ...
-
     def folder_of(self, agent_id: str) -> Path:
         """Return the worktree of a subagent.
 

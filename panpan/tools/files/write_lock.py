@@ -3,6 +3,10 @@
 The lock is advisory and lies on the old file itself, so it works between threads and between processes, leaves nothing
 behind, and ends with its holder. After the rename it guards a file that has no name any more, so whoever waited looks
 again which file the path leads to. Synchronous: it may wait.
+
+What remains: a program that takes no lock, such as an editor or a command, can write in the instant between the
+comparison and the rename, some microseconds, and what it wrote is lost then. Files have no operation that compares and
+replaces in one.
 """
 
 import errno

@@ -99,36 +99,36 @@ class BashTool(Tool[BashInput]):
         run = ForegroundRun(args.command, self.title(args), ctx, self._background)
         ended = ProcessEnded(exit_code=0, timed_out=False)
         in_background = _InBackground(ctx)
-        async with AsyncExitStack() as stack:
-            report = stack.enter_context(DirectoryReport(ctx.outputs.directory if ctx.runs_alone else None))
-            leaves = stack.enter_context(run.movable())
-            argv = shell_arguments(args.command, report.file, shell=find_shell())
-            bounds = bounds_of(args.sandbox, self.facts(args), ctx, report.file)
-            start = await stack.enter_async_context(ctx.sandbox.boxed(argv, environment, cwd, bounds))
-            process = run_process(
-                limited(start.argv, ctx.limits),
-                cwd=cwd,
-                env=start.env,
-                timeout_s=args.timeout / 1000,
-                kill_grace_s=KILL_GRACE_S,
-                pass_fds=start.pass_fds,
-                take_pipe=in_background.keep_reading,
-                leaves=leaves,
-            )
-            async with aclosing(process) as chunks:
-                async for chunk in chunks:
-                    if isinstance(chunk, ProcessEnded):
-                        ended = chunk
-                        continue
-                    if isinstance(chunk, Leaving):
-                        yield run.moved(chunk, stack)
-                        return
-                    run.add(chunk)
-                    if (pause_s := run.pacer.pause_s(anyio.current_time())) > 0:
-                        await anyio.sleep(pause_s)
-                    if progress := run.pacer.take(anyio.current_time()):
-                        yield Progress(progress)
-            notes = [*in_background.notes, *follow(report, ctx.paths)]
+        with run.movable() as leaves:
+            async with AsyncExitStack() as stack:
+                report = stack.enter_context(DirectoryReport(ctx.outputs.directory if ctx.runs_alone else None))
+                argv = shell_arguments(args.command, report.file, shell=find_shell())
+                bounds = bounds_of(args.sandbox, self.facts(args), ctx, report.file)
+                start = await stack.enter_async_context(ctx.sandbox.boxed(argv, environment, cwd, bounds))
+                process = run_process(
+                    limited(start.argv, ctx.limits),
+                    cwd=cwd,
+                    env=start.env,
+                    timeout_s=args.timeout / 1000,
+                    kill_grace_s=KILL_GRACE_S,
+                    pass_fds=start.pass_fds,
+                    take_pipe=in_background.keep_reading,
+                    leaves=leaves,
+                )
+                async with aclosing(process) as chunks:
+                    async for chunk in chunks:
+                        if isinstance(chunk, ProcessEnded):
+                            ended = chunk
+                            continue
+                        if isinstance(chunk, Leaving):
+                            yield run.moved(chunk, stack)
+                            return
+                        run.add(chunk)
+                        if (pause_s := run.pacer.pause_s(anyio.current_time())) > 0:
+                            await anyio.sleep(pause_s)
+                        if progress := run.pacer.take(anyio.current_time()):
+                            yield Progress(progress)
+                notes = [*in_background.notes, *follow(report, ctx.paths)]
         if progress := run.pacer.take_rest():
             yield Progress(progress)
         text = run.text()

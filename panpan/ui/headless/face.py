@@ -4,6 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from panpan.core.turn_totals import TurnTotals
+from panpan.services.budgets.spending import Spending
+from panpan.types.background import TaskInfo
 from panpan.types.content import ToolUseBlock
 from panpan.types.display import PlanDisplay
 from panpan.types.events import Event, PermissionDecided, SubagentEvent, TurnEnded
@@ -47,6 +49,13 @@ class TurnSummary:
             case _:
                 pass
 
+    def spend(self, spending: Spending) -> None:
+        """Take what was spent since the last result, which no event has to tell of, as with background tasks."""
+        self.totals.usage, self.totals.cost_usd = spending.usage, spending.usd
+        self.totals.api_duration_s = spending.api_duration_s
+        self.totals.usage_by_model = {model: costs.usage for model, costs in spending.by_model.items()}
+        self.totals.cost_by_model = {model: costs.cost_usd for model, costs in spending.by_model.items()}
+
     def _follow_subagent(self, here: SubagentEvent) -> None:
         match here.event:
             case AssistantMessage() as reply:
@@ -66,6 +75,12 @@ class HeadlessFace(ABC):
 
     async def begin(self) -> None:  # noqa: B027  (most formats have nothing to say yet)
         """The session is open."""
+
+    async def task_started(self, task: TaskInfo) -> None:  # noqa: B027
+        """A background task runs now."""
+
+    async def task_ended(self, task: TaskInfo) -> None:  # noqa: B027
+        """A background task has ended."""
 
     @abstractmethod
     async def show(self, event: Event) -> None:

@@ -4,8 +4,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import anyio
+
 from panpan.errors import PanpanError
 from panpan.services.sessions.session import SessionInfo
+from panpan.types.background import TaskInfo
 from panpan.types.events import (
     Compacted,
     Event,
@@ -29,6 +32,7 @@ class JsonFace(HeadlessFace):
     def __init__(self, out: StdoutWriter, session_id: str) -> None:
         self._out = out
         self._session_id = session_id
+        self._line_at_a_time = anyio.Lock(fast_acquire=True)  # tasks end while a turn prints
 
     async def show(self, event: Event) -> None:
         pass
@@ -37,7 +41,8 @@ class JsonFace(HeadlessFace):
         await self._print(wire.result_line(self._session_id, summary, outcome, duration_s))
 
     async def _print(self, line: Mapping[str, Any]) -> None:
-        await self._out.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
+        async with self._line_at_a_time:
+            await self._out.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 
 class StreamJsonFace(JsonFace):
@@ -58,6 +63,12 @@ class StreamJsonFace(JsonFace):
 
     async def begin(self) -> None:
         await self._print(wire.init_line(self._info))
+
+    async def task_started(self, task: TaskInfo) -> None:
+        await self._print(wire.task_started_line(task, self._session_id))
+
+    async def task_ended(self, task: TaskInfo) -> None:
+        await self._print(wire.task_ended_line(task, self._session_id))
 
     async def show(self, event: Event) -> None:
         if isinstance(event, SubagentEvent):

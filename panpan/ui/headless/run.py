@@ -3,18 +3,27 @@
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from time import perf_counter
+from typing import Literal, TypeAlias
 
 import anyio
 
 from panpan.core.single_exception import unwrap_single_exception
-from panpan.errors import ConfigError, PanpanError
+from panpan.errors import ConfigError, PanpanError, ToolError
+from panpan.services.background_tasks.background_tasks import BackgroundTasks
+from panpan.services.budgets.budget import Budget
+from panpan.services.budgets.spending import Spending
 from panpan.services.reply_limits import note_on_end
 from panpan.services.sessions.session import Session
-from panpan.types.events import TurnEnded
+from panpan.types.events import Event, TurnEnded
 from panpan.types.messages import UserMessage
 from panpan.ui.headless.face import HeadlessFace, TurnSummary
 from panpan.ui.headless.outcome import INTERRUPTED, Outcome, outcome_of_error
+from panpan.ui.headless.task_lines import TaskLines
 from panpan.ui.signals import Received, watch_signals
+from panpan.ui.task_text import titles
+
+AtEnd: TypeAlias = Literal["exit", "drain", "stop"]
+"""What becomes of background tasks: they are left to go on, waited for, or stopped."""
 
 LAST_WORD_S = 1.0
 """What a reader gets to take the result of a run that was told to end."""
@@ -28,6 +37,8 @@ async def run_headless(
     say: Callable[[str], None],
     warn: Callable[[str], None],
     show_failed_start: Callable[[PanpanError], Awaitable[None]],
+    background: AtEnd | None = None,
+    has_one_prompt: bool = True,
 ) -> int:
     """Run every prompt as a turn, and return the exit code: that of the first turn that did not end well.
 
@@ -38,20 +49,27 @@ async def run_headless(
         say: Prints one line for the user on standard error.
         warn: Does the same with what he may have asked not to hear.
         show_failed_start: Shows the error of a session that could not be opened, where there is no face yet.
+        background: What becomes of background tasks when all prompts are done; None: as the settings say.
+        has_one_prompt: Whether there is no other prompt than the first, whose result then comes last.
 
     Raises:
         PanpanError: The session could not be opened, or the output not be written.
         BrokenPipeError: Nobody reads the output any more.
     """
     received = Received()
-    run = _Run(say, warn)
+    run = _Run(say, warn, drains=background == "drain", has_one_prompt=has_one_prompt)
     try:
         with unwrap_single_exception():
             async with anyio.create_task_group() as task_group, opening as session, aclosing(prompts):
                 stop = task_group.cancel_scope.cancel
                 task_group.start_soon(lambda: watch_signals(received, interrupt=session.interrupt, stop=stop))
                 run.face = make_face(session)
+                run.take_budget(session.budget)
                 await run.face.begin()
+                if background is not None:
+                    session.background.keeps = background == "exit"
+                run.tasks = TaskLines(session.background, run.face)
+                task_group.start_soon(run.tasks.run)
                 await run.turns(session, prompts)
                 stop("every prompt is done")
     except PanpanError as error:
@@ -67,14 +85,26 @@ async def run_headless(
 class _Run:
     """The turns of a run, and how they ended."""
 
-    def __init__(self, say: Callable[[str], None], warn: Callable[[str], None]) -> None:
+    def __init__(
+        self, say: Callable[[str], None], warn: Callable[[str], None], *, drains: bool, has_one_prompt: bool
+    ) -> None:
         self.face: HeadlessFace | None = None
+        self.tasks: TaskLines | None = None
         self.exit_code = 0
         self._say = say
         self._warn = warn
+        self._drains = drains
+        self._has_one_prompt = has_one_prompt
         self._summary = TurnSummary()
         self._has_result = False
         """Whether the newest turn was shown to its end."""
+        self._budget = Budget()
+        self._told = Spending()
+        """What of the budget earlier results have told, or was spent before."""
+
+    def take_budget(self, budget: Budget) -> None:
+        """Let results tell what is spent of `budget` from now on."""
+        self._budget, self._told = budget, budget.spent
 
     async def turns(self, session: Session, prompts: AsyncGenerator[UserMessage, None]) -> None:
         """Run the prompts one after the other, until the last, or until the user interrupts one."""
@@ -85,8 +115,14 @@ class _Run:
                 self._begin()
                 await self._end(outcome_of_error(error), 0.0)
                 return
-            if prompt is None or await self._turn(session, prompt) is INTERRUPTED:
+            if prompt is None:
+                break
+            if await self._turn(session, prompt) is INTERRUPTED:
                 return
+        if not self._has_one_prompt:
+            if self._drains:
+                await self._drain(session, self._woken_turn)
+            await self._stop_tasks(session)
 
     async def cut_short(self) -> None:
         """Show the result of what a signal has ended, if a reader still takes it."""
@@ -95,13 +131,63 @@ class _Run:
                 await self._end(INTERRUPTED, 0.0)
 
     async def _turn(self, session: Session, prompt: UserMessage) -> Outcome:
-        """Run one turn to its end, whatever end that is, and show it."""
-        assert self.face is not None
+        """Run one turn to its end, whatever end that is, and show it; the only one, with all that it has begun."""
         self._begin()
-        outcome = Outcome()
         started_at = perf_counter()
+        outcome = await self._run(session, session.submit(prompt))
+        if self._has_one_prompt and outcome is not INTERRUPTED:
+            if self._drains and not outcome.error:
+                outcome = await self._drain(session, self._wake)
+            await self._stop_tasks(session)
+        await self._end(outcome, perf_counter() - started_at)
+        return outcome
+
+    async def _wake(self, session: Session) -> Outcome:
+        """Go on for what the model does not know yet."""
+        return await self._run(session, session.wake())
+
+    async def _woken_turn(self, session: Session) -> Outcome:
+        """Do the same as a turn with a result of its own."""
+        self._begin()
+        started_at = perf_counter()
+        outcome = await self._wake(session)
+        await self._end(outcome, perf_counter() - started_at)
+        return outcome
+
+    async def _drain(self, session: Session, wake: Callable[[Session], Awaitable[Outcome]]) -> Outcome:
+        """Wait until no background task runs, and let the model know of each end; return how the last turn ended."""
+        outcome = Outcome()
+        while not outcome.error:
+            if session.may_be_woken:
+                outcome = await wake(session)
+            elif session.background.running:
+                await session.background.wait_changed()
+            else:
+                break
+        return outcome
+
+    async def _stop_tasks(self, session: Session) -> None:
+        """Stop the background tasks that do not go on without panpan, name them, and tell the face of it."""
+        background = session.background
+        going = [task for task in background.running if task.kind != "command" or not background.keeps]
+        async with anyio.create_task_group() as tasks:
+            for task in going:
+                tasks.start_soon(self._stop_task, background, task.id)
+        if going:
+            self._warn(f"stopped in the background: {titles(going)}")
+        if self.tasks is not None:
+            await self.tasks.tell()
+
+    async def _stop_task(self, background: BackgroundTasks, task_id: str) -> None:
+        with suppress(ToolError):  # what cannot be ended is named when the session is closed
+            await background.stop(task_id)
+
+    async def _run(self, session: Session, turn: AsyncGenerator[Event, None]) -> Outcome:
+        """Show the events of a turn, and return how it ended."""
+        assert self.face is not None
+        outcome = Outcome()
         try:
-            async with aclosing(session.submit(prompt)) as events:
+            async with aclosing(turn) as events:
                 async for event in events:
                     self._summary.follow(event)
                     await self.face.show(event)
@@ -113,7 +199,6 @@ class _Run:
         except Exception as error:  # a bug; the result is shown, and the report is written above
             await self._show(Outcome("error_during_execution", 1, f"unexpected {type(error).__name__}"), 0.0)
             raise
-        await self._end(outcome, perf_counter() - started_at)
         return outcome
 
     def _begin(self) -> None:
@@ -123,6 +208,9 @@ class _Run:
     async def _show(self, outcome: Outcome, duration_s: float) -> None:
         assert self.face is not None
         self._has_result = True
+        spent = self._budget.spent
+        self._summary.spend(spent.since(self._told))
+        self._told = spent
         await self.face.end(self._summary, outcome, duration_s)
 
     async def _end(self, outcome: Outcome, duration_s: float) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from panpan.types.background import TaskInfo
 from panpan.types.display import PlanDisplay
 from panpan.types.events import Event
 from panpan.types.messages import ToolResultMessage
@@ -9,6 +10,7 @@ from panpan.ui.answer_text import AnswerText
 from panpan.ui.headless.face import HeadlessFace, TurnSummary
 from panpan.ui.headless.outcome import Outcome
 from panpan.ui.stdout import StdoutWriter
+from panpan.ui.task_text import ended_line
 from panpan.ui.tool_lines import ToolLines
 
 
@@ -36,6 +38,11 @@ class TextFace(HeadlessFace):
             for line in self._tool_lines.lines(event):
                 await self._answer.make_room()
                 self._note(line)
+
+    async def task_ended(self, task: TaskInfo) -> None:
+        if self._note is not None:
+            await self._answer.make_room()
+            self._note(ended_line(task))
 
     async def end(self, summary: TurnSummary, outcome: Outcome, duration_s: float) -> None:
         await self._answer.end()

@@ -9,6 +9,7 @@ from typing import Any
 
 from panpan import __version__
 from panpan.services.sessions.session import SessionInfo
+from panpan.types.background import TaskInfo, TaskState
 from panpan.types.compaction import Compaction
 from panpan.types.content import RedactedThinkingBlock, ThinkingBlock
 from panpan.types.events import (
@@ -29,6 +30,14 @@ from panpan.types.ids import new_id
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, Usage, UserMessage
 from panpan.ui.headless.face import TurnSummary
 from panpan.ui.headless.outcome import Outcome
+from panpan.ui.task_text import ended_line
+
+_TASK_STATUS: Mapping[TaskState, str] = {
+    "finished": "completed",
+    "failed": "failed",
+    "stopped": "stopped",
+    "lost": "failed",  # there is no word for it
+}
 
 
 def init_line(info: SessionInfo) -> dict[str, Any]:
@@ -135,6 +144,36 @@ def _compact_metadata(compaction: Compaction) -> dict[str, Any]:
         "dropped_messages": report.dropped,
         "dropped_outputs": report.outputs,
         "problem": report.problem,
+    }
+
+
+def task_started_line(task: TaskInfo, session_id: str) -> dict[str, Any]:
+    """Return the line that a background task runs."""
+    return {
+        "type": "system",
+        "subtype": "task_started",
+        "task_id": task.id,
+        "tool_use_id": task.tool_use_id,
+        "description": task.title,
+        "task_type": "local_bash" if task.kind == "command" else "local_agent",
+        "session_id": session_id,
+        "uuid": new_id(),
+    }
+
+
+def task_ended_line(task: TaskInfo, session_id: str) -> dict[str, Any]:
+    """Return the line that a background task has ended."""
+    return {
+        "type": "system",
+        "subtype": "task_notification",
+        "task_id": task.id,
+        "tool_use_id": task.tool_use_id,
+        "status": _TASK_STATUS[task.state],
+        "summary": ended_line(task),
+        "output_file": str(task.output),
+        "exit_code": task.exit_code,
+        "session_id": session_id,
+        "uuid": new_id(),
     }
 
 

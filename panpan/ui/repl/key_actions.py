@@ -34,7 +34,7 @@ class KeyActions:
         paste_picture: Pastes the picture in the clipboard.
         say: Shows a hint below the input for a moment.
         leave: Closes the session, and asks what becomes of background tasks.
-        leave_at_once: Closes it without asking.
+        leave_at_once: Ends the program without asking.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class KeyActions:
         paste_picture: Callable[[], None],
         say: Callable[[str], None],
         leave: Callable[[Next], None],
-        leave_at_once: Callable[[Next], None],
+        leave_at_once: Callable[[], None],
     ) -> None:
         self._session = session
         self._draft = draft
@@ -111,7 +111,7 @@ class KeyActions:
         elif self._interrupt():
             pass
         elif self._second.is_second("c-c"):
-            self._leave_at_once(Leave())
+            self._leave_at_once()
         else:
             self._say("Ctrl+C again, or Ctrl+D, leaves")
 

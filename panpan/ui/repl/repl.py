@@ -27,7 +27,7 @@ from panpan.ui.repl.input.completion import InputCompleter
 from panpan.ui.repl.input.file_index import FileIndex
 from panpan.ui.repl.key_actions import KeyActions
 from panpan.ui.repl.keys import key_bindings
-from panpan.ui.repl.leaving_tasks import may_leave
+from panpan.ui.repl.leaving import Leaving
 from panpan.ui.repl.passing_hint import PassingHint
 from panpan.ui.repl.picking import picked
 from panpan.ui.repl.status_view import StatusView
@@ -56,10 +56,6 @@ class Repl:
         self._screen = desk.screen
         self._asking = asking
         self._waited_before_s = asking.waiting.answered_s
-        self._next: Next = Leave()
-        self._is_left = anyio.Event()
-        self._is_asked = True
-        """Whether the user says what becomes of background tasks when he leaves."""
         self._hint = PassingHint(monotonic)
         self._dialogs = DialogQueue(self.refresh, monotonic, lambda: bool(desk.draft.text), desk.draft.insert)
         self._status = StatusView(session, desk.env, lambda: desk.screen.vi_mode, self.refresh, self._hint.show)
@@ -74,8 +70,14 @@ class Repl:
             waiting=asking.waiting,
             can_move=lambda: bool(session.background.movable),
             doing=lambda: self._todos.doing,
+            asked_about=lambda: asking.asked_about,
+            subagents=session.past_subagents,
         )
         self._work = Work(self, self._view, commands, self._give_back)
+        self._leaving = Leaving(session, self._work, self.choose)
+        self._background = BackgroundWatch(
+            session.background, lambda line: say(self, line, "dim"), self._work.wake, self.refresh
+        )
         self._around = AroundInput(
             session,
             desk,
@@ -88,7 +90,8 @@ class Repl:
         )
         paths = session.parts.tool_context.paths
         self._files = FileIndex(paths)
-        self._completer = InputCompleter(commands, self._files, paths, lambda command: command.offers(session))
+        agents = {one.name: " ".join(one.description.split()) for one in session.agents}
+        self._completer = InputCompleter(commands, self._files, paths, lambda command: command.offers(session), agents)
         self._other_programs = HandOver(desk.draft, self._view.transcript, desk.env, self._hint.show)
         self._clipboard = ClipboardPaste(desk.draft, desk.env, session.add_folder, self._hint.show)
         self._actions = KeyActions(
@@ -101,7 +104,7 @@ class Repl:
             paste_picture=self._clipboard.want,
             say=self._hint.show,
             leave=self.leave,
-            leave_at_once=self._leave_at_once,
+            leave_at_once=self._leaving.want_at_once,
         )
         self._caller = Caller(self._screen.send, session.settings.ui.notify, desk.env, session.info.cwd)
 
@@ -138,16 +141,16 @@ class Repl:
                     tasks.start_soon(self._prepare)
                     tasks.start_soon(self._other_programs.run, self._screen)
                     tasks.start_soon(self._clipboard.run)
-                    tasks.start_soon(BackgroundWatch(self.session.background, self._task_ended, self._work.wake, self.refresh).run)
-                    await self._left()
+                    tasks.start_soon(self._background.run)
+                    await self._leaving.wait()
                     tasks.cancel_scope.cancel("the user left")
         finally:
             self._keep_left_over()
-        return self._next
+        return self._leaving.then
 
     def _keep_left_over(self) -> None:
         """Let the next session have what nobody got; where there is none, it is told at the end."""
-        if isinstance(self._next, Leave):
+        if isinstance(self._leaving.then, Leave):
             self._desk.not_sent += [sent.text for sent in self._work.left_over]
         else:
             self._desk.waiting.take(self._work.left_over)
@@ -225,22 +228,7 @@ class Repl:
 
     def leave(self, then: Next) -> None:
         """Close the session, once the user has said what becomes of background tasks."""
-        self._next = then
-        self._work.close()
-        self._is_left.set()
-
-    def _leave_at_once(self, then: Next) -> None:
-        self._is_asked = False
-        self.leave(then)
-
-    async def _left(self) -> None:
-        """Return when the user has left the session."""
-        while True:
-            await self._is_left.wait()
-            if not self._is_asked or await may_leave(self.session, self.choose):
-                return
-            self._is_left = anyio.Event()
-            self._work.open()
+        self._leaving.want(then)
 
     @property
     def is_busy(self) -> bool:
@@ -281,9 +269,6 @@ class Repl:
         return not isinstance(self._dialogs.current, PickDialog | None)
 
     # What comes from below
-
-    def _task_ended(self, line: str) -> None:
-        say(self, line, "dim")
 
     def _turn_has_begun(self) -> None:
         self._caller.begun()

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from panpan.errors import PanpanError
+from panpan.services.agent_mentions import names_behind_at
 from panpan.services.keys_in_results import provider_keys
 from panpan.services.mentions import with_mentions
 from panpan.system.terminal_text import clean_for_terminal
@@ -70,7 +71,8 @@ class Sending:
     async def _prompt(self, sent: Sent) -> None:
         parts = self._terminal.session.parts
         keys = provider_keys(self._terminal.env, parts.settings)
-        message, notes = await with_mentions(sent.text, parts.tool_context, keys=keys, gate=parts.gate)
+        agents = names_behind_at([one.name for one in self._terminal.session.agents])
+        message, notes = await with_mentions(sent.text, parts.tool_context, agents=agents, keys=keys, gate=parts.gate)
         for note in notes:
             self._warn(note)
         await checkpoint_if_cancelled()  # from here on it is the turn that an interrupt ends

@@ -37,7 +37,7 @@ class StatusView:
         self._vi_mode = vi_mode
         self._costs = SessionCosts()
         self._counted = 0
-        self._compactions = self._counted_beside = 0
+        self._compactions = 0
         self._tokens = 0
         self._branch = ""
         command = session.settings.ui.status_line
@@ -77,10 +77,6 @@ class StatusView:
     def _state(self) -> StatusState:
         conversation = self._session.conversation
         messages = conversation.messages
-        if len(conversation.replies_beside) != self._counted_beside:
-            for reply in conversation.replies_beside[self._counted_beside :]:
-                self._costs.add_beside(reply)
-            self._counted_beside = len(conversation.replies_beside)
         if len(conversation.compactions) != self._compactions:
             self._compactions = len(conversation.compactions)
             self._tokens = used_tokens(conversation)
@@ -96,7 +92,7 @@ class StatusView:
             model=self._session.model,
             thinks=self._session.thinks,
             context_used_percent=100 * self._tokens / window if window and messages else None,
-            cost_usd=self._costs.known_cost_usd or None,
+            cost_usd=self._session.budget.known_usd or None,
             folder=self._folder(),
             branch=self._branch,
             background_tasks=len(self._session.background.running),
@@ -114,7 +110,7 @@ class StatusView:
             context_window=self._session.context_window,
             context_tokens=self._tokens,
             duration_s=self._costs.duration_s,
-            api_duration_s=self._costs.api_duration_s,
+            api_duration_s=self._session.budget.spent.api_duration_s,
             lines_added=self._costs.lines_added,
             lines_removed=self._costs.lines_removed,
             vim_mode=self._vi_mode(),

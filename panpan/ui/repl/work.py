@@ -44,7 +44,7 @@ class Work:
         self, terminal: Terminal, view: TurnView, commands: Sequence[Command], give_back: Callable[[str], None]
     ) -> None:
         self._view = view
-        self._turns = TurnRunner(terminal.session, view, give_back, lambda: self._shell.is_running or self._inbox.is_busy)
+        self._turns = TurnRunner(terminal.session, view, give_back, self._is_handling)
         self._shell = ShellLine(terminal, self._turns.note, self._shell_has_ended)
         self._sending = Sending(terminal, commands, self._turns, self._shell)
         self._inbox = Inbox(self._handle, self._sending.has_to_wait, give_back)
@@ -132,6 +132,9 @@ class Work:
     def shell_lines(self, width: int) -> Sequence[str]:
         """Return rows for the shell command that runs."""
         return self._shell.live_lines(width)
+
+    def _is_handling(self) -> bool:
+        return self._shell.is_running or self._inbox.is_busy
 
     async def _handle(self, sent: Sent) -> None:
         try:

@@ -149,7 +149,7 @@ def test_ctrl_s_puts_aside_and_brings_back(panpan: Panpan, start: Start) -> None
 
 @pytest.mark.parametrize(
     ("pressed", "said"),
-    [(keys.ctrl("b"), "no background tasks yet"), (keys.ctrl("t"), "no list of todos yet")],
+    [(keys.ctrl("b"), "no background tasks yet"), (keys.ctrl("t"), "the model has no todos")],
     ids=["tasks", "todos"],
 )
 def test_keys_of_what_is_not_there_yet_say_so(panpan: Panpan, start: Start, pressed: str, said: str) -> None:

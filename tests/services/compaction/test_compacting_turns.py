@@ -9,15 +9,16 @@ import anyio
 import pytest
 
 from panpan.errors import BudgetError
-from panpan.services.budget import Budget
+from panpan.services.budgets.budget import Budget
 from panpan.services.compaction.compactor import Compactor
 from panpan.services.compaction.make_room import MakeRoom
+from panpan.types.agent import SpendingLimits
 from panpan.types.events import Compacted, ModelEvent
 from panpan.types.llm import ModelRequest
 from panpan.types.messages import (
     AssistantMessage,
 )
-from tests.fakes.scripted_llm import ScriptedLLM, call, say
+from tests.fakes.scripted_llm import PricedLLM, ScriptedLLM, call, say
 from tests.fakes.session import session_in
 from tests.fakes.tools import looking
 from tests.services.compaction.compacted_sessions import SETTINGS, WORDS, session, turns, wire
@@ -29,7 +30,7 @@ async def test_what_a_summary_cost_counts_for_the_budget_also_when_the_session_g
     async with session(tmp_path, *replies, say(SUMMARY, cost_usd=1.0)) as one:
         await turns(one, *(f"question {number}" for number in range(4)))
         await one.compact()
-    async with session_in(tmp_path, ScriptedLLM(), hooks=[Budget(0.5)]) as resumed:
+    async with session_in(tmp_path, PricedLLM(), budget=Budget(limits=SpendingLimits(usd=0.5))) as resumed:
         with pytest.raises(Exception, match="is spent"):
             await turns(resumed, "go on")
 
@@ -87,7 +88,7 @@ async def test_one_turn_may_be_made_shorter_many_times(tmp_path: Path) -> None:
 
 async def test_a_spent_budget_lets_no_summary_be_asked_for(tmp_path: Path) -> None:
     replies = [say(f"part {number} {WORDS}", cost_usd=0.3) for number in range(4)]
-    async with session_in(tmp_path, ScriptedLLM(*replies), hooks=[Budget(1.0)]) as one:
+    async with session_in(tmp_path, PricedLLM(*replies), budget=Budget(limits=SpendingLimits(usd=1.0))) as one:
         await turns(one, *(f"question {number}" for number in range(4)))
         with pytest.raises(BudgetError, match="is spent"):
             await one.compact()
@@ -99,8 +100,9 @@ async def test_a_spent_budget_lets_no_summary_be_asked_for(tmp_path: Path) -> No
 async def test_where_a_summary_spends_the_budget_the_request_behind_it_is_not_sent(tmp_path: Path) -> None:
     replies = [say(f"part {number} {WORDS}", cost_usd=0.01) for number in range(8)]
     room = MakeRoom(Compactor(), SETTINGS, 10_000, lambda _: None)
-    llm = ScriptedLLM(*replies, say(SUMMARY, cost_usd=1.0), say("short"))
-    async with session_in(tmp_path, llm, looking(), hooks=[Budget(0.5), room]) as one:
+    llm = PricedLLM(*replies, say(SUMMARY, cost_usd=1.0), say("short"))
+    budget = Budget(limits=SpendingLimits(usd=0.5))
+    async with session_in(tmp_path, llm, looking(), hooks=[room], budget=budget) as one:
         with pytest.raises(BudgetError, match="is spent"):
             await turns(one, *(f"question {number} " for number in range(9)))
 

@@ -10,7 +10,8 @@ import pytest
 import panpan
 from panpan.config.settings import Settings
 from panpan.core.conversation import Conversation
-from panpan.services.budget import Budget
+from panpan.services.budgets.budget import Budget
+from panpan.services.budgets.recorded import spending_of
 from panpan.services.permissions.askers import NobodyToAsk
 from panpan.services.session_costs import session_costs
 from panpan.services.sessions.fold import folded
@@ -31,6 +32,7 @@ from panpan.system.output_store import OutputStore
 from panpan.system.paths import PathResolver
 from panpan.tools.seen_files import SeenFiles
 from panpan.tools.tool import ToolContext
+from panpan.types.agent import SpendingLimits
 from panpan.types.content import TextBlock
 from panpan.types.messages import AssistantMessage, Usage, UserMessage
 from tests.fakes.scripted_llm import ScriptedLLM, call, say
@@ -161,11 +163,11 @@ def test_where_nobody_watches_only_the_setting_lets_it_cost_anything(
 ) -> None:
     setup = setup_of(tmp_path, settings=settings)
 
-    assert (title_maker(setup, is_attended=is_attended) is not None) is is_made
+    assert (title_maker(setup, Budget(), is_attended=is_attended) is not None) is is_made
 
 
 async def test_where_there_is_no_small_model_nothing_is_asked(tmp_path: Path) -> None:
-    make = title_maker(setup_of(tmp_path, ANTHROPIC_BASE_URL="http://localhost:9"), is_attended=True)
+    make = title_maker(setup_of(tmp_path, ANTHROPIC_BASE_URL="http://localhost:9"), Budget(), is_attended=True)
 
     assert make is not None
     assert await make("hello") is None
@@ -297,14 +299,37 @@ async def test_where_none_comes_the_session_has_none(tmp_path: Path) -> None:
             assert session.title is None
 
 
-async def test_the_cost_counts_against_a_budget(tmp_path: Path) -> None:
+async def test_what_it_cost_stays_whatever_is_taken_back() -> None:
     conversation = Conversation()
     conversation.replies_beside.append(REPLY)
+    conversation.replace(())
 
     assert conversation.replies_beside == [REPLY]
-    conversation.replace(())
-    assert conversation.replies_beside == [REPLY]  # it was paid for, whatever is taken back
-    assert Budget(1.0)._new_replies(conversation) == [REPLY]
+
+
+async def test_what_a_reply_without_a_title_cost_is_in_the_log_all_the_same(tmp_path: Path) -> None:
+    maker = Maker(MadeTitle("", REPLY))
+    async with session_of(tmp_path, maker) as session:
+        await turn(session, "first")
+        await maker.has_answered.wait()
+        await turn(session, "second")
+        spent = spending_of(read_records(session.parts.log.path))
+
+    assert spent.known_usd == REPLY.cost_usd
+
+
+async def test_a_budget_pays_for_it_or_there_is_none(tmp_path: Path) -> None:
+    with serving([server_say("Fix the parser")]) as server:
+        setup = setup_of(tmp_path, settings=LAB.format(url=server.url), NO_PROXY="*")
+        budget = Budget(limits=SpendingLimits(tokens=10))
+        make = title_maker(setup, budget, is_attended=True)
+        assert make is not None
+        assert await make("why?") is None
+        assert server.requests == []
+        budget.limits = SpendingLimits()
+        assert await make("why?") is not None
+
+    assert budget.spent.calls == 1
 
 
 LAB = """
@@ -320,7 +345,9 @@ fast = "lab/small"
 
 async def test_the_small_model_is_asked_over_the_wire(tmp_path: Path) -> None:
     with serving([server_say("Fix the parser")]) as server:
-        make = title_maker(setup_of(tmp_path, settings=LAB.format(url=server.url), NO_PROXY="*"), is_attended=True)
+        make = title_maker(
+            setup_of(tmp_path, settings=LAB.format(url=server.url), NO_PROXY="*"), Budget(), is_attended=True
+        )
         assert make is not None
         made = await make("why does the parser fail?")
 
@@ -331,7 +358,9 @@ async def test_the_small_model_is_asked_over_the_wire(tmp_path: Path) -> None:
 
 async def test_a_model_that_fails_gives_no_title_and_no_error(tmp_path: Path) -> None:
     with serving([HttpError(500)]) as server:
-        make = title_maker(setup_of(tmp_path, settings=LAB.format(url=server.url), NO_PROXY="*"), is_attended=True)
+        make = title_maker(
+            setup_of(tmp_path, settings=LAB.format(url=server.url), NO_PROXY="*"), Budget(), is_attended=True
+        )
         assert make is not None
 
         assert await make("hello") is None

@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from panpan.errors import ToolError
 from panpan.system.environment import child_environment
-from panpan.tools.shell.bash import MAX_RESULT_CHARS, BashInput, BashTool
+from panpan.tools.shell.bash import BashInput, BashTool
+from panpan.tools.shell.foreground_run import MAX_RESULT_CHARS
 from panpan.tools.tool import PathUse
 from panpan.types.tool import Progress
 from tests.fakes.context import context_in
@@ -314,7 +315,7 @@ def test_arguments_are_bounded() -> None:
         with pytest.raises(ValidationError):
             BashInput(command="x", timeout=timeout)
     with pytest.raises(ValidationError):
-        BashInput.model_validate({"command": "x", "run_in_background": True})
+        BashInput.model_validate({"command": "x", "runs_in_background": True})
     assert BashTool.timeout_s is None
 
 
@@ -338,7 +339,7 @@ def test_the_gate_sees_paths_and_a_title() -> None:
 def test_what_the_model_is_told_is_short() -> None:
     definition = BashTool().definition
 
-    assert len(json.dumps([definition.name, definition.description, definition.input_schema])) < 1050
+    assert len(json.dumps([definition.name, definition.description, definition.input_schema])) < 1100
 
 
 def test_it_runs_on_trio(tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ class View:
     def __init__(self) -> None:
         self.canvas = Canvas()
         self.is_asking = False
+        self.doing = ""
         self.clock = Clock()
         self.waiting = WaitingTime(self.clock)
         self.turns = TurnView(
@@ -50,6 +51,7 @@ class View:
             is_asking=lambda: self.is_asking,
             rule_place="~/rules.toml",
             waiting=self.waiting,
+            doing=lambda: self.doing,
         )
 
     async def past(self, *messages: Message) -> Sequence[str]:
@@ -191,3 +193,15 @@ def test_a_plan_that_was_neither_approved_nor_sent_back_is_kept() -> None:
 
     assert view.canvas.rows[0] == "The plan was not approved:"
     assert "1. Change it." in "\n".join(view.canvas.rows)
+
+
+def test_while_it_works_it_says_what_the_model_says_that_it_is_doing() -> None:
+    view = View()
+    view.turns.begin(UserMessage.of("go"))
+    assert "* working 0 s" in view.turns.live_lines(60)[-1]
+
+    view.doing = "Running the tests of all of the packages that there are"
+    row = view.turns.live_lines(60)[-1]
+
+    assert row.startswith("* Running the tests of all")
+    assert "esc interrupts" in row, "long words leave room for what a key does"

@@ -70,7 +70,9 @@ def read_file(path: Path, place: Place, *, may_lead_elsewhere: bool = True) -> R
         data = read_regular_file(path, max_bytes=MAX_FILE_BYTES)
         text = data.decode()
     except ToolError as error:
-        return ReadFile(path, b"", None, (Problem(str(error), source=source),))
+        reason = str(error)
+        text = f"it {reason.removeprefix(source).lstrip()}" if reason.startswith(source) else reason
+        return ReadFile(path, b"", None, (Problem(text, source=source),))
     except UnicodeDecodeError:
         return ReadFile(path, b"", None, (Problem("it is no text in UTF-8", source=source),))
     return ReadFile(path, data, *read_text(text, source, place, path.stem))

@@ -21,8 +21,10 @@ from panpan.types.dataclass import dataclass
 _BEGIN = re.compile(r"\ufeff?---[ \t]*\r?(?:\n|\Z)")
 _END = re.compile(r"^(?:---|\.\.\.)[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _KEY = re.compile(r"""(?P<key>[\w.*/$-]+|"[^"]*"|'[^']*')[ \t]*:(?:[ \t]+(?P<value>.*))?""")
+_KEY_BELOW = re.compile(r"(?P<key>.+?):(?:[ \t]+(?P<value>.*))?")
+"""In a mapping that is a value itself, as of commands, a key may hold anything."""
 _ITEM = re.compile(r"-(?:[ \t]+(?P<value>.*))?")
-_BLOCK = re.compile(r"(?P<style>[|>])(?P<chomp>[+-]?)\d?[+-]?(?:[ \t]+#.*)?")
+_BLOCK = re.compile(r"(?P<style>[|>])[+-]?\d?[+-]?(?:[ \t]+#.*)?")
 _COMMENT = re.compile(r"(?:^|(?<=[ \t]))#.*")
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "e": "\x1b", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
@@ -95,11 +97,11 @@ class _Reader:
         head: dict[str, Entry] = {}
         key = ""
         while (line := self._line_from(indent)) is not None:
-            found = _KEY.fullmatch(line, indent)
+            found = (_KEY if level == 1 else _KEY_BELOW).fullmatch(line, indent)
             number = self._next + 2  # the fence is line 1
             self._next += 1
             if found is not None:
-                key = found["key"].strip("\"'")
+                key = found["key"].strip().strip("\"'")
                 if key in head and level == 1:
                     self.repeated[key] = number
                 head[key] = Entry(self._value((found["value"] or "").strip(), indent, level, number), number)
@@ -120,7 +122,7 @@ class _Reader:
 
     def _value(self, text: str, indent: int, level: int, number: int) -> Value:
         if (block := _BLOCK.fullmatch(text)) is not None:
-            return self._block(indent, is_folded=block["style"] == ">", keeps_end=block["chomp"] == "+")
+            return self._block(indent, is_folded=block["style"] == ">")
         if text[:1] in ("[", "{"):
             text += "".join(f" {_COMMENT.sub('', line).strip()}" for line in self._deeper(indent, closes=True))
             return _flow(_COMMENT.sub("", text).strip(), number)
@@ -136,19 +138,18 @@ class _Reader:
             return self._items(_indent(line))
         if line is None or _indent(line) <= indent:
             return ""
-        if _KEY.fullmatch(line.strip()) and level < _MOST_LEVELS:
+        if _KEY_BELOW.fullmatch(line.strip()) and level < _MOST_LEVELS:
             return self.mapping(_indent(line), level + 1)
         return " ".join(self._plain(indent))
 
     def _items(self, indent: int) -> tuple[str, ...]:
         items: list[str] = []
         while (line := self._line_from(indent)) is not None:
-            found = _ITEM.fullmatch(line[indent:])
-            if found is None and _indent(line) == indent:
+            if (found := _ITEM.fullmatch(line, indent)) is None:
                 break
             self._next += 1
-            if found is not None:
-                items.append(_scalar(found["value"] or ""))
+            item = self._value((found["value"] or "").strip(), indent, _MOST_LEVELS, self._next + 1)
+            items += [item] if isinstance(item, str) else []
         return tuple(items)
 
     def _deeper(self, indent: int, *, closes: bool = False) -> list[str]:
@@ -165,15 +166,14 @@ class _Reader:
     def _plain(self, indent: int) -> list[str]:
         return [text for line in self._deeper(indent) if (text := _COMMENT.sub("", line).strip())]
 
-    def _block(self, indent: int, *, is_folded: bool, keeps_end: bool) -> str:
+    def _block(self, indent: int, *, is_folded: bool) -> str:
         lines = self._deeper(indent)
         margin = min((_indent(line) for line in lines if line), default=0)
         lines = [line[margin:] for line in lines]
-        text = _folded(lines) if is_folded else "\n".join(lines)
-        return text if keeps_end else text.rstrip("\n")
+        return (_folded(lines) if is_folded else "\n".join(lines)).rstrip("\n")
 
     def _quoted(self, text: str, indent: int, number: int) -> str:
-        whole = _scalar_of_lines([text, *self._deeper(indent)])
+        whole = _scalar_of_lines([text, *self._deeper(indent)]).rstrip()
         closed = _PARTS.match(whole)
         if closed is None or len(closed[0]) < 2:
             raise FrontMatterError(f"the quotation mark {text[0]} is not closed", number)
@@ -203,8 +203,8 @@ def _scalar_of_lines(lines: Sequence[str]) -> str:
     text = lines[0]
     for line in lines[1:]:
         line = line.strip()
-        if text.endswith("\\") and not text.endswith("\\\\"):
-            text = text[:-1] + line
+        if text.startswith('"') and (len(text) - len(text.rstrip("\\"))) % 2:
+            text = text[:-1] + line  # the end of the line is escaped
         else:
             text += (" " if not text.endswith("\n") else "") + line if line else "\n"
     return text

@@ -63,7 +63,7 @@ def definition_from(
     )
     fields.problems += _notes_on_keys(head)
     is_usable = not any(problem.is_error for problem in fields.problems)
-    return (definition if is_usable else None), fields.problems
+    return (definition if is_usable else None), sorted(fields.problems, key=lambda problem: problem.line)
 
 
 def name_problem(name: str) -> str:

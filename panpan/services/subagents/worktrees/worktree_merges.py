@@ -27,11 +27,6 @@ class WorktreeMerges:
         self._worktrees = worktrees
         self._is_busy = is_busy
 
-    @property
-    def is_available(self) -> bool:
-        """Whether there can be worktrees here at all; without asking git."""
-        return self._worktrees.is_available
-
     def folder_of(self, agent_id: str) -> Path:
         """Return the worktree of a subagent.
 

@@ -50,15 +50,15 @@ class Worktrees:
         self._held: dict[str, int] = {}
         """Descriptors that tell other panpans whose worktrees are in use."""
 
-    @property
-    def is_available(self) -> bool:
-        """Whether there can be worktrees here at all; without asking git."""
-        return any((folder / ".git").exists() for folder in (self._root, *self._root.parents))
-
     def find(self, agent_id: str) -> Worktree | None:
-        """Return the worktree of a subagent, of this session or an earlier one; None where it has none."""
+        """Take up the worktree of a subagent, of this session or an earlier one, and return it.
+
+        None where it has none, or another panpan uses it.
+        """
         worktree = self._records.read(agent_id)
-        return worktree if worktree is not None and worktree.base and worktree.top.is_dir() else None
+        if worktree is None or not worktree.base or not worktree.top.is_dir():
+            return None
+        return worktree if agent_id in self._held or self._hold(agent_id, worktree.top) else None
 
     async def make(self, agent_id: str) -> Worktree:
         """Make a worktree with the user's present files, changes without a commit and new files among them.
@@ -81,7 +81,7 @@ class Worktrees:
             return await self._fill(worktree)
         except BaseException as error:
             with anyio.CancelScope(shield=True):
-                with suppress(PanpanError, OSError):
+                with suppress(PanpanError, OSError):  # the next `tidy` tries again
                     await self.clear(worktree)
             if isinstance(error, OSError):
                 raise ToolError(f"the worktree could not be made: {error.strerror}") from error
@@ -127,7 +127,7 @@ class Worktrees:
             try:
                 if not await self.remove(worktree, with_changes=not worktree.base):
                     changed.append(worktree)
-            except PanpanError:
+            except (PanpanError, OSError):
                 changed.append(worktree)  # for the user to look at
         return changed
 
@@ -143,9 +143,20 @@ class Worktrees:
             top.mkdir(mode=0o700)
         except FileExistsError as error:
             raise ToolError(f"the subagent {agent_id} has a worktree already") from error
-        self._held[agent_id] = fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        with suppress(OSError):  # a file system without locks
+        self._hold(agent_id, top)
+
+    def _hold(self, agent_id: str, top: Path) -> bool:
+        """Tell other panpans that a worktree is in use; return whether none of them uses it."""
+        fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            return False
+        except OSError:
+            pass  # a file system without locks
+        self._held[agent_id] = fd
+        return True
 
     async def _fill(self, worktree: Worktree) -> Worktree:
         copied, left_out = await copy_files(worktree.project_top, worktree.top, self.limits)
@@ -180,7 +191,7 @@ class Worktrees:
         if (worktree.project_top / ".git").exists():
             await forget_worktree(worktree.project_top, canonical_path(worktree.top))
         repository = self.repository(worktree.project_top)
-        if worktree.base and repository.folder.is_dir() and worktree.project_top.is_dir():
+        if repository.folder.is_dir() and worktree.project_top.is_dir():
             await repository.run("update-ref", "-d", worktree.reference)
         self._records.forget(worktree.agent_id)
         if (fd := self._held.pop(worktree.agent_id, None)) is not None:

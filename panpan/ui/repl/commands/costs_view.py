@@ -1,9 +1,14 @@
 """What a session cost, as names and sentences."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from panpan.services.budgets.budget import NO_LIMITS, Budget
 from panpan.services.session_costs import ModelCosts, SessionCosts
+from panpan.ui.repl.rendering.cells import cut
 from panpan.ui.waiting_time import SHOWN_FROM_S
+
+MOST_NAME_CELLS = 36
+"""Of a subagent's name."""
 
 
 def cost_pairs(costs: SessionCosts, waited_s: float) -> Sequence[tuple[str, str]]:
@@ -18,6 +23,7 @@ def cost_pairs(costs: SessionCosts, waited_s: float) -> Sequence[tuple[str, str]
         *models,
         ("Together", shown_cost(costs.known_cost_usd, is_whole=costs.cost_usd is not None)),
         *_not_counted(costs.uncounted_replies),
+        *_estimated(costs.estimated_replies),
         ("Time", _time(costs, waited_s)),
         ("Lines", f"{costs.lines_added:,} added, {costs.lines_removed:,} removed"),
     ]
@@ -35,6 +41,44 @@ def _not_counted(replies: int) -> Sequence[tuple[str, str]]:
         return ()
     what = "1 interrupted reply" if replies == 1 else f"{replies:,} interrupted replies"
     return (("Not counted", f"{what}: the provider had not told the tokens yet"),)
+
+
+def _estimated(replies: int) -> Sequence[tuple[str, str]]:
+    if not replies:
+        return ()
+    what = "1 reply that was" if replies == 1 else f"{replies:,} replies that were"
+    return (("Estimated", f"what {what} cut short cost; it is in the sums"),)
+
+
+def budget_pairs(budget: Budget) -> Sequence[tuple[str, str]]:
+    """Return what the session and each of its subagents have spent, and of what; nothing where that is all the same."""
+    if not budget.children and budget.limits == NO_LIMITS:
+        return ()
+    return [("Spent", _spent(budget)), *_below(budget, 1)]
+
+
+def _below(budget: Budget, depth: int) -> Iterator[tuple[str, str]]:
+    for child in budget.children:
+        yield f"{'·' * depth} {cut(child.name, MOST_NAME_CELLS)}", _spent(child)
+        yield from _below(child, depth + 1)
+
+
+def _spent(budget: Budget) -> str:
+    """Return what was spent of what: `3 requests, 12,345 of 50,000 tokens, $0.0123, 4.5 s`."""
+    spent, limits = budget.spent, budget.limits
+    usd = shown_cost(spent.known_usd, is_whole=spent.usd is not None)
+    parts = [
+        _of(f"{spent.calls:,}", None if limits.calls is None else f"{limits.calls:,}", "request", spent.calls),
+        _of(f"{spent.tokens:,}", None if limits.tokens is None else f"{limits.tokens:,}", "token", spent.tokens),
+        usd if limits.usd is None else f"{usd} of ${limits.usd:.4f}",
+        _of(duration(spent.seconds), None if limits.seconds is None else duration(limits.seconds)),
+    ]
+    return ", ".join(parts)
+
+
+def _of(amount: str, limit: str | None, unit: str = "", number: int = 0) -> str:
+    text = amount if limit is None else f"{amount} of {limit}"
+    return f"{text} {unit}{'s' if number != 1 or limit is not None else ''}" if unit else text
 
 
 def _model(costs: ModelCosts) -> str:

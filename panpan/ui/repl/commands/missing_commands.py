@@ -14,7 +14,6 @@ def _missing(name: str, help_: str, why: str) -> Command:
 
 
 MISSING_COMMANDS: Sequence[Command] = (
-    _missing("agents", "Show the subagents", "panpan has no subagents"),
     _missing("mcp", "Show the MCP servers", "panpan cannot talk to MCP servers"),
     _missing("hooks", "Show the hooks", "panpan runs no hooks of yours"),
 )

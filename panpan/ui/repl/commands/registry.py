@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from panpan.system.terminal_text import clean_line
+from panpan.ui.repl.commands.agents_command import AGENTS_COMMANDS
 from panpan.ui.repl.commands.branch_commands import BRANCH_COMMANDS
 from panpan.ui.repl.commands.command import Command
 from panpan.ui.repl.commands.compact_command import COMPACT_COMMANDS
@@ -16,8 +17,8 @@ from panpan.ui.repl.commands.prompt_commands import PROMPT_COMMANDS
 from panpan.ui.repl.commands.screen_commands import SCREEN_COMMANDS
 from panpan.ui.repl.commands.session_commands import SESSION_COMMANDS
 from panpan.ui.repl.commands.show_commands import SHOW_COMMANDS
-from panpan.ui.repl.commands.todos_command import TODOS_COMMANDS
 from panpan.ui.repl.commands.task_commands import TASK_COMMANDS
+from panpan.ui.repl.commands.todos_command import TODOS_COMMANDS
 from panpan.ui.repl.commands.undo_commands import UNDO_COMMANDS
 
 _LIKE_ENOUGH = 60
@@ -31,6 +32,7 @@ def all_commands() -> list[Command]:
     """Return every command, in the order of its name."""
     commands = [
         *SESSION_COMMANDS,
+        *AGENTS_COMMANDS,
         *BRANCH_COMMANDS,
         *COMPACT_COMMANDS,
         *EXPORT_COMMANDS,

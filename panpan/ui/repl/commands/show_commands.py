@@ -1,6 +1,7 @@
 """Commands that only show something of this session or of the project."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from anyio import to_thread
 
@@ -9,14 +10,15 @@ from panpan.config.locations import Locations
 from panpan.services.context_usage import context_usage
 from panpan.services.project_context.collect import ContextPlaces, take_project_context
 from panpan.services.project_context.rules_told import ToldRules, rules_told
-from panpan.services.session_costs import session_costs
+from panpan.services.session_costs import SessionCosts, session_costs
 from panpan.services.sessions.git_branch import git_branch
+from panpan.services.sessions.session import Session
 from panpan.system.home import user_home
 from panpan.system.terminal_text import clean_line
 from panpan.ui.repl.canvas import say
 from panpan.ui.repl.commands.command import Command, Terminal
 from panpan.ui.repl.commands.context_view import context_note, context_rows, used_line
-from panpan.ui.repl.commands.costs_view import cost_pairs, shown_cost
+from panpan.ui.repl.commands.costs_view import budget_pairs, cost_pairs, shown_cost
 from panpan.ui.repl.commands.layout import say_pairs
 
 
@@ -28,18 +30,24 @@ async def _context(terminal: Terminal, rest: str) -> None:
 
 
 async def _cost(terminal: Terminal, rest: str) -> None:
-    conversation = terminal.session.conversation
-    costs = session_costs(conversation.messages, conversation.replies_beside)
+    session = terminal.session
+    costs = _costs(session)
     if not costs.by_model:
         say(terminal, "no model has answered in this session yet, so it cost nothing")
         return
-    say_pairs(terminal, cost_pairs(costs, terminal.waited_s))
+    say_pairs(terminal, [*cost_pairs(costs, terminal.waited_s), *budget_pairs(session.budget)])
+
+
+def _costs(session: Session) -> SessionCosts:
+    """Return what the session has cost, what was taken back and what its subagents did included."""
+    costs, spent = session_costs(session.conversation.messages), session.budget.spent
+    return replace(costs, by_model=spent.by_model, api_duration_s=spent.api_duration_s)
 
 
 async def _status(terminal: Terminal, rest: str) -> None:
     session = terminal.session
     info = session.info
-    costs = session_costs(session.conversation.messages, session.conversation.replies_beside)
+    costs = _costs(session)
     usage = context_usage(session.conversation, session.context_window)
     places = Locations.find(info.cwd, terminal.env)
     branch = await to_thread.run_sync(git_branch, places.project_root)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from panpan.system.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
-from panpan.ui.repl.rendering.cells import cut
+from panpan.ui.repl.rendering.cells import cell_width, cut
 from panpan.ui.repl.rendering.duration import spoken_s
 from panpan.ui.repl.rendering.fitting import fitted
 from panpan.ui.repl.rendering.spinner import spinner
@@ -96,7 +96,8 @@ def _counts(one: RunningSubagent, width: int) -> str:
         (_counted(progress.tokens, "token"), 1),
         (spoken_s(one.elapsed_s) if one.elapsed_s >= 1 else "", 0),
     ]
-    text = fitted([(text, rank) for text, rank in parts if text], width // 2, " · ")
+    beside = width - cell_width(clean_line(f"{one.name} {one.title}")) - len("* ") - len(" ")
+    text = fitted([(text, rank) for text, rank in parts if text], max(beside, width // 3), " · ")
     return f" {text}" if text else ""
 
 

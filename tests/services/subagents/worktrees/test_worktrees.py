@@ -3,6 +3,7 @@
 import os
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from panpan.errors import PanpanError, ToolError
@@ -63,7 +64,8 @@ async def test_an_unchanged_worktree_leaves_no_trace(project):
 
 
 @pytest.mark.parametrize(
-    ("name", "content"), [("a.py", b"edited\n"), ("new/file.py", b"made\n"), ("clone/.git/HEAD", b"ref: refs/heads/x\n")]
+    ("name", "content"),
+    [("a.py", b"edited\n"), ("new/file.py", b"made\n"), ("clone/.git/HEAD", b"ref: refs/heads/x\n")],
 )
 async def test_a_changed_worktree_stays_unless_told(project, name, content):
     worktree = await project.worktrees.make(AGENT)
@@ -127,11 +129,9 @@ async def test_no_repository_and_no_commit_are_clear_errors(tmp_path):
     bare = tmp_path.resolve() / "bare"
     bare.mkdir()
     worktrees = Worktrees(bare, tmp_path / "worktrees", tmp_path / "kept")
-    assert not worktrees.is_available
     with pytest.raises(ToolError, match="is in no git repository"):
         await worktrees.make(AGENT)
     git(bare, "init", "-q")
-    assert worktrees.is_available
     with pytest.raises(ToolError, match="has no commit yet"):
         await worktrees.make(AGENT)
     assert await worktrees.leftovers() == []
@@ -275,21 +275,44 @@ async def test_what_links_lead_to_stays_when_a_worktree_goes(project, tmp_path):
     assert (outside / "kept").read_text() == "kept"
 
 
-async def test_a_cancelled_copy_leaves_nothing(project):
+@pytest.mark.parametrize(
+    "moment",
+    [
+        f"home/worktrees/panpan-{AGENT}",
+        f"home/worktrees/panpan-{AGENT}.json",
+        f"project/.git/worktrees/panpan-{AGENT}/gitdir",
+        f"project/.git/worktrees/panpan-{AGENT}/index",
+        f"home/worktrees/panpan-{AGENT}/a.py",
+    ],
+)
+async def test_what_is_interrupted_leaves_nothing(project, moment):
     before = project.repository_state()
-    with anyio.CancelScope() as scope:
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(project.worktrees.make, AGENT)
+        while not (project.folder.parent / moment).exists():
+            await anyio.lowlevel.checkpoint()
+        tasks.cancel_scope.cancel()
 
-        async def cancel():
-            scope.cancel()
+    if project.worktrees.find(AGENT) is None:  # else it was done before it could be interrupted
+        assert project.repository_state() == before
+        assert list((project.home / "worktrees").iterdir()) == []
 
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(project.worktrees.make, AGENT)
-            await anyio.wait_all_tasks_blocked()
-            tasks.start_soon(cancel)
+
+async def test_what_was_killed_while_git_made_it_goes_with_the_next_tidying(project):
+    # given what `git worktree add` leaves when it is killed: an entry that is locked and no branch or commit
+    before = project.repository_state()
+    worktree = await project.worktrees.make(AGENT)
+    project.worktrees.close()
+    entry = project.folder / ".git" / "worktrees" / worktree.top.name
+    (entry / "locked").write_text("initializing")
+    (entry / "HEAD").write_text("0" * 40)
+    record = project.home / "worktrees" / f"panpan-{AGENT}.json"
+    record.write_text(record.read_text().replace(worktree.base, ""))
+
+    assert await project.opened().tidy() == []
 
     assert project.repository_state() == before
-    assert await project.worktrees.leftovers() == []
-    assert not (project.home / "worktrees" / f"panpan-{AGENT}").exists()
+    assert list((project.home / "worktrees").iterdir()) == []
 
 
 @pytest.mark.parametrize("agent_id", ["../../x", "", "0A1B2C3D", "0a1b2c3d/.."])

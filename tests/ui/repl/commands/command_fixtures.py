@@ -13,11 +13,13 @@ from panpan.config.settings import Settings
 from panpan.config.ui_look import ThemeSetting
 from panpan.core.conversation import Conversation
 from panpan.errors import ConfigError
+from panpan.services.budgets.budget import Budget
 from panpan.services.context_usage import ContextUsage, context_usage
 from panpan.services.permissions.gate import PermissionGate
 from panpan.services.permissions.rules.removal import Removal
 from panpan.services.sessions.session import SessionInfo
-from panpan.types.messages import Message
+from panpan.types.messages import AssistantMessage, Message
+from panpan.types.todo import Todo
 from panpan.ui.repl.commands.command import Next, Option, OptionSearch
 from panpan.ui.repl.commands.registry import all_commands, find
 from panpan.ui.repl.theme import Theme
@@ -30,8 +32,13 @@ class FakeSession:
 
     def __init__(self, cwd: Path, messages: Sequence[Message] = (), settings: Settings | None = None) -> None:
         self.conversation = Conversation("A system prompt.", messages=messages)
+        self.budget = Budget()
+        for message in messages:
+            if isinstance(message, AssistantMessage):
+                self.budget.settle(self.budget.reserve(), message)
         self.settings = settings or Settings()
         self.title: str | None = None
+        self.todos: Sequence[Todo] = ()
         self.model = "scripted"
         self.effort: str | None = None
         self.context_window: int | None = 10_000
@@ -51,6 +58,12 @@ class FakeSession:
     def rename(self, title: str) -> str:
         self.title = title
         return title
+
+    async def read_todos(self) -> Sequence[Todo]:
+        return self.todos
+
+    async def clear_todos(self) -> None:
+        self.todos = ()
 
     def permission_rules(self) -> Sequence[str]:
         return self.rules

@@ -82,7 +82,7 @@ async def test_the_columns_of_help_are_aligned(tmp_path: Path) -> None:
     assert rows["/exit"].index("Leave panpan") == rows["/clear"].index("Begin a new session")
 
 
-@pytest.mark.parametrize("name", ["agents", "mcp", "hooks", "tasks", "todos"])
+@pytest.mark.parametrize("name", ["mcp", "hooks"])
 async def test_what_is_not_there_says_so_and_does_nothing(tmp_path: Path, name: str) -> None:
     terminal = await type_in(terminal_in(tmp_path / "p", width=300), f"/{name}")
 

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.types.content import Base64Source, ImageBlock, TextBlock, ToolResultBlock, ToolUseBlock
-from panpan.types.display import DiffDisplay, Display, FileDiff, PlanDisplay, SummaryDisplay
+from panpan.types.display import DiffDisplay, Display, FileDiff, PlanDisplay, SummaryDisplay, TodoDisplay
 from panpan.types.messages import ToolResultMessage
+from panpan.types.todo import Todo
 from panpan.ui.repl.rendering.spinner import FRAMES
 from panpan.ui.repl.rendering.tool import result_lines, running_line, title_line
 from panpan.ui.repl.theme import Theme

@@ -1,0 +1,154 @@
+import json
+import os
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from panpan.cli.main import cli
+from panpan.errors import ConfigError
+
+GIVEN = '{"quick": {"description": "d", "prompt": "p"}}'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "project" / ".git").mkdir(parents=True)
+    (tmp_path / "home").mkdir(mode=0o700)
+    return tmp_path
+
+
+def panpan(folder: Path, *words: str) -> Result:
+    env = {name: None for name in os.environ} | {
+        "PANPAN_HOME": str(folder / "home"),
+        "HOME": str(folder),
+        "PATH": os.environ["PATH"],
+    }
+    return CliRunner().invoke(cli, ["--cwd", str(folder / "project"), *words], env=env, standalone_mode=False)
+
+
+def refusal(result: Result) -> str:
+    assert isinstance(result.exception, ConfigError | click.UsageError)
+    return str(result.exception)
+
+
+def write(folder: Path, name: str, *lines: str) -> Path:
+    path = folder / "project" / ".panpan" / "agents" / f"{name}.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(["---", f"name: {name}", "description: d", *lines, "---", "prompt"]))
+    return path
+
+
+def test_the_list_says_of_each_where_it_is_from_and_when_it_is_used(folder: Path) -> None:
+    write(folder, "mine", "description: Reads\x1b[2J a lot." + "x" * 200)
+    write(folder, "explore")
+
+    result = panpan(folder, "--agents", GIVEN, "agents", "list")
+
+    rows = {line.split()[0]: line for line in result.stdout.splitlines()}
+    assert {"mine", "quick", "explore", "code-reviewer"} <= rows.keys()
+    assert "  ./.panpan/agents/mine.md  Reads a lot.xxx" in rows["mine"]
+    assert rows["mine"].endswith("x…")
+    assert "  --agents  d" in rows["quick"]
+    assert "  panpan  " in rows["explore"]
+    assert result.stderr == "./.panpan/agents/explore.md: explore is defined by panpan, which counts\n"
+
+
+def test_the_list_for_programs_has_all_that_is_known(folder: Path) -> None:
+    write(folder, "mine", "tools: Read, Grep", "maxTurns: 3", "maxSeconds: 1.5")
+    write(folder, "broken", "maxTurns: x")
+
+    found = json.loads(panpan(folder, "agents", "list", "--json").stdout)
+
+    (mine,) = [one for one in found["agents"] if one["name"] == "mine"]
+    assert mine["source"] == str(folder / "project/.panpan/agents/mine.md")
+    assert (mine["tools"], mine["maxTurns"], mine["limits"]["seconds"]) == (["Read", "Grep"], 3, 1.5)
+    assert "broken.md:4: maxTurns has to be" in found["warnings"][0]
+
+
+def test_one_is_shown_as_it_counts_here(folder: Path) -> None:
+    path = write(folder, "mine", "tools: Read, Agent(x)", "model: opus")
+
+    result = panpan(folder, "agents", "show", "mine")
+
+    assert result.stdout == '---\nname: mine\ndescription: "d"\ntools: ["Read"]\nmodel: "inherit"\n---\nprompt\n'
+    assert result.stderr.splitlines() == [
+        "from ./.panpan/agents/mine.md",
+        f"panpan: note: {path}:4: Agent(x) names a part of a tool, so Agent is not given at all; "
+        "say it in a permission rule",
+        f"panpan: note: {path}: its model opus does not count: you have not trusted this project",
+    ]
+    assert refusal(panpan(folder, "agents", "show", "nobody")).startswith("there is no agent 'nobody'; there are ")
+
+
+def test_a_new_one_can_be_checked_listed_and_is_never_written_over(folder: Path) -> None:
+    path = folder / "project" / ".panpan" / "agents" / "fresh.md"
+
+    assert panpan(folder, "agents", "new", "fresh").stdout == f"{path}\n"
+    checked = panpan(folder, "agents", "check")
+    assert (checked.return_value, checked.stdout) == (0, "")
+    assert checked.stderr == "7 usable, 0 errors, 0 notes\n"
+    assert "fresh" in panpan(folder, "agents", "list").stdout
+
+    path.write_text("mine now")
+    assert "exists already" in refusal(panpan(folder, "agents", "new", "fresh"))
+    assert path.read_text() == "mine now"
+
+
+def test_a_new_one_for_all_projects_is_private(folder: Path) -> None:
+    path = folder / "home" / "agents" / "fresh.md"
+
+    assert panpan(folder, "agents", "new", "--user", "fresh").stdout == f"{path}\n"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert not (folder / "project" / ".panpan").exists()
+
+
+@pytest.mark.parametrize("name", ["../out", "a/b", "-x", "", "a b", "x" * 65])
+def test_a_name_that_could_lead_elsewhere_is_no_name(folder: Path, name: str) -> None:
+    assert refusal(panpan(folder, "agents", "new", "--", name))
+    assert not (folder / "project" / ".panpan").exists()
+
+
+def test_the_check_names_each_file_and_line_and_ends_with_1(folder: Path) -> None:
+    broken = write(folder, "broken", "permissionMode: yolo")
+    noted = write(folder, "noted", "tools: Read, Grpe")
+
+    result = panpan(folder, "agents", "check")
+
+    assert result.return_value == 1
+    assert result.stdout.splitlines() == [
+        f"{broken}:4: error: there is no permission mode 'yolo'; there are default, acceptEdits, plan, dontAsk, "
+        "bypassPermissions",
+        f"{noted}: note: there is no tool Grpe, so it means nothing; did you mean Grep?",
+    ]
+    assert result.stderr == "7 usable, 1 errors, 1 notes\n"
+
+
+def test_files_and_folders_can_be_checked_wherever_they_lie(folder: Path) -> None:
+    place = folder / "elsewhere" / ".gemini" / "agents"
+    place.mkdir(parents=True)
+    (place / "a.md").write_text("---\nname: a\ndescription: d\ntools: [read_file]\nmax_turns: no\n---\np")
+    (place / "b.md").write_text("words")
+
+    result = panpan(folder, "agents", "check", str(place))
+
+    assert result.return_value == 1
+    assert [line.partition(": ")[0] for line in result.stdout.splitlines()] == [f"{place}/a.md:5", f"{place}/b.md:1"]
+    assert panpan(folder, "agents", "check", str(place / "b.md")).return_value == 1
+    assert "there is no file or folder" in refusal(panpan(folder, "agents", "check", str(folder / "gone")))
+
+
+def test_what_is_shipped_passes_its_own_check() -> None:
+    result = CliRunner().invoke(
+        cli, ["agents", "check", str(Path(__file__).parents[2] / "agents")], standalone_mode=False
+    )
+
+    assert (result.return_value, result.stdout) == (0, "")
+
+
+def test_definitions_of_the_command_line_go_with_no_other_command(folder: Path) -> None:
+    assert "--agents does not go with the command config" in refusal(
+        panpan(folder, "--agents", GIVEN, "config", "show")
+    )
+    assert "is no JSON" in refusal(panpan(folder, "--agents", "{", "agents", "list"))

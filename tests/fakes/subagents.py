@@ -1,0 +1,82 @@
+"""What subagents do, made by hand, and a tool that seems to run one."""
+
+from collections.abc import AsyncGenerator, Sequence
+
+from pydantic import BaseModel
+
+from panpan.tools.tool import Tool, ToolContext
+from panpan.types.content import TextBlock, ToolUseBlock
+from panpan.types.display import SummaryDisplay
+from panpan.types.events import Event, PermissionDecided, SubagentEvent, ToolFinished, ToolStarted
+from panpan.types.llm import ToolDefinition
+from panpan.types.messages import AssistantMessage, Usage
+from panpan.types.tool import Output, ToolYield
+
+TOKENS = 110
+"""What each reply of a subagent uses."""
+
+
+def of_agent(*events: Event, call: str = "t1", agent: str = "a1b2c3d4") -> list[SubagentEvent]:
+    """Events as whoever started the subagent gets them."""
+    return [SubagentEvent(call, agent, event) for event in events]
+
+
+def reply(text: str = "", *uses: tuple[str, str, dict[str, object]], cost_usd: float | None = 0.5) -> AssistantMessage:
+    """A reply of a subagent, with calls as (id, name, input)."""
+    blocks = tuple(ToolUseBlock(id=id_, name=name, input=input_) for id_, name, input_ in uses)
+    return AssistantMessage(
+        content=((TextBlock(text=text),) if text else ()) + blocks,
+        model="small",
+        usage=Usage(input_tokens=100, output_tokens=10),
+        cost_usd=cost_usd,
+        duration_s=1.0,
+    )
+
+
+def looks(id_: str, title: str, *, is_over: bool = True) -> list[Event]:
+    """All events of a call of Grep, from the reply that wants it on."""
+    return [
+        reply("", (id_, "Grep", {"pattern": title})),
+        PermissionDecided(id_, "Grep", True, "it only reads"),
+        ToolStarted(id_, "Grep", title),
+        *([ToolFinished(id_, False, 0.1)] if is_over else []),
+    ]
+
+
+class FakeInput(BaseModel):
+    description: str = ""
+
+
+class FakeTask(Tool[FakeInput]):
+    """Yields events of a subagent, and says something."""
+
+    name = "Task"
+    input_model = FakeInput
+
+    def __init__(self, *events: Event) -> None:
+        self._events = events
+
+    @property
+    def definition(self) -> ToolDefinition:  # type: ignore[override]
+        return ToolDefinition(self.name, "Runs nothing.", {"type": "object"})
+
+    def is_read_only(self, args: FakeInput) -> bool:
+        return True
+
+    def title(self, args: FakeInput) -> str:
+        return f"explore: {args.description}"
+
+    async def run(self, args: FakeInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        for event in of_agent(*self._events, call=ctx.tool_use_id):
+            yield event
+        yield Output("It is in loss.py.", SummaryDisplay(text="1 round · 1 tool call · 110 tokens · 4 s"))
+
+
+def interleaved(streams: Sequence[Sequence[SubagentEvent]], order: Sequence[int]) -> list[SubagentEvent]:
+    """Put events of several subagents into one order, that of each kept; what `order` leaves over comes at the end."""
+    waiting = [list(stream) for stream in streams]
+    merged: list[SubagentEvent] = []
+    for index in order:
+        if waiting[index % len(waiting)]:
+            merged.append(waiting[index % len(waiting)].pop(0))
+    return [*merged, *(event for stream in waiting for event in stream)]

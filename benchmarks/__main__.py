@@ -25,6 +25,7 @@ NAMES = (
     "sandbox",
     "snapshots",
     "reminders",
+    "subagents",
     "request_size",
     "local_model",
 )

@@ -155,6 +155,8 @@ async def open_session(
             yield session
     finally:
         tap.close()
+        if forks and not is_attended and parts.unfinished.are_open:  # it has nothing that its origin has not
+            parts.log.path.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +191,8 @@ class _Caller:
             calls,
             ask=self.askers.user,
             outcome=self.unfinished,
-            session_id=opened.id,
+            session_id=opened.forked_from or opened.id,
+            is_fork=bool(opened.forked_from),
             known=results_of_subagents(agents_folder(opened.log.path.parent, opened.id)),
         )
 

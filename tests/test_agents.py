@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import panpan
 from panpan.services.subagents.definitions.shipped import shipped_definitions
 from panpan.tools.registry import all_tools
 
@@ -104,3 +105,29 @@ def test_the_layers_of_reproduce_are_data_from_the_packages_down_to_the_hardware
         assert layer.keys() == {"name", "holds", "fits", "look", "signs"}
         assert len(layer["look"]) >= 4
         assert len(layer["signs"]) >= 5
+
+
+async def test_a_session_has_them_those_it_is_given_and_those_of_files_and_names_what_it_cannot_use(
+    tmp_path: Path,
+) -> None:
+    tape = tmp_path / "tape.toml"
+    tape.write_text('version = 1\n[[reply]]\ntext = "hello"\n')
+    folder = tmp_path / "project" / ".panpan" / "agents"
+    folder.mkdir(parents=True)
+    (folder / "mine.md").write_text("---\nname: mine\ndescription: d\n---\np")
+    (folder / "broken.md").write_text("---\nname: broken\ndescription: d\nmaxTurns: x\n---\np")
+    warnings: list[str] = []
+
+    opening = panpan.open_session(
+        tmp_path / "project",
+        overrides={"model": f"cassette:{tape}"},
+        agents={"quick": {"description": "d", "prompt": "p"}},
+        env={"HOME": str(tmp_path), "PANPAN_HOME": str(tmp_path / "home")},
+        warn=warnings.append,
+    )
+    async with opening as session:
+        names = {one.name for one in session.agents}
+
+    assert {"mine", "quick", "reproduce"} <= names
+    assert "broken" not in names
+    assert len([warning for warning in warnings if f"{folder}/broken.md:4: maxTurns" in warning]) == 1

@@ -24,6 +24,10 @@ from panpan.config.environment import OTHER_VARIABLES, VARIABLES
 from panpan.config.settings_file import parse_settings
 from panpan.config.vendors import VENDORS
 from panpan.core.hooks import Hook, ToolCall
+from panpan.services.subagents.definitions.files import read_text
+from panpan.services.subagents.definitions.places import Place
+from panpan.services.subagents.definitions.read_definition import KEYS
+from panpan.services.subagents.definitions.shipped import shipped_definitions
 from panpan.tools.registry import all_tools
 from panpan.types.events import Event
 from panpan.types.permission import Deny, PermissionMode
@@ -36,12 +40,15 @@ README = ROOT / "README.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 CASSETTES = ROOT / "docs" / "cassettes.md"
+AGENTS = ROOT / "docs" / "agents.md"
 DOCUMENTS = [
     README,
     CONTRIBUTING,
     ROOT / "CHANGELOG.md",
     ARCHITECTURE,
     CASSETTES,
+    AGENTS,
+    ROOT / "docs" / "reminders.md",
     *sorted((ROOT / "docs" / "adr").glob("*.md")),
 ]
 OF_USERS = {"AGENTS.md", "CLAUDE.md"}
@@ -73,6 +80,17 @@ def in_backticks(text: str) -> list[str]:
 
 
 # examples
+
+
+def test_the_definition_of_an_agent_that_is_shown_can_be_used_and_every_key_is_told() -> None:
+    (example,) = blocks(AGENTS, "markdown")
+
+    definition, problems = read_text(example, "example.md", Place(ROOT, is_for_panpan=True), "example")
+
+    assert definition is not None
+    assert problems == ()
+    assert {key for row in table(section(AGENTS, "Keys")) for key in in_backticks(row[0])} == set(KEYS)
+    assert all(f"`{one.name}`" in text_of(AGENTS) for one in shipped_definitions())
 
 
 def test_the_python_example_of_the_readme_changes_a_file(tmp_path: Path) -> None:

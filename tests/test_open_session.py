@@ -1,5 +1,7 @@
 """What `open_session` puts together: models, modes, questions and settings, over tapes in place of models."""
 
+import errno
+import fcntl
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
@@ -11,13 +13,14 @@ from typing import Any
 import pytest
 
 from panpan.app import open_session
-from panpan.errors import BudgetError, ConfigError
+from panpan.errors import BudgetError, ConfigError, UnfinishedCallError
 from panpan.services.sessions.session import Session
 from panpan.system.process_watch import end_what_multiplies
 from panpan.types.events import Event, PermissionDecided
 from panpan.types.messages import AssistantMessage, ToolResultMessage
 from panpan.types.user_questions import UserAnswer, UserQuestion
 
+CALL = 'tool_use = [{ name = "Bash", input = { command = "touch made" } }]'
 QUESTION = {
     "questions": [{"question": "Which?", "header": "Which", "options": [{"label": "this"}, {"label": "that"}]}],
 }
@@ -50,8 +53,11 @@ class Place:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
 
+    def logs(self) -> list[Path]:
+        return list(Path(self.env["PANPAN_HOME"]).rglob("sessions/*.jsonl"))
+
     def records(self) -> list[dict[str, Any]]:
-        (log,) = Path(self.env["PANPAN_HOME"]).rglob("sessions/*.jsonl")
+        (log,) = self.logs()
         return [json.loads(line) for line in log.read_text().splitlines()]
 
 
@@ -189,6 +195,47 @@ async def test_settings_can_be_read(place: Place) -> None:
 
 async def this(questions: Sequence[UserQuestion]) -> Sequence[UserAnswer]:
     return [UserAnswer(chosen=("this",)) for _ in questions]
+
+
+async def test_a_fork_that_could_not_go_on_is_gone_again(place: Place) -> None:
+    # given a session whose log ends, as after a crash, before it says what became of a call
+    model = place.tape("one", CALL, 'text = "done"')
+    async with place.open(overrides={"model": model}, says_yes=True) as session:
+        await collect(session)
+    (log,) = place.logs()
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join(lines[: next(n for n, line in enumerate(lines) if '"tool_result"' in line)]))
+    wishes = {"overrides": {"model": place.tape("two", 'text = "on"')}, "resume": log.stem, "forks": True}
+
+    # when nobody can be asked
+    async with place.open(**wishes) as session:
+        with pytest.raises(UnfinishedCallError, match=f"panpan -r {log.stem} --fork-session"):
+            await collect(session)
+
+    # then there is no fork; and one that goes on is there
+    assert place.logs() == [log]
+    async with place.open(**wishes, unfinished="unclear") as session:
+        assert answers(await collect(session)) == ["on"]
+    assert len(place.logs()) == 2
+
+
+async def test_on_a_file_system_without_locks_the_user_is_told(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_lock(fd: int, how: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    model = place.tape("one", 'text = "one"', 'text = "two"')
+    async with place.open(overrides={"model": model}) as session:
+        await collect(session)
+    assert not any("without locks" in warning for warning in place.warnings)
+    monkeypatch.setattr(fcntl, "flock", no_lock)
+
+    async with place.open(overrides={"model": model}, continues=True) as session:
+        assert answers(await collect(session)) != []
+
+    told = [warning for warning in place.warnings if "without locks" in warning]
+    assert told == [
+        "the sessions are on a file system without locks: let no other panpan go on with this one meanwhile"
+    ]
 
 
 async def test_the_model_may_ask_where_somebody_is_there(place: Place) -> None:

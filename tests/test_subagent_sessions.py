@@ -23,6 +23,7 @@ from tests.fakes.askers import yes
 from tests.model_server import ModelServer, Reply, ToolCall, call, calls, say, serving
 from tests.model_server.recording import RecordedRequest
 from tests.model_server.script import Hold, Step
+from tests.system.backends import until
 
 Child = Callable[[RecordedRequest], Step]
 
@@ -162,7 +163,8 @@ async def test_its_requests_grow_at_the_end_and_hold_nothing_of_its_parents(plac
     assert first["tools"] == second["tools"] == third["tools"]
     assert "a secret of the parent" not in json.dumps(third)
     texts = [json.dumps(without_marks(body["messages"])) for body in (first, second, third)]
-    assert texts[1].startswith(texts[0][:-1]) and texts[2].startswith(texts[1][:-1])
+    assert texts[1].startswith(texts[0][:-1])
+    assert texts[2].startswith(texts[1][:-1])
 
 
 def without_marks(value: Any) -> Any:
@@ -263,7 +265,8 @@ async def test_a_finished_one_goes_on_by_its_id_and_knows_what_it_did(place: Pla
 
     assert results(second)[0].text.startswith("reply 1 to and then?")
     (request,) = place.of_subagents
-    assert request.body["system"] == begun["system"] and request.body["tools"] == begun["tools"]
+    assert request.body["system"] == begun["system"]
+    assert request.body["tools"] == begun["tools"]
     assert without_marks(request.body["messages"])[0] == without_marks(begun["messages"])[0]
 
 
@@ -273,7 +276,8 @@ async def test_an_id_that_nobody_has_is_an_error_with_advice(place: Place) -> No
             events = await turn(session)
 
     (result,) = results(events)
-    assert result.is_error and "no subagent with the id '../../etc'" in result.text
+    assert result.is_error
+    assert "no subagent with the id '../../etc'" in result.text
     assert place.of_subagents == []
 
 
@@ -283,7 +287,8 @@ async def test_a_kind_that_does_not_exist_names_those_that_do(place: Place) -> N
             events = await turn(session)
 
     assert results(events)[0].is_error
-    assert "explore" in results(events)[0].text and "general-purpose" in results(events)[0].text
+    assert "explore" in results(events)[0].text
+    assert "general-purpose" in results(events)[0].text
 
 
 def tools_of(request: RecordedRequest) -> set[str]:
@@ -311,12 +316,13 @@ async def test_with_more_depth_it_starts_others_and_those_start_none(place: Plac
             events = await turn(session)
 
     outer, innermost = place.of_subagents[:2]
-    assert "Task" in tools_of(outer) and "Task" not in tools_of(innermost)
+    assert "Task" in tools_of(outer)
+    assert "Task" not in tools_of(innermost)
     assert results(events)[0].text.startswith("outer is done")
     assert inner(inner(events, SubagentEvent), SubagentEvent) == []
-    assert [event.event.text for event in inner(events, SubagentEvent) if isinstance(event.event, AssistantMessage)] == [
-        "inner is done"
-    ]
+    assert [
+        event.event.text for event in inner(events, SubagentEvent) if isinstance(event.event, AssistantMessage)
+    ] == ["inner is done"]
 
 
 async def test_an_interrupt_ends_all_of_them_and_what_they_started(place: Place) -> None:
@@ -326,9 +332,7 @@ async def test_an_interrupt_ends_all_of_them_and_what_they_started(place: Place)
             tree = session.parts.tool_context.processes
 
             async def stop() -> None:
-                with anyio.fail_after(20):
-                    while len([one for one in tree.members() if name_of(one.pid) == "sleep"]) < 3:
-                        await anyio.sleep(0.01)
+                await until(lambda: len([one for one in tree.members() if name_of(one.pid) == "sleep"]) == 3)
                 session.interrupt()
 
             tasks.start_soon(stop)
@@ -337,7 +341,8 @@ async def test_an_interrupt_ends_all_of_them_and_what_they_started(place: Place)
 
     assert running == []
     assert agents == set()
-    assert isinstance(events[-1], TurnEnded) and events[-1].is_interrupted
+    assert isinstance(events[-1], TurnEnded)
+    assert events[-1].is_interrupted
 
 
 def name_of(pid: int) -> str:
@@ -357,7 +362,8 @@ async def test_one_in_the_background_is_announced_once_when_it_ends(place: Place
         async with place.open() as session:
             first = await turn(session)
             (running,) = session.background.running
-            assert running.kind == "subagent" and running.title == "explore: look"
+            assert running.kind == "subagent"
+            assert running.title == "explore: look"
             go_on.set()
             with anyio.fail_after(20):
                 await session.background.drain()
@@ -436,14 +442,17 @@ async def test_those_in_worktrees_work_side_by_side_and_what_they_change_is_kept
             changed, looked = results(await turn(session))
 
     assert (place.workspace / "a.txt").read_text() == "one\n"
-    assert "a.txt (modified, +1 −1)" in changed.text
+    assert "a.txt (modified, +1 \u22121)" in changed.text
     assert "removed" in looked.text
-    listed = subprocess.run(
-        ["git", "worktree", "list"], cwd=place.workspace, capture_output=True, text=True, check=True
-    ).stdout.splitlines()
+    listed = worktrees_of(place)
     assert len(listed) == 2  # the project, and the one with changes
     folder = Path(listed[1].split()[0])
     assert (folder / "a.txt").read_text() == "two\n"
+
+
+def worktrees_of(place: Place) -> list[str]:
+    done = subprocess.run(["git", "worktree", "list"], cwd=place.workspace, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
 
 
 async def test_a_hundred_of_three_rounds_each_lose_no_event(place: Place) -> None:
@@ -456,5 +465,6 @@ async def test_a_hundred_of_three_rounds_each_lose_no_event(place: Place) -> Non
 
     assert [result.text.partition("\n")[0] for result in results(events)] == [f"part {n} is done" for n in range(100)]
     by_agent = Counter(event.agent_id for event in events if isinstance(event, SubagentEvent))
-    assert len(by_agent) == 100 and len(set(by_agent.values())) == 1
+    assert len(by_agent) == 100
+    assert len(set(by_agent.values())) == 1
     assert Counter(type(event) for event in inner(events, object))[AssistantMessage] == 300

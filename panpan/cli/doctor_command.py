@@ -32,6 +32,7 @@ from panpan.cli.doctor_checks import (
     check_system,
     check_terminal,
 )
+from panpan.cli.doctor_leavings import check_leavings
 from panpan.cli.doctor_programs import Programs, check_sandbox
 from panpan.config.keys import shown
 from panpan.config.locations import Locations
@@ -89,6 +90,7 @@ async def all_checks(locations: Locations, env: Mapping[str, str]) -> Sequence[C
         check_terminal(env),
         check_home(locations.home),
         check_snapshots(locations),
+        *check_leavings(locations),
         *settings,
         *((*check_model(loaded, env), *check_other_keys(loaded, env)) if loaded else ()),
         *check_network(),

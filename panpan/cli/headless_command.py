@@ -11,7 +11,6 @@ from panpan.cli.options import Options
 from panpan.cli.session_opening import session_of
 from panpan.errors import PanpanError
 from panpan.services.sessions.session import Session
-from panpan.types.messages import UserMessage
 from panpan.ui.headless.face import HeadlessFace
 from panpan.ui.stdin import StdinReader
 from panpan.ui.stdout import StdoutWriter
@@ -23,13 +22,13 @@ async def run_headless_for(options: Options, out: StdoutWriter) -> int:
     Raises:
         PanpanError: The session could not be opened, or the output not be written.
     """
-    from panpan.ui.headless.prompts import prompt_of_text, prompts_of_json_lines
+    from panpan.ui.headless.prompts import Prompt, prompt_of_text, prompts_of_json_lines
     from panpan.ui.headless.run import run_headless
 
-    async def one_prompt() -> AsyncGenerator[UserMessage, None]:
+    async def one_prompt() -> AsyncGenerator[Prompt, None]:
         has_pipe = not sys.stdin.isatty()
         words = options["prompt"] or options["first_prompt"]
-        yield await prompt_of_text(words, StdinReader(sys.stdin) if has_pipe else None, warn)
+        yield Prompt(await prompt_of_text(words, StdinReader(sys.stdin) if has_pipe else None, warn))
 
     prompts = one_prompt() if options["input_format"] == "text" else prompts_of_json_lines(StdinReader(sys.stdin))
     warn = (lambda _: None) if options["quiet"] else say

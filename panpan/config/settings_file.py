@@ -25,6 +25,9 @@ _MAX_BYTES = 256_000
 SourceKind: TypeAlias = Literal["default", "user", "project", "local", "environment", "flag"]
 """What a value came from, weakest first; `local` is the user's own file for the project."""
 
+_CALLED_OTHERWISE = {"max_turns": "max_rounds"}
+"""Settings that are not called like their option, where the nearest name means something else."""
+
 _SHOULD_BE = {
     "bool_type": "true or false",
     "dict_type": "a table",
@@ -242,6 +245,8 @@ def _toml_type(value: object) -> str:
 def _suggestion(path: KeyPath) -> str:
     from difflib import get_close_matches
 
+    if dotted(path) in _CALLED_OTHERWISE:
+        return f"; did you mean {_CALLED_OTHERWISE[dotted(path)]}?"
     known = list(_known_keys(Settings, (), path))
     beside = {key[-1]: key for key in known if key[:-1] == path[:-1]}
     anywhere = {key[-1]: key for key in reversed(known)}

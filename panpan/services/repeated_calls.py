@@ -2,7 +2,8 @@
 
 Identical means the same tool with the same arguments, with no other call between, over as many rounds as it takes. A
 call that cannot run, of an unknown tool or with arguments that do not fit, never comes to the question; rounds in which
-nothing but the same such calls came are counted apart, and the model is warned before they end the turn.
+nothing but the same such calls came are counted apart, and the model is warned before they end the turn. Calls that wait
+for something, such as the end of a background task, are none of these.
 """
 
 import json
@@ -80,6 +81,8 @@ class RepeatedCalls(Hook):
             self._newest, self._count = key, 0
             self._asked.clear()
         self._count += 1
+        if call.tool.may_be_repeated(call.args):
+            self._count = 0
         if self._count <= _MOST_IN_A_ROW or self._doom_loop == "allow":
             return None
         self._asked.add(call.tool_use_id)

@@ -39,6 +39,10 @@ class Steering(Hook):
         self._waiting.append(added)
         return added
 
+    def take_first(self) -> UserMessage | None:
+        """Take out the oldest message that waits, as for a turn of its own; None where none does."""
+        return self._waiting.pop(0) if self._waiting else None
+
     def take_last(self) -> UserMessage | None:
         """Take back the newest message that waits, as for an editor; None where none does."""
         return self._waiting.pop() if self._waiting else None

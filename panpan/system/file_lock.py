@@ -61,6 +61,26 @@ def hold_lock(path: Path, *, wait_s: float, lock: Callable[[int, int], None] = f
         os.close(fd)
 
 
+def is_held(path: Path) -> bool:
+    """Return whether somebody, of this process or another, has the lock on a file or folder.
+
+    No where there is no such file, it cannot be looked at, or its file system has no locks.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return False
+
+
 def _acquire(path: Path, deadline: float, lock: Callable[[int, int], None]) -> int:
     if not path.parent.exists():
         make_private_folder(path.parent)

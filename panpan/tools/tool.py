@@ -106,6 +106,10 @@ class Tool(ABC, Generic[InputT]):
         """Return the seconds after which the call is ended; None where it may take as long as it needs."""
         return self.timeout_s
 
+    def may_be_repeated(self, args: InputT) -> bool:
+        """Return whether the same call, made again and again, can well bring something new, as one that waits does."""
+        return False
+
     def path_uses(self, args: InputT) -> Sequence[PathUse]:
         """Return every path that the call would touch, for the permission gate."""
         return ()

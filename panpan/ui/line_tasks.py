@@ -1,4 +1,4 @@
-"""Background tasks where there are only lines: which have ended is said before a prompt, and what becomes of them asked.
+"""Background tasks where there are only lines: the ends are told before a prompt, and who leaves is asked about them.
 
 The rule: nothing is printed while the user types, so the model is not woken for them; it hears of them with his next
 prompt.

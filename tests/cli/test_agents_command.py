@@ -52,7 +52,8 @@ def test_the_list_says_of_each_where_it_is_from_and_when_it_is_used(folder: Path
     assert rows["mine"].endswith("x…")
     assert "  --agents  d" in rows["quick"]
     assert "  panpan  " in rows["explore"]
-    assert result.stderr == "./.panpan/agents/explore.md: explore is defined by panpan, which counts\n"
+    assert result.stderr.splitlines()[0] == "./.panpan/agents/explore.md: explore is defined by panpan, which counts"
+    assert "warning: this project's own definitions of explore do not count" in result.stderr
 
 
 def test_the_list_for_programs_has_all_that_is_known(folder: Path) -> None:
@@ -77,7 +78,7 @@ def test_one_is_shown_as_it_counts_here(folder: Path) -> None:
         "from ./.panpan/agents/mine.md",
         f"panpan: note: {path}:4: Agent(x) names a part of a tool, so Agent is not given at all; "
         "say it in a permission rule",
-        f"panpan: note: {path}: its model opus does not count: you have not trusted this project",
+        f"panpan: note: {path}: its model opus does not count: you have not trusted the project",
     ]
     assert refusal(panpan(folder, "agents", "show", "nobody")).startswith("there is no agent 'nobody'; there are ")
 

@@ -1,3 +1,4 @@
+import fcntl
 import json
 import os
 import stat
@@ -14,6 +15,7 @@ from panpan.cli.doctor_command import command, judged
 from panpan.cli.doctor_programs import check_sandbox, sandbox_check
 from panpan.config.locations import Locations, snapshots_folder
 from panpan.config.sources import load_settings
+from panpan.services.subagents.worktrees.worktree import Worktree, WorktreeRecords
 from panpan.system.sandbox.choice import SandboxChoice
 from panpan.system.sandbox.profile import Profile
 from tests.fakes.runtime_weights import RUNTIME, installed_weights
@@ -79,6 +81,39 @@ def test_the_size_of_what_is_kept_to_undo_changes_is_told(project: Path, env: di
     _, checks, _ = examine(project, env)
 
     assert [check["found"] for check in checks["snapshots"]] == [f"2.5 MB of this project, 3.5 MB of all, below {home}"]
+
+
+def test_what_sessions_left_is_named_with_what_removes_it(project: Path, env: dict[str, str]) -> None:
+    locations = Locations.find(project, env)
+    worktree = locations.worktrees_folder / "panpan-0a1b2c3d"
+    worktree.mkdir(parents=True)
+    WorktreeRecords(worktree.parent).write(Worktree("0a1b2c3d", worktree, "", project, "0" * 40, "1" * 40))
+    locations.sessions_folder.mkdir(parents=True)
+    unfinished = locations.sessions_folder / "01a.unfinished"
+    unfinished.write_text("{}")
+
+    code, checks, _ = examine(project, env)
+
+    assert code == 0
+    (worktrees,), (files,) = checks["worktrees"], checks["unfinished"]
+    assert (worktrees["status"], files["status"]) == ("note", "note")
+    assert str(worktree) in worktrees["found"]
+    assert f"git worktree remove --force {worktree}" in worktrees["advice"]
+    assert f"rm {unfinished}" in files["advice"]
+
+
+def test_what_a_session_still_uses_is_no_news(project: Path, env: dict[str, str]) -> None:
+    locations = Locations.find(project, env)
+    worktree = locations.worktrees_folder / "panpan-0a1b2c3d"
+    worktree.mkdir(parents=True)
+    WorktreeRecords(worktree.parent).write(Worktree("0a1b2c3d", worktree, "", project, "0" * 40, "1" * 40))
+    fd = os.open(worktree, os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+
+    _, checks, _ = examine(project, env)
+    os.close(fd)
+
+    assert "worktrees" not in checks
 
 
 def test_without_a_model_the_end_says_what_to_do(project: Path, env: dict[str, str]) -> None:

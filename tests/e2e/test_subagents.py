@@ -1,23 +1,24 @@
 """Subagents of the real program: what they are sent, what they may do, and what comes back."""
 
 import json
+import re
+import subprocess
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import replace
+from threading import Event
 from typing import Any
 
-from tests.e2e.conftest import Panpan
+from tests.e2e.conftest import Panpan, wait_until
 from tests.model_server import Reply, ToolCall, call, calls, say, serving
 from tests.model_server.recording import RecordedRequest
-from tests.model_server.script import Step
+from tests.model_server.script import Hold, Step
 
 
 def is_subagents(request: RecordedRequest) -> bool:
     return "You are a subagent" in json.dumps(request.body)
 
 
-def by_agent(
-    parent: list[Reply], child: Callable[[RecordedRequest], Step]
-) -> Callable[[RecordedRequest], Step]:
+def by_agent(parent: list[Reply], child: Callable[[RecordedRequest], Step]) -> Callable[[RecordedRequest], Step]:
     """Answer the session's model from a list, and its subagents by what they ask."""
     replies = iter(parent)
 
@@ -33,7 +34,7 @@ def rounds_of(request: RecordedRequest) -> int:
 
 
 def task(prompt: str = "look around", **more: Any) -> ToolCall:
-    return ToolCall("Task", {"description": "a look", "prompt": prompt, "subagent_type": "explore", **more})
+    return ToolCall("Task", {"description": "a look", "prompt": prompt, "subagent_type": "explore"} | more)
 
 
 def test_a_subagent_does_its_task_and_reports(panpan: Panpan) -> None:
@@ -46,10 +47,62 @@ def test_a_subagent_does_its_task_and_reports(panpan: Panpan) -> None:
         panpan.use(server)
         done = panpan.run("-p", "ask somebody", "-f", "stream-json")
 
-    print(done.stdout, done.stderr)
     assert done.code == 0
     first = next(request for request in server.requests if is_subagents(request))
     assert [message["role"] for message in first.messages] == ["user"]
     assert "what is in the notes?" in json.dumps(first.messages)
-    results = [block for request in server.requests[-1:] for message in request.messages for block in message["content"]]
-    assert "It is swordfish." in json.dumps(results)
+    assert "It is swordfish." in json.dumps(server.requests[-1].messages)
+    inside = [line for line in done.lines if line.get("parent_tool_use_id")]
+    assert [line["type"] for line in inside if line["type"] != "system"] == ["assistant", "user", "assistant"]
+    assert done.result["result"] == "All said."
+    assert done.result["num_turns"] == 2
+
+
+def test_one_that_was_killed_at_work_goes_on_where_it_was(panpan: Panpan) -> None:
+    (panpan.workspace / "notes.txt").write_text("the password is swordfish\n")
+    never = Event()
+
+    def child(request: RecordedRequest) -> Step:
+        if rounds_of(request) == 0:
+            return call("Read", {"file_path": "notes.txt"})
+        return replace(say("never"), faults=(Hold(0, never),))
+
+    with serving(by_agent([calls(task("what is in the notes?"))], child)) as server:
+        panpan.use(server)
+        process = panpan.start("-p", "ask somebody", stdin=subprocess.DEVNULL)
+        wait_until(lambda: len([request for request in server.requests if is_subagents(request)]) == 2)
+        process.kill()
+        process.wait()
+        never.set()
+
+    def resumes(request: RecordedRequest) -> Step:
+        agent_id = re.findall(r"id ([0-9a-f]{8});", json.dumps(request.messages))[0]
+        return calls(task("go on", resume=agent_id)) if rounds_of(request) == 1 else say("It is done.")
+
+    def answer(request: RecordedRequest) -> Step:
+        return say("It is swordfish.") if is_subagents(request) else resumes(request)
+
+    with serving(answer) as server:
+        panpan.use(server)
+        done = panpan.run("-c", "-p", "and?")
+
+    assert (done.code, done.stdout) == (0, "It is done.\n")
+    (resumed,) = [request for request in server.requests if is_subagents(request)]
+    told = json.dumps(resumed.messages)
+    assert "the password is swordfish" in told
+    assert "what is in the notes?" in told
+    assert "while the subagent worked on this" in json.dumps(server.requests[0].messages)
+
+
+def test_definitions_of_the_command_line_count(panpan: Panpan) -> None:
+    agents = {"poet": {"description": "writes verse", "prompt": "You write verse.", "tools": ["Read"]}}
+    with serving(
+        by_agent([calls(task("a verse", subagent_type="poet")), say("Fine.")], lambda _: say("Roses."))
+    ) as server:
+        panpan.use(server)
+        done = panpan.run("-p", "a poem", "--agents", json.dumps(agents))
+
+    assert done.code == 0
+    (request,) = [request for request in server.requests if is_subagents(request)]
+    assert "You write verse." in json.dumps(request.body["system"])
+    assert [tool["name"] for tool in request.body["tools"]] == ["Read"]

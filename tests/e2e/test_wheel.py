@@ -60,3 +60,14 @@ def test_the_wheel_installs_into_an_empty_environment_and_the_demo_runs(wheel: P
 
     assert done.returncode == 0, done.stderr
     assert "says 'OK'" in done.stdout
+
+    agents = subprocess.run(
+        [binaries / "panpan", "agents", "list"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    shipped = {path.stem for path in (ROOT / "agents").glob("*.md")}
+    assert {line.split()[0] for line in agents.stdout.splitlines()} == shipped

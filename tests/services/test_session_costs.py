@@ -3,9 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.services.session_costs import session_costs
-from panpan.types.content import TextBlock, ToolResultBlock
+from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.display import DiffDisplay, FileDiff, SummaryDisplay
-from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, Usage, UserMessage
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, Usage, UserMessage
 
 
 def reply(model: str, cost_usd: float | None = 0.0, **tokens: int) -> AssistantMessage:
@@ -99,6 +99,27 @@ def test_the_time_between_turns_does_not_count() -> None:
     )
 
     assert costs.duration_s == pytest.approx(12.5)
+
+
+def test_the_time_before_the_model_is_woken_does_not_count() -> None:
+    costs = session_costs(
+        [
+            UserMessage(uuid=at(1000), content=()),
+            AssistantMessage(uuid=at(1004), content=()),
+            SystemReminder(uuid=at(5000), text="a task has ended", cause="task:1"),
+            AssistantMessage(uuid=at(5003), content=()),
+        ]
+    )
+
+    assert costs.duration_s == pytest.approx(7)
+
+
+def test_a_reminder_in_the_middle_of_a_turn_begins_none() -> None:
+    calls = AssistantMessage(uuid=at(1004), content=(ToolUseBlock(id="1", name="Bash", input={}),))
+    result = ToolResultMessage(uuid=at(1010), result=ToolResultBlock(tool_use_id="1", content=()))
+    told = SystemReminder(uuid=at(1020), text="a task has ended", cause="task:1")
+
+    assert session_costs([UserMessage(uuid=at(1000), content=()), calls, result, told]).duration_s == pytest.approx(20)
 
 
 def test_ids_that_tell_no_time_count_for_none() -> None:

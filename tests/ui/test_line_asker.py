@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from panpan.types.display import DiffDisplay, FileDiff
@@ -167,3 +168,37 @@ async def test_a_plan_is_shown_whole_with_what_cannot_be_seen_spelled_out() -> N
     assert "\x1b" not in shown
     assert "/plans/a.md" in shown
     assert "b = " not in shown
+
+
+async def test_a_subagent_that_asks_is_named() -> None:
+    _, shown = await answer(after="n\n", question=replace(QUESTION, agent="explore: find\x1b[2J it"))
+
+    assert "? explore: find" in shown
+    assert " it asks: Bash: it runs a command\n" in shown
+    assert "\x1b[2J" not in shown
+
+
+async def test_several_agents_are_asked_about_one_after_the_other_and_the_end_of_one_takes_only_its_own() -> None:
+    screen, answers = Screen(), dict[str, PermissionAnswer]()
+    scopes = {name: anyio.CancelScope() for name in "abc"}
+    with terminal() as (keyboard, lines):
+        asker = LineAsker(screen, lines, "~/rules.toml")
+
+        async def ask(name: str) -> None:
+            with scopes[name]:
+                answers[name] = await asker(replace(QUESTION, agent=f"explore: {name}"))
+
+        async with anyio.create_task_group() as tasks:
+            for name in "abc":
+                tasks.start_soon(ask, name)
+                await anyio.wait_all_tasks_blocked()
+            scopes["b"].cancel("it ended")
+            await anyio.wait_all_tasks_blocked()
+            assert screen.text.count("asks: Bash") == 1
+            keyboard.type("y\n")
+            while "explore: c asks" not in screen.text:
+                await anyio.lowlevel.checkpoint()
+            keyboard.type("n\n")
+
+    assert answers == {"a": YES, "c": NO}
+    assert "explore: b asks" not in screen.text

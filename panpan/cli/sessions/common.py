@@ -69,3 +69,8 @@ def logs_of(locations: Locations, *, is_all: bool, is_archived: bool = False) ->
         return newest_first((archived_logs if is_archived else logs_of_all_projects)(locations.home))
     folder = locations.sessions_folder / ARCHIVE if is_archived else locations.sessions_folder
     return newest_first(folder.glob("*.jsonl"))
+
+
+def folders_of(locations: Locations, *, is_all: bool) -> list[Path]:
+    """Return the folders that sessions lie in, of this project or of all."""
+    return sorted(locations.home.glob("projects/*/sessions")) if is_all else [locations.sessions_folder]

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import click
 
-from panpan.cli.sessions.common import ALL, CWD, JSON, locations_of, log_of, logs_of
+from panpan.cli.doctor_leavings import how_to_remove
+from panpan.cli.sessions.common import ALL, CWD, JSON, folders_of, locations_of, log_of, logs_of
 from panpan.errors import ConfigError, SessionLogError
 from panpan.services.sessions.examination import Finding, examined
 from panpan.services.sessions.mending import mended_copies, set_modes
+from panpan.services.sessions.whole_log import left_unfinished
 from panpan.system.terminal_text import printable
 
 
@@ -30,16 +32,20 @@ def command(
     """
     locations = locations_of(ctx, cwd)
     logs = [log_of(locations, session)] if session else logs_of(locations, is_all=is_all)
+    left = [] if session else left_unfinished(folders_of(locations, is_all=is_all))
     found = {log: examined(log) for log in logs}
     copies = {log: _repaired(log, findings) if repairs else [] for log, findings in found.items()}
     if as_json:
-        click.echo(json.dumps({"sessions": [_as_json(log, found[log], copies[log]) for log in logs]}, indent=2))
+        sessions = [_as_json(log, found[log], copies[log]) for log in logs]
+        click.echo(json.dumps({"sessions": sessions, "unfinished": [str(path) for path in left]}, indent=2))
     else:
         for log in logs:
             _show(log, found[log], copies[log])
+        for path in left:
+            click.echo(f"{printable(path.stem)}\n    unfinished: {printable(how_to_remove([path]))}")
         ill = sum(map(bool, found.values()))
         click.echo(f"{len(logs)} looked at, {ill} with something to tell", err=True)
-    return 1 if any(finding.remedy != "none" for findings in found.values() for finding in findings) else 0
+    return 1 if left or any(finding.remedy != "none" for findings in found.values() for finding in findings) else 0
 
 
 def _repaired(log: Path, findings: list[Finding]) -> list[Path]:

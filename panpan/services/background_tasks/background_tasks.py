@@ -119,6 +119,11 @@ class BackgroundTasks(Hook):
         return [task.info for task in self._tasks.running]
 
     @property
+    def keepable(self) -> Sequence[TaskInfo]:
+        """Those of them that can go on without panpan: commands, but for those that were moved here."""
+        return [task.info for task in self._tasks.running if task.can_be_kept]
+
+    @property
     def has_news(self) -> bool:
         """Whether one has ended and the model was not told."""
         return self._news.is_there(self._tasks)

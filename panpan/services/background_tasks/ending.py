@@ -29,7 +29,7 @@ async def end_all(tree: ProcessTree, running: Iterable[Task]) -> None:
 def end_what_cannot_be_kept(running: Iterable[Task]) -> None:
     """Let tasks have ended that ended with what followed them: jobs, and commands whose output came through a pipe."""
     for task in running:
-        if task.record.exit_file is None:
+        if not task.can_be_kept:
             task.is_stopping = True
             task.end_command(None)
 

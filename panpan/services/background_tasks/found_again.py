@@ -27,10 +27,11 @@ def found_again(
         warn: Told what became of them.
         is_held: Whether plan mode holds what runs; else it goes on that plan mode held when panpan crashed.
     """
-    processes = _processes_of([task.record for task in ran])
+    commands = [task for task in ran if task.record.kind == "command"]
+    seen = running_processes() if commands else {}  # spares most sessions a look at every process of the machine
     found = []
     for task in ran:
-        process = processes.get(task.id)
+        process = _leader(task.record, seen) if task in commands else None
         if process is None:
             _settle(task, registry)
             continue
@@ -38,22 +39,12 @@ def found_again(
         task.tree.root_at(process.pid)
         task.update(pid=process.pid, born=process.started)
         if not is_held:
-            for member in task.tree.members():
+            for member in task.tree.members_among(seen):
                 send_signal(member, signal.SIGCONT)
         found.append((task, process))
     for sentence in _told_to_user(ran):
         warn(sentence)
     return found
-
-
-def _processes_of(records: Sequence[TaskRecord]) -> Mapping[str, RunningProcess]:
-    """Return the processes of the commands among the records that still run, by the id of the task."""
-    commands = [record for record in records if record.state == "running" and record.kind == "command"]
-    if not commands:
-        return {}  # spares most sessions a look at every process of the machine
-    seen = running_processes()
-    leaders = {record.id: _leader(record, seen) for record in commands}
-    return {task_id: process for task_id, process in leaders.items() if process is not None}
 
 
 def _leader(record: TaskRecord, seen: Mapping[int, RunningProcess]) -> RunningProcess | None:

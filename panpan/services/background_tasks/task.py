@@ -70,6 +70,11 @@ class Task:
         return self.record.state == "running"
 
     @property
+    def can_be_kept(self) -> bool:
+        """Whether it can go on without panpan: its output goes into a file, and its exit code is left in another."""
+        return self.record.exit_file is not None
+
+    @property
     def named(self) -> str:
         """Its id and title, for people."""
         return f"{self.id} ({self.record.title})"

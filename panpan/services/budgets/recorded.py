@@ -11,10 +11,6 @@ from panpan.services.session_costs import ModelCosts, made_at
 from panpan.types.ids import new_id
 from panpan.types.messages import AssistantMessage, Usage
 
-SPENT = "spent"
-"""Subtype of records of what was spent and no message tells of."""
-
-
 def spent_record(spending: Spending, cause: str) -> dict[str, Any]:
     """Return the record of what was spent and no message of the log tells of.
 
@@ -24,7 +20,7 @@ def spent_record(spending: Spending, cause: str) -> dict[str, Any]:
     """
     return {
         "type": "system",
-        "subtype": SPENT,
+        "subtype": "spent",
         "uuid": new_id(),
         "cause": cause,
         "calls": spending.calls,
@@ -56,7 +52,7 @@ def spending_of(records: Iterable[Mapping[str, Any]]) -> Spending:
             continue
         seen.add(record["uuid"])
         time.follow(record)
-        if record.get("subtype") == SPENT:
+        if record.get("subtype") == "spent":
             spent.add(_noted(record))
             continue
         reply = record if record.get("type") == "assistant" else record.get("reply")

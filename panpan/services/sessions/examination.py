@@ -35,6 +35,8 @@ KNOWN_SUBTYPES = frozenset(
         "rewind",
         "compact_boundary",
         "snapshot",
+        "spent",
+        "subagent",
         "imported",
     }
 )

@@ -30,6 +30,8 @@ class OpenedLog:
     """What was said and decided before; nothing in a new session."""
     git_branch: str = ""
     """Branch at the start."""
+    forked_from: str = ""
+    """Id of the session that this one was made a copy of just now; empty: of none."""
 
 
 def open_log(
@@ -49,6 +51,7 @@ def open_log(
     """
     folder = setup.locations.sessions_folder
     path: Path | None = None
+    forked_from = ""
     if resume is not None:
         from panpan.services.sessions.named_session import named_session
 
@@ -61,7 +64,7 @@ def open_log(
     if forks and path is not None:
         from panpan.services.sessions.forking import fork
 
-        path = fork(path, folder)
+        forked_from, path = path.stem, fork(path, folder)
     session_id = path.stem if path is not None else new_id()
     branch = git_branch(setup.locations.project_root)
     log = SessionLog(
@@ -80,7 +83,7 @@ def open_log(
         before = resumed(path, cwd=setup.cwd, warn=warn)
         stack.pop_all()
     log.parent_uuid = before.last_uuid
-    return OpenedLog(session_id, log, before, branch)
+    return OpenedLog(session_id, log, before, branch, forked_from)
 
 
 def opening_prefix(

@@ -40,7 +40,8 @@ class UnfinishedCalls:
         calls: In the order of the reply.
         ask: Puts questions to the user; None: nobody is there.
         outcome: What is taken for his answer without asking.
-        session_id: For the message where nobody is there.
+        session_id: For the message where nobody is there; of a fork, that of the session it was made of.
+        is_fork: Whether the session is a fork, which is made anew the next time.
         known: Returns the result of a call of which another log tells what became of it, such as that of a subagent;
             called in a worker thread.
     """
@@ -52,13 +53,19 @@ class UnfinishedCalls:
         ask: UserAsker | None = None,
         outcome: Outcome | None = None,
         session_id: str = "",
+        is_fork: bool = False,
         known: Callable[[ToolUseBlock], ToolResultMessage | None] = lambda _: None,
     ) -> None:
         self._calls = tuple(calls)
         self._ask = ask
         self._outcome = outcome
-        self._session_id = session_id
+        self._command = f"panpan -r {session_id}{' --fork-session' if is_fork else ''}"
         self._known = known
+
+    @property
+    def are_open(self) -> bool:
+        """Whether nothing became of them yet, so that the session did not go on."""
+        return bool(self._calls)
 
     def forget(self) -> None:
         """Leave them as they are, as after a rewind to before them."""
@@ -119,7 +126,7 @@ class UnfinishedCalls:
         if self._ask is None:
             raise UnfinishedCallError(
                 f"panpan ended while {what} ran, and cannot know whether that finished; it is not done again unasked. "
-                f"Look, then go on with `panpan -r {self._session_id}` on a terminal, or with --unfinished finished, "
+                f"Look, then go on with `{self._command}` on a terminal, or with --unfinished finished, "
                 "not-run or unclear"
             )
         choices = [
@@ -145,7 +152,7 @@ class UnfinishedCalls:
         if self._ask is None:
             raise UnfinishedCallError(
                 f"{what} was begun before panpan ended, and still runs (processes {numbers}); wait for it or end it, "
-                f"then go on with `panpan -r {self._session_id}`"
+                f"then go on with `{self._command}`"
             )
         question = f"This was begun before panpan ended, and still runs: {what}. What shall become of it?"
         choices = [

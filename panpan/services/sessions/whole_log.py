@@ -10,7 +10,10 @@ from typing import Any
 from panpan.errors import SessionError, SessionLogError
 from panpan.services.sessions.log import SessionLog
 from panpan.services.sessions.store import session_path
+from panpan.system.file_lock import is_held
 from panpan.types.ids import new_id
+
+_UNFINISHED = ".unfinished"
 
 
 def write_whole_log(folder: Path, records: Iterable[Mapping[str, Any]], *, cwd: Path) -> Path:
@@ -27,7 +30,7 @@ def write_whole_log(folder: Path, records: Iterable[Mapping[str, Any]], *, cwd: 
     """
     session_id = new_id()
     target = session_path(folder, session_id)
-    unfinished = target.with_suffix(".unfinished")
+    unfinished = target.with_suffix(_UNFINISHED)
     log = SessionLog(unfinished, session_id=session_id, cwd=cwd)
     try:
         try:
@@ -44,6 +47,16 @@ def write_whole_log(folder: Path, records: Iterable[Mapping[str, Any]], *, cwd: 
     finally:
         unfinished.unlink(missing_ok=True)
     return target
+
+
+def left_unfinished(folders: Iterable[Path]) -> list[Path]:
+    """Return what panpans that were killed left of sessions that they did not write to the end.
+
+    Args:
+        folders: The session folders of projects.
+    """
+    files = (path for folder in folders for path in sorted(folder.glob(f"*{_UNFINISHED}")))
+    return [path for path in files if not is_held(path)]
 
 
 def _reason(error: BaseException) -> str:

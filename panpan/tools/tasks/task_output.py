@@ -18,6 +18,8 @@ from panpan.types.tool import Output, ToolYield
 MAX_RESULT_BYTES = 32 * 1024
 MAX_TIMEOUT_MS = 600_000
 MAX_PATTERN_CHARS = 1000
+_WAITING_MS = 1000
+"""A call that waits for less may be one of a model that runs in circles."""
 
 NO_TASKS = "there are no background tasks here: a subagent has none, and run_in_background is not for it"
 
@@ -52,6 +54,9 @@ class TaskOutputTool(Tool[TaskOutputInput]):
 
     def is_read_only(self, args: TaskOutputInput) -> bool:
         return True
+
+    def may_be_repeated(self, args: TaskOutputInput) -> bool:
+        return args.block and args.timeout >= _WAITING_MS
 
     def title(self, args: TaskOutputInput) -> str:
         return args.task_id

@@ -8,6 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from panpan.errors import ConfigError
 from panpan.types.content import TextBlock, UserContent
+from panpan.types.dataclass import dataclass
 from panpan.types.messages import UserMessage
 from panpan.ui.stdin import StdinReader
 
@@ -16,7 +17,19 @@ SILENCE_S = 3.0
 
 WAITING = "waiting for standard input; close it or add </dev/null"
 
+PRIORITIES = ("next", "later")
+"""When a message wants to arrive that is sent while a turn runs: at its next round, or after it."""
+
 _content = TypeAdapter(tuple[UserContent, ...])
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One message of the input."""
+
+    message: UserMessage
+    is_for_next_round: bool = False
+    """Whether a turn that runs shall get it; if not, it waits for its end. Without a turn it begins one."""
 
 
 async def prompt_of_text(
@@ -42,8 +55,8 @@ async def prompt_of_text(
     return UserMessage.of(text)
 
 
-async def prompts_of_json_lines(stdin: StdinReader) -> AsyncGenerator[UserMessage, None]:
-    """Yield a prompt for each line of standard input that is a user message.
+async def prompts_of_json_lines(stdin: StdinReader) -> AsyncGenerator[Prompt, None]:
+    """Yield a prompt for each line of standard input that is a user message, with its `priority`; "later" without.
 
     Raises:
         ConfigError: A line is not one; says which.
@@ -52,10 +65,10 @@ async def prompts_of_json_lines(stdin: StdinReader) -> AsyncGenerator[UserMessag
     while (line := await stdin.line()) is not None:
         number += 1
         if line.strip():
-            yield _message_of(line, number)
+            yield _prompt_of(line, number)
 
 
-def _message_of(line: bytes, number: int) -> UserMessage:
+def _prompt_of(line: bytes, number: int) -> Prompt:
     try:
         value: Any = json.loads(line)
         if value["type"] != "user":
@@ -64,7 +77,12 @@ def _message_of(line: bytes, number: int) -> UserMessage:
         blocks = (TextBlock(text=content),) if isinstance(content, str) else _content.validate_python(tuple(content))
         if all(isinstance(block, TextBlock) and not block.text.strip() for block in blocks):
             raise ConfigError(f"line {number} of the input is a user message that says nothing")
-        return UserMessage(content=blocks)
+        priority = value.get("priority", "later")
+        if priority not in PRIORITIES:
+            raise ConfigError(
+                f"line {number} of the input has the priority {priority!r}; it can be {' or '.join(PRIORITIES)}"
+            )
+        return Prompt(UserMessage(content=blocks), is_for_next_round=priority == "next")
     except (ValueError, KeyError, TypeError, ValidationError, RecursionError) as error:
         raise ConfigError(
             f"line {number} of the input is not a user message such as "

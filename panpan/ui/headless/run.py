@@ -14,10 +14,13 @@ from panpan.services.budgets.budget import Budget
 from panpan.services.budgets.spending import Spending
 from panpan.services.reply_limits import note_on_end
 from panpan.services.sessions.session import Session
+from panpan.system.terminal_text import clean_line
 from panpan.types.events import Event, TurnEnded
 from panpan.types.messages import UserMessage
 from panpan.ui.headless.face import HeadlessFace, TurnSummary
 from panpan.ui.headless.outcome import INTERRUPTED, Outcome, outcome_of_error
+from panpan.ui.headless.prompt_queue import PromptQueue
+from panpan.ui.headless.prompts import Prompt
 from panpan.ui.headless.task_lines import TaskLines
 from panpan.ui.signals import Received, watch_signals
 from panpan.ui.task_text import titles
@@ -25,13 +28,16 @@ from panpan.ui.task_text import titles
 AtEnd: TypeAlias = Literal["exit", "drain", "stop"]
 """What becomes of background tasks: they are left to go on, waited for, or stopped."""
 
+_MOST_CHARS = 80
+"""Of a message that did not reach the model."""
+
 LAST_WORD_S = 1.0
 """What a reader gets to take the result of a run that was told to end."""
 
 
 async def run_headless(
     opening: AbstractAsyncContextManager[Session],
-    prompts: AsyncGenerator[UserMessage, None],
+    prompts: AsyncGenerator[Prompt, None],
     make_face: Callable[[Session], HeadlessFace],
     *,
     say: Callable[[str], None],
@@ -44,7 +50,7 @@ async def run_headless(
 
     Args:
         opening: The session, not entered yet.
-        prompts: One or more prompts; asked for the next when a turn is over.
+        prompts: One or more prompts; read while turns run, too.
         make_face: Makes the face of the output format once the session is open.
         say: Prints one line for the user on standard error.
         warn: Does the same with what he may have asked not to hear.
@@ -60,7 +66,7 @@ async def run_headless(
     run = _Run(say, warn, drains=background == "drain", has_one_prompt=has_one_prompt)
     try:
         with unwrap_single_exception():
-            async with anyio.create_task_group() as task_group, opening as session, aclosing(prompts):
+            async with anyio.create_task_group() as task_group, opening as session:
                 stop = task_group.cancel_scope.cancel
                 task_group.start_soon(lambda: watch_signals(received, interrupt=session.interrupt, stop=stop))
                 run.face = make_face(session)
@@ -70,7 +76,9 @@ async def run_headless(
                     session.background.keeps = background == "exit"
                 run.tasks = TaskLines(session.background, run.face)
                 task_group.start_soon(run.tasks.run)
-                await run.turns(session, prompts)
+                queue = run.queue = PromptQueue(prompts, session.steering)
+                task_group.start_soon(queue.read)
+                await run.turns(session, queue)
                 stop("every prompt is done")
     except PanpanError as error:
         if run.face is None:
@@ -78,6 +86,7 @@ async def run_headless(
         raise
     if received.exit_code is not None:
         await run.cut_short()
+        run.tell_what_waits()
         return received.exit_code
     return run.exit_code
 
@@ -89,6 +98,7 @@ class _Run:
         self, say: Callable[[str], None], warn: Callable[[str], None], *, drains: bool, has_one_prompt: bool
     ) -> None:
         self.face: HeadlessFace | None = None
+        self.queue: PromptQueue | None = None
         self.tasks: TaskLines | None = None
         self.exit_code = 0
         self._say = say
@@ -106,18 +116,20 @@ class _Run:
         """Let results tell what is spent of `budget` from now on."""
         self._budget, self._told = budget, budget.spent
 
-    async def turns(self, session: Session, prompts: AsyncGenerator[UserMessage, None]) -> None:
-        """Run the prompts one after the other, until the last, or until the user interrupts one."""
+    async def turns(self, session: Session, queue: PromptQueue) -> None:
+        """Run the prompts one after the other; an interrupt ends a turn, and those that wait come all the same."""
         while True:
             try:
-                prompt = await anext(prompts, None)
+                prompt = await queue.next()
             except ConfigError as error:  # a prompt that cannot be read ends the run, with a result of its own
                 self._begin()
                 await self._end(outcome_of_error(error), 0.0)
                 return
             if prompt is None:
                 break
-            if await self._turn(session, prompt) is INTERRUPTED:
+            with queue.turn():
+                outcome = await self._turn(session, prompt)
+            if outcome is INTERRUPTED and self._has_one_prompt:
                 return
         if not self._has_one_prompt:
             if self._drains:
@@ -129,6 +141,14 @@ class _Run:
         if self.face is not None and not self._has_result:
             with anyio.move_on_after(LAST_WORD_S), suppress(BrokenPipeError):
                 await self._end(INTERRUPTED, 0.0)
+
+    def tell_what_waits(self) -> None:
+        """Name what was read and no turn has got, as the run ends."""
+        if self.queue is not None and (waiting := self.queue.waiting):
+            number = "1 message" if len(waiting) == 1 else f"{len(waiting):,} messages"
+            self._say(
+                f"{number} of the input did not reach the model, the first: {clean_line(waiting[0].text)[:_MOST_CHARS]}"
+            )
 
     async def _turn(self, session: Session, prompt: UserMessage) -> Outcome:
         """Run one turn to its end, whatever end that is, and show it; the only one, with all that it has begun."""
@@ -169,7 +189,8 @@ class _Run:
     async def _stop_tasks(self, session: Session) -> None:
         """Stop the background tasks that do not go on without panpan, name them, and tell the face of it."""
         background = session.background
-        going = [task for task in background.running if task.kind != "command" or not background.keeps]
+        kept = {task.id for task in background.keepable} if background.keeps else ()
+        going = [task for task in background.running if task.id not in kept]
         async with anyio.create_task_group() as tasks:
             for task in going:
                 tasks.start_soon(self._stop_task, background, task.id)

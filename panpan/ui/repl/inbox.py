@@ -57,6 +57,11 @@ class Inbox:
         """What was not handled, or not to its end."""
         return (*([] if self._at_hand is None else [self._at_hand]), *self._waiting)
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing more is handled."""
+        return self._is_closed
+
     def close(self) -> None:
         """Handle nothing more; what waits stays."""
         self._is_closed = True

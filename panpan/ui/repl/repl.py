@@ -76,7 +76,7 @@ class Repl:
         self._work = Work(self, self._view, commands, self._give_back)
         self._leaving = Leaving(session, self._work, self.choose)
         self._background = BackgroundWatch(
-            session.background, lambda line: say(self, line, "dim"), self._work.wake, self.refresh
+            session.background, lambda line: say(self, f"\n{line}", "dim"), self._work.wake, self.refresh
         )
         self._around = AroundInput(
             session,

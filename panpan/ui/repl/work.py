@@ -121,6 +121,7 @@ class Work:
     def open(self) -> None:
         """Go on after `close`."""
         self._inbox.open()
+        self._turns.look_again()
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -134,7 +135,7 @@ class Work:
         return self._shell.live_lines(width)
 
     def _is_handling(self) -> bool:
-        return self._shell.is_running or self._inbox.is_busy
+        return self._shell.is_running or self._inbox.is_busy or self._inbox.is_closed
 
     async def _handle(self, sent: Sent) -> None:
         try:

@@ -3,10 +3,12 @@
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -17,6 +19,7 @@ from panpan.errors import ConfigError, SessionError
 from panpan.services.sessions.compaction_record import compaction_record
 from panpan.services.sessions.log import SessionLog, read_records
 from panpan.services.sessions.records import record_of, title_record
+from panpan.services.sessions.whole_log import write_whole_log
 from panpan.types.compaction import Compaction
 from panpan.types.content import TextBlock
 from panpan.types.messages import AssistantMessage, UserMessage
@@ -285,6 +288,50 @@ def test_damage_is_told_and_repaired_in_a_copy(place: Place) -> None:
     assert [finding["kind"] for finding in found["findings"]] == ["damaged lines"]
     assert place.run("doctor", *found["copies"]).return_value == 0
     assert path.read_bytes() == before
+
+
+KILLED_AT_WORK = """
+import os, signal, sys
+from pathlib import Path
+from panpan.services.sessions.whole_log import write_whole_log
+
+def records():
+    yield {"type": "system", "subtype": "title", "title": "half", "uuid": "1"}
+    os.kill(os.getpid(), signal.SIGKILL)
+
+write_whole_log(Path(sys.argv[1]), records(), cwd=Path("/"))
+"""
+
+
+def test_what_a_killed_fork_or_import_left_is_told_with_what_removes_it(place: Place) -> None:
+    place.session("01a", "hello")
+    done = subprocess.run([sys.executable, "-c", KILLED_AT_WORK, str(place.folder())], check=False)
+    assert done.returncode == -signal.SIGKILL
+    (left,) = place.folder().glob("*.unfinished")
+
+    result = place.run("doctor")
+
+    assert result.return_value == 1
+    assert f"Remove with: rm {left}" in result.stdout
+    assert json.loads(place.run("doctor", "--json").stdout)["unfinished"] == [str(left)]
+    assert json.loads(place.run("doctor", "--all", "--json").stdout)["unfinished"] == [str(left)]
+    assert place.run("doctor", "01a").return_value == 0
+    left.unlink()
+    assert place.run("doctor").return_value == 0
+
+
+def test_what_another_panpan_writes_at_the_moment_is_no_news(place: Place) -> None:
+    place.session("01a", "hello")
+    results = []
+
+    def records() -> Iterator[Mapping[str, Any]]:
+        yield title_record("half")
+        results.append((len(list(place.folder().glob("*.unfinished"))), place.run("doctor")))
+
+    write_whole_log(place.folder(), records(), cwd=place.project)
+
+    ((files, result),) = results
+    assert (files, result.return_value, result.stdout) == (1, 0, "")
 
 
 def test_what_cannot_be_mended_is_told_and_keeps_nothing_from_the_others(place: Place) -> None:

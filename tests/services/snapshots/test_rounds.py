@@ -11,6 +11,7 @@ from anyio.abc import TaskStatus
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import ToolCall
 from panpan.tools.files.write import WriteTool
+from panpan.types.messages import SystemReminder
 from panpan.types.tool import Output
 from tests.fakes.context import context_in
 from tests.services.hook_fixtures import call_in, reply, round_of
@@ -56,6 +57,18 @@ async def test_the_calls_of_one_round_share_what_was_before(tmp_path: Path) -> N
 
     assert snapshots(place) == [("turn", False), ("turn", True)]
     assert kinds(place.snapshots.turn_files) == {"a": "added", "b": "added"}
+
+
+async def test_what_the_model_does_when_it_is_woken_is_undone_by_itself(tmp_path: Path) -> None:
+    place = KeptWorkspace(tmp_path)
+    prompt = await place.turn(lambda: place.write("a", "x\n"))
+    told = SystemReminder(text="a task has ended", cause="task:1")
+    await place.snapshots.rounds.turn_started(Conversation(messages=[prompt, reply(), told]))
+    await place.round(lambda: place.write("b", "x\n"))
+    await place.end_turn()
+    await place.undo()
+
+    assert list(place.state()) == ["a"]
 
 
 async def test_an_interrupted_round_is_kept_too(tmp_path: Path) -> None:

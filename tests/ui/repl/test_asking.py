@@ -1,6 +1,7 @@
 """Questions reach the screen that shows them, and nobody answers where there is none."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -254,3 +255,37 @@ async def test_the_time_in_which_something_is_asked_is_counted() -> None:
             clock.now_s += 1
             tasks.cancel_scope.cancel()
     assert asking.waiting.seconds == 10
+
+
+async def test_agents_that_ask_at_once_wait_for_their_turn_and_the_end_of_one_takes_only_its_own() -> None:
+    asking, screen = Asking("settings.toml"), Screen()
+    answers: dict[str, PermissionAnswer] = {}
+    scopes = {name: anyio.CancelScope() for name in "abc"}
+
+    async def ask(name: str) -> None:
+        with scopes[name]:
+            answers[name] = await asking.permission(replace(BASH, tool_use_id=name, agent=f"explore: {name}"))
+
+    with asking.shown_by(screen.for_asking):
+        async with anyio.create_task_group() as tasks:
+            for name in "abc":
+                tasks.start_soon(ask, name)
+            while screen.dialogs.waiting < 2:
+                await anyio.lowlevel.checkpoint()
+            heads = [screen.rows()[0]]
+            asked_first = heads[0].removeprefix("? explore: ")[0]
+            others = sorted(set("abc") - {asked_first})
+            assert sorted(asking.asked_about) == ["a", "b", "c"]
+            scopes[others[0]].cancel("it ended")
+            await anyio.wait_all_tasks_blocked()
+            assert (screen.rows()[0], screen.dialogs.waiting) == (heads[0], 1)
+            screen.dialogs.press("escape")
+            await anyio.wait_all_tasks_blocked()
+            heads.append(screen.rows()[0])
+            screen.rows()
+            screen.dialogs.was_drawn(True)
+            screen.dialogs.press("y")
+
+    assert heads == [f"? explore: {asked_first} asks:", f"? explore: {others[1]} asks:"]
+    assert {name: answer.is_allowed for name, answer in answers.items()} == {asked_first: False, others[1]: True}
+    assert list(asking.asked_about) == []

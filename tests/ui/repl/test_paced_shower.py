@@ -4,8 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.types.content import TextBlock
-from panpan.types.events import BlockFinished, Event, TextDelta, ThinkingDelta, ToolProgress
+from panpan.types.events import BlockFinished, Event, TextDelta, ThinkingDelta, ToolInputDelta, ToolProgress
 from panpan.ui.repl.paced_shower import CHARS_AFTER_STOP, PIECE_CHARS, PacedShower
+from tests.fakes.subagents import of_agent
 
 SIZES = st.lists(st.integers(1, 5 * PIECE_CHARS), max_size=8)
 
@@ -83,3 +84,24 @@ async def test_what_is_no_text_is_shown_also_after_a_stop() -> None:
     await shower.show(over)
 
     assert view.shown[-1] is over
+
+
+async def test_deltas_of_subagents_are_passed_on_without_a_pause_for_each() -> None:
+    view = View()
+    shower = PacedShower(view, lambda: False)
+
+    for event in of_agent(*[TextDelta(0, "ten chars.")] * 1_000, *[ToolInputDelta(0, "ten chars.")] * 1_000):
+        await shower.show(event)
+
+    assert len(view.shown) == 2_000
+    assert len(view.runs) == 1 + 2_000 * 10 // PIECE_CHARS
+
+
+async def test_after_a_stop_what_subagents_still_say_is_no_part_of_the_answer() -> None:
+    view = View()
+    shower = PacedShower(view, lambda: True)
+
+    for event in of_agent(*[TextDelta(0, "x" * PIECE_CHARS)] * 10):
+        await shower.show(event)
+
+    assert (len(view.shown), shower.left_out) == (CHARS_AFTER_STOP // PIECE_CHARS, 0)

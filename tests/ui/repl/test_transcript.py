@@ -1,11 +1,15 @@
 """The pager shows the conversation whole and in its order."""
 
+from pathlib import Path
+
 from panpan.core.conversation import Conversation
+from panpan.services.subagents.past import PastSubagents
 from panpan.types.content import TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.display import DiffDisplay, Display, FileDiff
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
 from panpan.ui.repl.theme import Theme
 from panpan.ui.repl.transcript import MAX_CUT_SHORT, MAX_MESSAGES, Transcript
+from tests.fakes.agent_logs import keep_turn
 
 PLAIN = Theme("plain", has_sequences=False)
 
@@ -98,3 +102,41 @@ def test_nothing_is_nothing_and_no_text_drives_the_terminal() -> None:
 
     assert "\x1b" not in "".join(rows)
     assert "\x07" not in "".join(rows)
+
+
+def rows_with_subagents(folder: Path, *messages: Message) -> list[str]:
+    return list(Transcript(Conversation(messages=messages), PastSubagents(folder)).rows(PLAIN))
+
+
+def test_what_a_subagent_said_and_did_stands_before_its_result(tmp_path: Path) -> None:
+    deep = called("t2", "Task", prompt="go", description="read it", subagent_type="plan")
+    keep_turn(
+        tmp_path,
+        "aaaaaaaa",
+        "t1",
+        UserMessage.of("where is the loss?"),
+        called("1", "Grep", pattern="loss"),
+        result("1", "a.py: loss\n\nb.py"),
+        deep,
+        result("t2", "read"),
+        AssistantMessage(content=(TextBlock(text="In a.py."),)),
+    )
+    keep_turn(tmp_path, "bbbbbbbb", "t2", AssistantMessage(content=(TextBlock(text="I read\x1b[2J."),)))
+    task = called("t1", "Task", prompt="where is the loss?", description="find it", subagent_type="explore")
+
+    assert rows_with_subagents(tmp_path, task, result("t1", "It is in a.py."), called("2"), result("2", "x")) == [
+        *("│ ❯ where is the loss?", "│"),
+        *("│ Grep loss", "│ a.py: loss", "│", "│ b.py", "│"),
+        *("│ │ I read.", "│ │"),
+        *("│ Task plan: read it", "│ read", "│"),
+        *("│ In a.py.", "│"),
+        *("Task explore: find it", "It is in a.py.", ""),
+        *("Bash", "x", ""),
+    ]
+
+
+def test_a_call_of_task_without_a_log_is_told_by_its_result_alone(tmp_path: Path) -> None:
+    task = called("t1", "Task", description="find it")
+
+    assert rows_with_subagents(tmp_path, task, result("t1", "It is.")) == ["Task find it", "It is.", ""]
+    assert rows_of(task, result("t1", "It is.")) == ["Task find it", "It is.", ""]

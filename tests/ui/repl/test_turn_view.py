@@ -6,12 +6,22 @@ import pytest
 
 from panpan.core.conversation import Conversation
 from panpan.types.content import TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
-from panpan.types.events import PermissionDecided, RetryScheduled, ToolFinished, ToolStarted, TurnEnded
+from panpan.types.events import (
+    BlockStarted,
+    PermissionDecided,
+    ReplyStarted,
+    RetryScheduled,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+)
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, Usage, UserMessage
 from panpan.ui.repl.rendering.cells import cell_width
 from panpan.ui.repl.theme import Theme
 from panpan.ui.repl.turn_view import TurnView
 from panpan.ui.waiting_time import WaitingTime
+from tests.fakes.subagents import of_agent
 from tests.ui.repl.dialogs.drawn import Clock
 
 
@@ -205,3 +215,23 @@ def test_while_it_works_it_says_what_the_model_says_that_it_is_doing() -> None:
 
     assert row.startswith("* Running the tests of all")
     assert "esc interrupts" in row, "long words leave room for what a key does"
+
+
+def test_what_always_saved_for_a_subagent_is_told_too() -> None:
+    view = View()
+
+    for event in of_agent(PermissionDecided("1", "Bash", True, "you said so", saved_rule="Bash(make)")):
+        view.turns.show(event)
+
+    assert view.canvas.rows == ["✓ always: Bash(make), saved in ~/rules.toml"]
+
+
+def test_words_of_a_subagent_are_no_part_of_the_answer() -> None:
+    view = View()
+    view.turns.begin(UserMessage.of("find it"))
+    view.turns.show(ToolStarted("t1", "Task", "explore: find it"))
+
+    for event in of_agent(ReplyStarted("m", "small"), BlockStarted(0, "text"), TextDelta(0, "secret\nwords\n\n")):
+        view.turns.show(event)
+
+    assert "secret" not in "\n".join((*view.canvas.rows, *view.turns.live_lines(60)))

@@ -1,8 +1,8 @@
 """All definitions of a session, by name: which files count, and which of several of one name.
 
 The command line is stronger than the project, the project than the user, the user than what is shipped. The rule: what
-a project that nobody trusts defines never takes the place of anything else, and which model is asked is never said by a
-file of a project that the user did not trust, byte for byte. A definition never gives rights: an agent has those that
+a project that nobody trusts defines never takes the place of anything else, and which model is asked, and that more may
+be spent, is never said by a file of a project that the user did not trust, byte for byte. A definition never gives rights: an agent has those that
 both it and whoever starts it have.
 """
 
@@ -22,6 +22,8 @@ from panpan.types.agent import AgentDefinition
 from panpan.types.dataclass import dataclass
 
 MAX_WARNINGS = 10
+MAX_ROUNDS_OF_PROJECT = 100
+"""Of an agent that a project defines, unless the user trusts the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class _Loaded:
     found: dict[str, Found] = field(default_factory=dict)
     hidden: list[Found] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    held_back: list[str] = field(default_factory=list)
+    """Names of those that would count if the user trusted the project."""
 
     def add(self, found: Found) -> None:
         name = found.definition.name
@@ -98,7 +102,7 @@ class AgentDefinitions:
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What the user should know, one sentence each: the files that cannot be used, and the first reason."""
+        """What the user should know, one sentence each: which files are not used, with the first reason."""
         first: dict[str, Problem] = {}
         for problem in self.problems:
             if problem.is_error:
@@ -106,6 +110,9 @@ class AgentDefinitions:
         warnings = [f"no agent is made of {problem}" for problem in list(first.values())[:MAX_WARNINGS]]
         if (more := len(first) - MAX_WARNINGS) > 0:
             warnings.append(f"… nor of {more:,} more files; `panpan agents check` shows all")
+        if names := ", ".join(self._loaded.held_back[:MAX_WARNINGS]):
+            how = "do not count until you trust it: `panpan agents list` shows them, `panpan trust add` trusts it"
+            warnings.append(f"this project's own definitions of {names} {how}")
         return warnings
 
     @cached_property
@@ -149,10 +156,22 @@ def load_definitions(
         for definition in shipped_definitions():
             loaded.add(Found(definition))
         if not trust.is_trusted:
-            _add_places(loaded, projects, trust)
+            _add_untrusted(loaded, projects, trust)
         return loaded
 
     return AgentDefinitions(load)
+
+
+def _add_untrusted(loaded: _Loaded, places: Sequence[Place], trust: ProjectTrust) -> None:
+    """Add what takes nobody's place, and note what would."""
+    stronger, hidden = dict(loaded.found), len(loaded.hidden)
+    _add_places(loaded, places, trust)
+    for found in loaded.hidden[hidden:]:
+        name = found.definition.name
+        if name in stronger and name not in loaded.held_back:
+            other = stronger[name].definition
+            if found.definition != replace(other, source=found.definition.source):
+                loaded.held_back.append(name)
 
 
 def _add_places(loaded: _Loaded, places: Sequence[Place], trust: ProjectTrust) -> None:
@@ -176,14 +195,19 @@ def _believed(
     """Return the definition as far as it is believed."""
     if place.within is None:
         return Found(definition, is_bound=not place.is_for_panpan)
-    name = str(file.path.relative_to(place.within))
-    if definition.model != "inherit" and trust.believed.get(name) != file.data:
-        why = (
-            "only files in .panpan/agents at the top of a project may name a model"
-            if trust.is_trusted
-            else "you have not trusted this project"
-        )
+    if trust.believed.get(str(file.path.relative_to(place.within))) == file.data:
+        return Found(definition, is_bound=True)
+    why = (
+        "only a file in .panpan/agents at the top may say it"
+        if trust.is_trusted
+        else "you have not trusted the project"
+    )
+    if definition.model != "inherit":
         text = f"its model {definition.model} does not count: {why}"
         problems.append(Problem(text, is_error=False, source=definition.source))
         definition = replace(definition, model="inherit")
+    if (definition.max_turns or 0) > MAX_ROUNDS_OF_PROJECT:
+        text = f"of its {definition.max_turns:,} rounds {MAX_ROUNDS_OF_PROJECT} count: {why}"
+        problems.append(Problem(text, is_error=False, source=definition.source))
+        definition = replace(definition, max_turns=MAX_ROUNDS_OF_PROJECT)
     return Found(definition, is_bound=True)

@@ -1,7 +1,5 @@
 """Worktrees that nobody uses any more, and taking one away, whatever is in it."""
 
-import fcntl
-import os
 import shutil
 import stat
 from collections.abc import Callable, Sequence
@@ -11,6 +9,7 @@ from typing import Any
 
 from panpan.errors import ToolError
 from panpan.services.subagents.worktrees.worktree import Worktree, WorktreeRecords
+from panpan.system.file_lock import is_held
 
 
 def left_worktrees(folder: Path) -> Sequence[Worktree]:
@@ -19,7 +18,7 @@ def left_worktrees(folder: Path) -> Sequence[Worktree]:
     Args:
         folder: Where they lie.
     """
-    return [worktree for worktree in WorktreeRecords(folder).all() if not _is_in_use(worktree.top)]
+    return [worktree for worktree in WorktreeRecords(folder).all() if not is_held(worktree.top)]
 
 
 def remove_tree(folder: Path) -> None:
@@ -50,20 +49,3 @@ def _open_and_retry(do: Callable[..., Any], path: str, error: Any) -> None:
         shutil.rmtree(place)
     else:
         place.unlink(missing_ok=True)
-
-
-def _is_in_use(top: Path) -> bool:
-    """Return whether a panpan that runs has claimed the worktree."""
-    try:
-        fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False  # a file system without locks
-    finally:
-        os.close(fd)
-    return False

@@ -96,6 +96,17 @@ def test_a_project_that_nobody_trusts_adds_agents_and_takes_nobody_s_place(folde
     assert prompt_of(definitions, "mine") == "the user's"
     assert prompt_of(definitions, "explore") != "the project's"
     assert prompt_of(definitions, "new") == "the project's"
+    assert definitions.warnings == [
+        "this project's own definitions of explore, mine do not count until you trust it: "
+        "`panpan agents list` shows them, `panpan trust add` trusts it"
+    ]
+
+
+def test_a_project_that_says_what_is_said_anyway_is_no_matter(folders: Folders) -> None:
+    for place in (folders.home / "agents", folders.project / ".claude/agents", folders.project / "agents"):
+        folders.write(place, "same")
+
+    assert folders.load().warnings == []
 
 
 @pytest.mark.parametrize("is_trusted", [True, False])
@@ -122,6 +133,18 @@ def test_the_model_of_a_project_counts_where_its_bytes_are_trusted(folders: Fold
         len([problem for problem in definitions.problems if "its model opus does not count" in problem.text])
         == 3 - is_trusted
     )
+
+
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_a_project_lets_its_agents_go_on_for_long_only_where_it_is_trusted(folders: Folders, is_trusted: bool) -> None:
+    folders.write(folders.project / ".panpan/agents", "long", "p", "maxTurns: 5000")
+    folders.write(folders.project / ".panpan/agents", "short", "p", "maxTurns: 5")
+    folders.write(folders.home / "agents", "users", "p", "maxTurns: 5000")
+
+    definitions = folders.load(is_trusted=is_trusted)
+
+    turns = {one.name: one.max_turns for one in definitions.all}
+    assert (turns["long"], turns["short"], turns["users"]) == (5000 if is_trusted else 100, 5, 5000)
 
 
 def test_a_file_that_changed_after_it_was_trusted_names_no_model(folders: Folders) -> None:

@@ -18,6 +18,8 @@ from panpan.services.context_usage import ContextUsage, context_usage
 from panpan.services.permissions.gate import PermissionGate
 from panpan.services.permissions.rules.removal import Removal
 from panpan.services.sessions.session import SessionInfo
+from panpan.services.subagents.past import PastSubagents
+from panpan.types.agent import AgentDefinition
 from panpan.types.messages import AssistantMessage, Message
 from panpan.types.todo import Todo
 from panpan.ui.repl.commands.command import Next, Option, OptionSearch
@@ -47,6 +49,9 @@ class FakeSession:
         self.removable: list[str] = []
         self.removals: dict[str, Removal] = {}
         self.folders: list[Path] = []
+        self.agents: Sequence[AgentDefinition] = ()
+        self.running_agents: Sequence[str] = ()
+        self.past_subagents = PastSubagents(cwd / "s1" / "subagents")
         self.parts = SimpleNamespace(log=SimpleNamespace(path=cwd / "s1.jsonl"), gate=PermissionGate())
         self.thinks = False
         self._cwd = cwd

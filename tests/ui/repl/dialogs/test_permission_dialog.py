@@ -534,3 +534,43 @@ def test_what_a_yes_does_not_open_stands_below_the_reason() -> None:
 )
 def test_a_rule_that_bears_another_name_than_the_tool_says_what_it_holds_for(tool: str, rule: str, said: str) -> None:
     assert said in "".join(rows_of(dialog_for(tool=tool, rule=rule), 200))
+
+
+def of_agent(agent: str, *, room: int = 20, tool: str = "Bash") -> PermissionDialog:
+    question = PermissionQuestion("1", tool, {"command": "make"}, "make", REASON, RULE, agent=agent)
+    return PermissionDialog(question, (), PLACE, room=lambda: room, clock=Clock())
+
+
+@pytest.mark.parametrize(
+    ("width", "head"),
+    [
+        (100, ["? explore: find the loss asks:", "  Bash"]),
+        (40, ["? explore: find the loss asks:", "  Bash"]),
+        (20, ["? explore: fi… asks:", "  Bash"]),
+    ],
+)
+def test_a_subagent_that_asks_is_named_before_its_tool(width: int, head: list[str]) -> None:
+    assert rows_of(of_agent("explore: find the loss"), width)[:2] == head
+
+
+@given(texts, texts, widths, themes, st.integers(3, 40))
+def test_whatever_a_subagent_is_called_the_question_fits_and_names_the_tool(
+    agent: str, tool: str, width: int, theme: Theme, room: int
+) -> None:
+    dialog = of_agent(agent, room=room, tool=tool or "Bash")
+
+    rows = rows_of(dialog, width, theme)
+
+    asked = "".join(row.removeprefix("  ") for row in rows[1:]) if agent else "".join(rows).removeprefix("? ")
+    assert asked.startswith(exact_line(tool or "Bash"))
+
+
+def test_words_typed_to_a_subagent_stand_where_the_caret_is() -> None:
+    dialog = of_agent("explore: find the loss")
+    press_all(dialog, "t")
+    typed(dialog, "no")
+
+    rows = rows_of(dialog)
+
+    assert dialog.cursor is not None
+    assert rows[dialog.cursor[0]].startswith("❯ no")

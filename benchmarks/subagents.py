@@ -1,0 +1,121 @@
+"""Subagents: what it costs to start one, four that wait for their model at the same time, and a hundred of them."""
+
+import json
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any, cast
+
+import anyio
+
+from benchmarks.command import bench
+from benchmarks.figure import Figure
+from panpan.app import open_session
+from panpan.llm.client import LLMClient
+from panpan.services.sessions.parts import SubagentModel
+from panpan.tools.agents.task import TaskInput
+from panpan.types.content import TextBlock
+from panpan.types.events import ModelEvent, ReplyStarted
+from panpan.types.llm import ModelRequest
+from panpan.types.messages import AssistantMessage
+from tests.model_server import Reply, ToolCall, call, calls, say, serving
+from tests.model_server.recording import RecordedRequest
+
+TITLE = "subagents"
+
+FOUR = 4
+FIRST_TOKEN_S = 0.5
+MANY = 100
+STARTS = 50
+
+
+def measure(runs: int) -> Iterator[Figure]:
+    """Yield the figures of this benchmark."""
+    starts = []
+    for _ in range(runs):
+        with TemporaryDirectory(prefix="panpan-bench-") as name:
+            root = Path(name).resolve()
+            (root / "workspace").mkdir()
+            starts.append(anyio.run(_starts_ms, root))
+    yield Figure("start of one, to its first request", "ms", starts, at_most=5, note="without the network")
+    alone, together = [], []
+    for _ in range(runs):
+        alone.append(_run(1, rounds=1).wall_s)
+        together.append(_run(FOUR, rounds=1, first_token_s=FIRST_TOKEN_S).wall_s)
+    beyond = [four - one for four, one in zip(together, alone, strict=True)]
+    yield Figure(f"{FOUR} with a first token after {FIRST_TOKEN_S} s, beyond one at once", "s", beyond, at_most=1.0)
+    many = [_run(MANY, rounds=3) for _ in range(min(runs, 3))]
+    yield Figure(f"{MANY} of three rounds, memory", "MB", [one.max_rss_mb for one in many], at_most=300)
+    yield Figure(f"{MANY} of three rounds", "s", [one.wall_s for one in many])
+
+
+def _run(count: int, *, rounds: int, first_token_s: float = 0.0) -> Any:
+    """Run one turn of the command with so many subagents, and return how it ended."""
+    tasks = [_task(number) for number in range(count)]
+    parent = iter([calls(*tasks), say("All done.")])
+
+    def answer(request: RecordedRequest) -> Reply:
+        if "You are a subagent" not in json.dumps(request.body["system"]):
+            return next(parent)
+        replies = sum(message["role"] == "assistant" for message in request.messages)
+        reply = say("Seen.") if replies == rounds - 1 else call("LS", {})
+        return replace(reply, first_delay_s=first_token_s, writes="bulk")
+
+    with bench() as place, serving(answer) as server:
+        ended = place.ask(server.url)
+    if "All done." not in ended.stdout:
+        raise RuntimeError(f"the run did not end well: {ended.stdout}")
+    return ended
+
+
+def _task(number: int) -> ToolCall:
+    return ToolCall("Task", {"description": "look", "prompt": f"Look at {number}.", "subagent_type": "explore"})
+
+
+class _Clocked:
+    """A model that notes when it is asked, and answers at once."""
+
+    def __init__(self) -> None:
+        self.asked_at = 0.0
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        self.asked_at = perf_counter()
+        yield ReplyStarted("msg", "clocked")
+        yield AssistantMessage(content=(TextBlock(text="Seen."),), model="clocked")
+
+    async def count_tokens(self, request: ModelRequest) -> int | None:
+        return None
+
+
+class _Models:
+    """The models of a session, as far as subagents ask for them."""
+
+    def __init__(self, llm: _Clocked) -> None:
+        self._model = SubagentModel("clocked", cast(LLMClient, llm))
+
+    def for_subagents(self, name: str | None = None, *, only_here: bool = False) -> SubagentModel:
+        return self._model
+
+    async def close_subagents(self) -> None:
+        pass
+
+
+async def _starts_ms(root: Path) -> float:
+    """Return how long it takes from a call to the first request of its subagent, in the median."""
+    llm, times = _Clocked(), []
+    env = {"HOME": str(root), "PANPAN_HOME": str(root / "home"), "ANTHROPIC_API_KEY": "sk-bench-0123456789"}
+    async with open_session(root / "workspace", env=env) as session:
+        task = session.parts.model.tools["Task"]
+        cast(Any, task)._subagents._host._models = lambda: _Models(llm)
+        arguments = TaskInput(description="look", prompt="Look.", subagent_type="explore")
+        for number in range(STARTS):
+            context = replace(session.parts.tool_context, tool_use_id=f"toolu_{number}")
+            started_at = perf_counter()
+            async with aclosing(task.run(arguments, context)) as yields:
+                async for _ in yields:
+                    pass
+            times.append(1000 * (llm.asked_at - started_at))
+    return sorted(times)[STARTS // 2]

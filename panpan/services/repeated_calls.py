@@ -2,8 +2,8 @@
 
 Identical means the same tool with the same arguments, with no other call between, over as many rounds as it takes. A
 call that cannot run, of an unknown tool or with arguments that do not fit, never comes to the question; rounds in which
-nothing but the same such calls came are counted apart, and the model is warned before they end the turn. Calls that wait
-for something, such as the end of a background task, are none of these.
+nothing but the same such calls came are counted apart, and the model is warned before they end the turn. Calls that
+wait for something, such as the end of a background task, do not count.
 """
 
 import json

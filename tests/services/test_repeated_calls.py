@@ -1,4 +1,5 @@
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -6,6 +7,7 @@ import pytest
 from panpan.core.conversation import Conversation
 from panpan.errors import AnswerNeededError
 from panpan.services.repeated_calls import RepeatedCalls
+from panpan.tools.tasks.task_output import TaskOutputInput, TaskOutputTool
 from panpan.types.content import ToolUseBlock
 from panpan.types.events import Event
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage
@@ -181,3 +183,15 @@ async def test_a_new_turn_starts_the_count_of_those_that_cannot_run_again(tmp_pa
                 seen = [event async for event in events]
 
     assert [event.text for event in seen if isinstance(event, AssistantMessage)][-1] == "two"
+
+
+async def test_a_call_that_waits_for_something_may_be_repeated(tmp_path: Path) -> None:
+    waiting = replace(call_in(tmp_path), tool=TaskOutputTool())
+    hook = RepeatedCalls()
+
+    async def decision(**arguments: object) -> object:
+        args = TaskOutputInput.model_validate({"task_id": "0a1b2c3d", **arguments})
+        return await hook.before_tool(replace(waiting, args=args))
+
+    assert [await decision() for _ in range(8)] == [None] * 8
+    assert isinstance([await decision(block=False) for _ in range(4)][-1], Ask)

@@ -13,6 +13,7 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
+from panpan.tools.agents.kinds import told_kinds
 from panpan.tools.agents.subagents import Subagents, SubagentTask
 from panpan.tools.tool import Tool, ToolClass, ToolContext
 from panpan.types.agent import Isolation
@@ -64,7 +65,7 @@ class TaskTool(Tool[TaskInput]):
         """With the kinds of subagents that there are."""
         plain: ToolDefinition = super().definition
         kinds = [] if self._subagents is None else self._subagents.definitions
-        lines = [f"- {kind.name}: {' '.join(kind.description.split())}" for kind in kinds]
+        lines = told_kinds(kinds)
         return replace(plain, description="\n".join([plain.description, *(["Kinds:", *lines] if lines else [])]))
 
     async def run(self, args: TaskInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:

@@ -63,7 +63,7 @@ async def run_headless(
         BrokenPipeError: Nobody reads the output any more.
     """
     received = Received()
-    run = _Run(say, warn, drains=background == "drain", has_one_prompt=has_one_prompt)
+    run = _Run(received, say, warn, drains=background == "drain", has_one_prompt=has_one_prompt)
     try:
         with unwrap_single_exception():
             async with anyio.create_task_group() as task_group, opening as session:
@@ -95,12 +95,19 @@ class _Run:
     """The turns of a run, and how they ended."""
 
     def __init__(
-        self, say: Callable[[str], None], warn: Callable[[str], None], *, drains: bool, has_one_prompt: bool
+        self,
+        received: Received,
+        say: Callable[[str], None],
+        warn: Callable[[str], None],
+        *,
+        drains: bool,
+        has_one_prompt: bool,
     ) -> None:
         self.face: HeadlessFace | None = None
         self.queue: PromptQueue | None = None
         self.tasks: TaskLines | None = None
         self.exit_code = 0
+        self._received = received
         self._say = say
         self._warn = warn
         self._drains = drains
@@ -129,7 +136,7 @@ class _Run:
                 break
             with queue.turn():
                 outcome = await self._turn(session, prompt)
-            if outcome is INTERRUPTED and self._has_one_prompt:
+            if outcome is INTERRUPTED and (self._has_one_prompt or self._received.exit_code is not None):
                 return
         if not self._has_one_prompt:
             if self._drains:

@@ -124,7 +124,8 @@ def notice_line(
         case Compacted(compaction=compaction):
             body = {"subtype": "compact_boundary", "compact_metadata": _compact_metadata(compaction)}
         case SystemReminder():
-            body = {"subtype": "system_reminder", "cause": event.cause, "content": event.text}
+            about = {"cause": event.cause, "category": event.category, "priority": event.priority}
+            body = {"subtype": "system_reminder", **about, "content": event.text}
     return {"type": "system", **body, "session_id": session_id, "uuid": new_id()}
 
 

@@ -42,6 +42,8 @@ class AskingScreen:
     """Returns a path as people write it."""
     keep_plan: Callable[[str], None] = lambda text: None
     """Shows a plan for good, whose question was withdrawn without an answer."""
+    is_of_turn: Callable[[PermissionQuestion], bool] = lambda question: True
+    """Returns whether the turn that runs waits for the answer, and not a subagent in the background."""
 
 
 class Asking:
@@ -92,7 +94,9 @@ class Asking:
         """Return the dialog with its rows laid out: they may be many, so this runs in a thread."""
         width, theme = screen.look()
         preview = _preview_rows(question, width - _INDENT, theme)
-        dialog = PermissionDialog(question, preview, self.rule_place, room=screen.room)
+        dialog = PermissionDialog(
+            question, preview, self.rule_place, room=screen.room, ends_turn=lambda: screen.is_of_turn(question)
+        )
         if width >= NARROWEST:
             dialog.lay_out(width, theme)
         return dialog

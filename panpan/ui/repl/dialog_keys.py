@@ -1,6 +1,7 @@
 """The keys while a dialog is open: all of them are for the dialog."""
 
 from collections.abc import Callable
+from typing import Any
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.filters import Condition, Filter
@@ -9,6 +10,7 @@ from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
 from panpan.ui.repl.dialog_queue import DialogQueue
+from panpan.ui.repl.dialogs.dialog import Dialog
 from panpan.ui.repl.dialogs.permission import PermissionDialog
 from panpan.ui.repl.dialogs.plan import PlanDialog
 
@@ -128,9 +130,20 @@ class DialogKeys:
             self._dialogs.typed_elsewhere()
             self._type_elsewhere(key)
             return
-        if key in ("escape", "c-c") and isinstance(dialog, PermissionDialog | PlanDialog) and not dialog.is_telling:
+        if key in ("escape", "c-c") and _ends_turn(dialog):
             self._interrupt_turn()  # a no to the call, and to the turn; where words are typed, back to the choices
         self._dialogs.press("escape" if key == "c-c" else key)
+
+
+def _ends_turn(dialog: Dialog[Any] | None) -> bool:
+    """Return whether leaving a dialog ends the turn, which stands still without an answer."""
+    match dialog:
+        case PermissionDialog():
+            return not dialog.is_telling and dialog.ends_turn()
+        case PlanDialog():
+            return not dialog.is_telling
+        case _:
+            return False
 
 
 def _name_of(press: KeyPress) -> str:

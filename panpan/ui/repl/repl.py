@@ -123,6 +123,7 @@ class Repl:
             edit=lambda text: self._other_programs.edited(text, self._screen),
             shown=Locations.find(self.session.info.cwd, self.env).shown,
             keep_plan=self._view.keep_plan,
+            is_of_turn=self._view.is_of_turn,
         )
         self._caller.idle()
         self._desk.box.serve(self._completer, self._around.mark, self._around.example)

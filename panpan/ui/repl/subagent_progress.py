@@ -96,6 +96,10 @@ class SubagentProgress:
                 return False
         return True
 
+    def wants(self, tool_use_id: str) -> bool:
+        """Return whether nothing is decided yet about a call of this id, its own or of its subagents."""
+        return any(id_ == tool_use_id for _, id_ in self._wanted)
+
     def steps(self, most: int, asked_about: Collection[str], *, has_words: bool) -> Sequence[Step]:
         """Return the newest steps, the newest last; what waits for the user or the model stands at the end.
 

@@ -71,6 +71,11 @@ class ToolsView:
         """Whether a tool runs, or its result is still to come."""
         return bool(self._running)
 
+    def is_wanted(self, tool_use_id: str) -> bool:
+        """Return whether a subagent that runs wants to make a call."""
+        subagents = (tool.subagent for tool in self._running.values() if tool.subagent is not None)
+        return any(subagent.wants(tool_use_id) for subagent in subagents)
+
     @property
     def are_moving(self) -> bool:
         """Whether one works, so that its row changes by itself."""

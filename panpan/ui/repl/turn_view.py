@@ -19,6 +19,7 @@ from panpan.types.events import (
 )
 from panpan.types.file_change import files_in_short
 from panpan.types.messages import Message, UserMessage
+from panpan.types.permission import PermissionQuestion
 from panpan.ui.past_turns import beginning_of_last_turns, earlier, past_events, was_interrupted
 from panpan.ui.repl.canvas import Canvas, say
 from panpan.ui.repl.paced_shower import PacedShower
@@ -91,6 +92,10 @@ class TurnView:
     def is_in_retry_pause(self) -> bool:
         """Whether a request waits to be sent again."""
         return self._retry is not None and monotonic() < self._retry_at_s
+
+    def is_of_turn(self, question: PermissionQuestion) -> bool:
+        """Return whether the turn waits for the answer: its own model does, or a subagent that it waits for."""
+        return not question.agent or self._tools.is_wanted(question.tool_use_id)
 
     @property
     def is_moving(self) -> bool:

@@ -149,10 +149,10 @@ def test_ctrl_s_puts_aside_and_brings_back(panpan: Panpan, start: Start) -> None
 
 @pytest.mark.parametrize(
     ("pressed", "said"),
-    [(keys.ctrl("b"), "no background tasks yet"), (keys.ctrl("t"), "the model has no todos")],
+    [(keys.ctrl("b"), "nothing runs in the background"), (keys.ctrl("t"), "the model has no todos")],
     ids=["tasks", "todos"],
 )
-def test_keys_of_what_is_not_there_yet_say_so(panpan: Panpan, start: Start, pressed: str, said: str) -> None:
+def test_keys_that_show_something_interrupt_nothing(panpan: Panpan, start: Start, pressed: str, said: str) -> None:
     with serving([Reply((Text("Thinking about it"),), faults=(Stall(-1),))]) as server:
         panpan.use(server)
         repl = start()

@@ -21,7 +21,8 @@ def checklist(screen: Screen) -> list[str]:
     """Return the rows of the checklist above the input."""
     rows = [row.rstrip() for row in screen.visible]
     heading = [place for place, row in enumerate(rows) if "ctrl+t hides" in row]
-    return [row.strip() for row in rows[heading[0] :] if row.strip()[:1] in "☐◐☑"] if heading else []
+    below = [row.strip() for row in rows[heading[0] :]] if heading else []
+    return [row for row in below if row.startswith(("☐", "◐", "☑"))]
 
 
 def test_the_list_is_seen_while_the_model_works_and_again_in_the_resumed_session(panpan: Panpan, start: Start) -> None:

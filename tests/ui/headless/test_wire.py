@@ -1,4 +1,5 @@
 from panpan.types.events import PermissionDecided
+from panpan.types.messages import SystemReminder
 from panpan.types.permission import Reason
 from panpan.ui.headless.wire import notice_line
 
@@ -13,3 +14,15 @@ def test_a_denial_says_what_it_is_about_and_what_it_rests_on() -> None:
     assert (line["tool_use_id"], line["tool_name"], line["reason"]) == ("1", "Bash", "asked; the answer was no")
     assert line["reasons"] == [reason.as_json()]
     assert line["digest"] == "c0ffee"
+
+
+def test_a_reminder_says_what_it_is_about_and_how_much_it_matters() -> None:
+    line = notice_line(SystemReminder(text="Look again.", cause="file:changed:1", priority="high"), "session")
+
+    assert {name: line[name] for name in ("subtype", "cause", "category", "priority", "content")} == {
+        "subtype": "system_reminder",
+        "cause": "file:changed:1",
+        "category": "file",
+        "priority": "high",
+        "content": "Look again.",
+    }

@@ -35,7 +35,8 @@ class Asked:
             lambda: None, self.clock, lambda: bool(self.buffer.text), give_back=self.buffer.insert_text
         )
         question = PermissionQuestion("1", "Bash", {"command": "make"}, "make", "it may change things")
-        self.dialog = PermissionDialog(question, (), "rules.toml", clock=self.clock)
+        self.is_of_turn = True
+        self.dialog = PermissionDialog(question, (), "rules.toml", clock=self.clock, ends_turn=lambda: self.is_of_turn)
         self.interrupts = 0
         bound = KeyBindings()
         insert = self.buffer.insert_text
@@ -171,3 +172,16 @@ async def test_what_waits_is_taken_back_beside_a_question() -> None:
         there.press("escape", "up")
 
         assert (there.buffer.text, there.dialog.answer, there.interrupts) == ("taken back", None, 0)
+
+
+@pytest.mark.parametrize("key", ["escape", Keys.ControlC])
+@pytest.mark.parametrize("is_of_turn", [True, False])
+async def test_leaving_the_question_of_a_subagent_beside_the_turn_refuses_that_call_alone(
+    key: str, is_of_turn: bool
+) -> None:
+    async with asked() as one:
+        one.is_of_turn = is_of_turn
+        one.look()
+        one.press(*[key] * (2 if key == "escape" else 1))
+        assert one.dialog.answer == PermissionAnswer(is_allowed=False)
+        assert one.interrupts == is_of_turn

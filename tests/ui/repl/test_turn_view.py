@@ -1,6 +1,7 @@
 """A turn on the screen: what goes on, what was said before, what was saved."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -17,11 +18,12 @@ from panpan.types.events import (
     TurnEnded,
 )
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, Usage, UserMessage
+from panpan.types.permission import PermissionQuestion
 from panpan.ui.repl.rendering.cells import cell_width
 from panpan.ui.repl.theme import Theme
 from panpan.ui.repl.turn_view import TurnView
 from panpan.ui.waiting_time import WaitingTime
-from tests.fakes.subagents import of_agent
+from tests.fakes.subagents import of_agent, reply
 from tests.ui.repl.dialogs.drawn import Clock
 
 
@@ -235,3 +237,16 @@ def test_words_of_a_subagent_are_no_part_of_the_answer() -> None:
         view.turns.show(event)
 
     assert "secret" not in "\n".join((*view.canvas.rows, *view.turns.live_lines(60)))
+
+
+def test_a_question_is_of_the_turn_where_the_turn_waits_for_who_asks() -> None:
+    view = View()
+    own = PermissionQuestion("1", "Bash", {}, "make", "it changes files")
+    view.turns.begin(UserMessage.of("find it"))
+    view.turns.show(ToolStarted("t1", "Task", "explore: find it"))
+    for event in of_agent(reply("", ("7", "Bash", {"command": "make"}))):
+        view.turns.show(event)
+
+    of_subagents = [replace(own, tool_use_id=id_, agent="explore: it") for id_ in ("7", "8")]
+
+    assert [view.turns.is_of_turn(question) for question in (own, *of_subagents)] == [True, True, False]

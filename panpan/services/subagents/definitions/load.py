@@ -2,8 +2,8 @@
 
 The command line is stronger than the project, the project than the user, the user than what is shipped. The rule: what
 a project that nobody trusts defines never takes the place of anything else, and which model is asked, and that more may
-be spent, is never said by a file of a project that the user did not trust, byte for byte. A definition never gives rights: an agent has those that
-both it and whoever starts it have.
+be spent, is never said by a file of a project that the user did not trust, byte for byte. A definition never gives
+rights: an agent has those that both it and whoever starts it have.
 """
 
 from collections.abc import Callable, Mapping, Sequence

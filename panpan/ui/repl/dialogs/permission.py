@@ -21,6 +21,7 @@ from panpan.ui.repl.dialogs.permission_choices import (
     choices_side_by_side,
 )
 from panpan.ui.repl.dialogs.permission_forms import FORMS, Form, editor_rows, row_of_words
+from panpan.ui.repl.dialogs.permission_head import head_rows
 from panpan.ui.repl.dialogs.quiet import QUIET_S, Quiet
 from panpan.ui.repl.rendering.cells import broken, cut, wrapped
 from panpan.ui.repl.rendering.fitting import fitted
@@ -29,7 +30,6 @@ from panpan.ui.repl.theme import Theme
 SMALLEST_ROOM = 20
 """Rows of a terminal of 24, less those of the input."""
 _FOLDED_ROWS = 12
-_ASKS = " asks:"
 _MORE_FILES = re.compile(r" and \d+ more$")
 
 
@@ -61,6 +61,7 @@ class PermissionDialog:
         room: Returns how many rows there are for the dialog; asked at each drawing. Where there are too few even for
             the least that can be shown, there are more rows than that.
         clock: Returns seconds that only ever grow.
+        ends_turn: Returns whether ESC ends the turn, too; it does not where the call is that of a subagent beside it.
     """
 
     def __init__(
@@ -71,13 +72,16 @@ class PermissionDialog:
         *,
         room: Callable[[], int] = lambda: SMALLEST_ROOM,
         clock: Callable[[], float] = monotonic,
+        ends_turn: Callable[[], bool] = lambda: True,
     ) -> None:
         self.answer: PermissionAnswer | None = None
         self.cursor: tuple[int, int] | None = None
         """Row and cell of the caret in what was drawn last; None where nothing is typed."""
         self._question = question
         self._preview = [part for line in preview for part in coloured_lines(line)]
-        self._choices = choices_for(question.tool_name, question.rule, question.prefix_rule, rule_place)
+        self.ends_turn = ends_turn
+        self._rule_place = rule_place
+        self._choices = self._all_choices()
         self._offered = self._choices
         """Those that were drawn last; no key means another one."""
         self._room = room
@@ -102,7 +106,8 @@ class PermissionDialog:
     def lines(self, width: int, theme: Theme) -> Sequence[str]:
         """Return what is asked, what would run, and the answers; where there is little room, only what matters most."""
         self.lay_out(width, theme)
-        head = self._head(width, theme)
+        self._choices = self._all_choices()
+        head = head_rows(self._question, width, theme)
         layouts = [self._layout(form, self._room() - len(head), width, theme) for form in FORMS]
         whole = (layout for layout in layouts if layout.is_whole)
         part = (layout for layout in layouts if layout.room > layout.form.fewest_rows)
@@ -199,13 +204,9 @@ class PermissionDialog:
             case _:
                 self._words.press(key)
 
-    def _head(self, width: int, theme: Theme) -> list[str]:
-        """Return who asks, where it is a subagent, and for which tool."""
-        tool, agent = exact_line(self._question.tool_name), exact_line(self._question.agent)
-        if not agent:
-            return [theme.paint("question", row) for row in broken(f"? {tool}", width)]
-        who = cut(f"? {cut(agent, max(width - len(_ASKS) - 2, 1))}{_ASKS}", width)
-        return [theme.paint("question", row) for row in (who, *(f"  {row}" for row in broken(tool, width - 2)))]
+    def _all_choices(self) -> Sequence[Choice]:
+        asked, ends_turn = self._question, self.ends_turn()
+        return choices_for(asked.tool_name, asked.rule, asked.prefix_rule, self._rule_place, ends_turn=ends_turn)
 
     def _layout(self, form: Form, room: int, width: int, theme: Theme) -> _Layout:
         offered = [each for each in self._choices if form.offers_rule or each.meaning not in SAVES_RULE]

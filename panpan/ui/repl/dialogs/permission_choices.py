@@ -51,7 +51,9 @@ def holds_for(rule: str, tool: str) -> str:
     return "" if name == tool else _HOLDS_FOR.get(name, "")
 
 
-def choices_for(tool: str, rule: str | None, prefix_rule: str | None, place: str) -> Sequence[Choice]:
+def choices_for(
+    tool: str, rule: str | None, prefix_rule: str | None, place: str, *, ends_turn: bool = True
+) -> Sequence[Choice]:
     """Return the answers.
 
     Args:
@@ -59,6 +61,7 @@ def choices_for(tool: str, rule: str | None, prefix_rule: str | None, place: str
         rule: What "always" would save; None: it is not offered.
         prefix_rule: What may be saved in its place; None: it is not offered.
         place: Where it would be saved, as people know it.
+        ends_turn: Whether Esc ends the turn, too.
     """
     said: list[tuple[Meaning, str, str, str]] = [("once", "y", "Yes, once (y)", "Yes (y)")]
     if rule is not None and cell_width(exact_line(rule)) <= MAX_RULE_CELLS:
@@ -67,7 +70,7 @@ def choices_for(tool: str, rule: str | None, prefix_rule: str | None, place: str
     if prefix_rule is not None:
         like = f"Yes, always the like (l): saves {exact_line(prefix_rule)} in {exact_line(place)}"
         said.append(("always-like", "l", like, "Always the like (l)"))
-    said.append(("no", "n", "No (n); esc ends the turn, too", "No (n)"))
+    said.append(("no", "n", f"No (n); esc {'ends the turn, too' if ends_turn else 'says so, too'}", "No (n)"))
     said.append(("tell", "t", "No, and tell the model what to do instead (t)", "No, tell (t)"))
     return [Choice(number, *each) for number, each in enumerate(said, 1)]
 

@@ -116,6 +116,7 @@ class FakeTerminal:
     search: OptionSearch | None = None
     submitted: list[str] = field(default_factory=list)
     handed_back: list[str] = field(default_factory=list)
+    read_lines: list[str] = field(default_factory=list)
     has_vim: bool = False
     waited_s: float = 0.0
     then: Next | None = None
@@ -126,6 +127,9 @@ class FakeTerminal:
     async def choose(self, title: str, options: Sequence[Option], search: OptionSearch | None = None) -> int | None:
         self.title, self.options, self.search = title, options, search
         return self.picks
+
+    async def read(self, lines: Sequence[str]) -> None:
+        self.read_lines += lines
 
     def submit(self, prompt: str) -> None:
         self.submitted.append(prompt)

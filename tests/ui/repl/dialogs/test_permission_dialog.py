@@ -574,3 +574,15 @@ def test_words_typed_to_a_subagent_stand_where_the_caret_is() -> None:
 
     assert dialog.cursor is not None
     assert rows[dialog.cursor[0]].startswith("❯ no")
+
+
+def test_where_esc_does_not_end_the_turn_it_does_not_say_so() -> None:
+    question, is_of_turn = (
+        PermissionQuestion("1", "Bash", {"command": "make"}, "make", REASON, agent="explore: it"),
+        [True],
+    )
+    dialog = PermissionDialog(question, (), PLACE, clock=Clock(), ends_turn=lambda: is_of_turn[0])
+
+    assert "  2. No (n); esc ends the turn, too" in rows_of(dialog)
+    is_of_turn[0] = False
+    assert "  2. No (n); esc says so, too" in rows_of(dialog)

@@ -468,3 +468,32 @@ async def test_a_hundred_of_three_rounds_each_lose_no_event(place: Place) -> Non
     assert len(by_agent) == 100
     assert len(set(by_agent.values())) == 1
     assert Counter(type(event) for event in inner(events, object))[AssistantMessage] == 300
+
+
+async def test_what_one_in_the_background_changes_after_the_turn_can_be_undone(place: Place) -> None:
+    (place.workspace / "a.txt").write_text("one\n")
+    go_on = threading.Event()
+
+    def child(request: RecordedRequest) -> Step:
+        if replies_so_far(request) == 0:
+            return replace(call("Read", {"file_path": "a.txt"}), faults=(Hold(0, go_on),))
+        if replies_so_far(request) == 1:
+            return call("Edit", {"file_path": "a.txt", "old_string": "one", "new_string": "two"})
+        return say("changed")
+
+    parent = calls(task("change", "general-purpose", run_in_background=True)), say("meanwhile")
+    with place.answering(*parent, child=child):
+        async with place.open({"snapshots.enabled": True}, ask=yes()) as session:
+            await turn(session)
+            go_on.set()
+            with anyio.fail_after(20):
+                await session.background.drain()
+            snapshots = session.parts.snapshots
+            assert snapshots is not None
+            await until(lambda: snapshots.rounds.is_settled)
+            changed = (place.workspace / "a.txt").read_text()
+            undone = await snapshots.undo.restore(await snapshots.undo.plan_undo())
+
+    assert changed == "two\n"
+    assert [file.path for file in undone] == ["a.txt"]
+    assert (place.workspace / "a.txt").read_text() == "one\n"

@@ -9,7 +9,7 @@ from threading import Event
 from typing import Any
 
 from tests.e2e.conftest import Panpan, wait_until
-from tests.model_server import Reply, ToolCall, call, calls, say, serving
+from tests.model_server import Reply, Tokens, ToolCall, call, calls, say, serving
 from tests.model_server.recording import RecordedRequest
 from tests.model_server.script import Hold, Step
 
@@ -106,3 +106,29 @@ def test_definitions_of_the_command_line_count(panpan: Panpan) -> None:
     (request,) = [request for request in server.requests if is_subagents(request)]
     assert "You write verse." in json.dumps(request.body["system"])
     assert [tool["name"] for tool in request.body["tools"]] == ["Read"]
+
+
+def test_the_limits_of_a_definition_end_its_subagent_and_not_the_session(panpan: Panpan) -> None:
+    kinds = {"tiny": {"description": "does little", "prompt": "Be brief.", "maxTokens": 50}}
+    replies = [calls(task(subagent_type="tiny")), say("It could not be paid.")]
+    with serving(by_agent(replies, lambda _: say("never asked"))) as server:
+        panpan.use(server)
+        done = panpan.run("-p", "ask somebody", "-f", "json", "--agents", json.dumps(kinds))
+
+    assert done.code == 0
+    assert not any(map(is_subagents, server.requests))
+    result = server.requests[-1].messages[-1]["content"][0]
+    assert "of a budget of 50 tokens of the subagent tiny: a look are spent" in json.dumps(result)
+
+
+def test_what_subagents_spend_is_the_sessions_also_when_it_goes_on(panpan: Panpan) -> None:
+    spent = Tokens(input=40_000, output=100)
+    replies = [calls(task(), tokens=spent), say("Done.", tokens=spent)]
+    with serving(by_agent(replies, lambda _: say("Seen.", tokens=spent))) as server:
+        panpan.use(server)
+        done = panpan.run("-p", "ask somebody", "-f", "json")
+        again = panpan.run("-c", "-p", "and now?", "-f", "json", "--max-tokens", "121000")
+
+    assert (done.result["usage"]["input_tokens"], done.result["usage"]["output_tokens"]) == (120_000, 300)
+    assert (again.code, again.result["subtype"]) == (4, "error_max_budget_usd")
+    assert "120,300 tokens of a budget of 121,000 tokens are spent; raise --max-tokens" in again.stderr

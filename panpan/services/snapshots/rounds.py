@@ -81,6 +81,11 @@ class RoundSnapshots(Hook):
         self._before: Mapping[Path, Snapshot] | None = None
         """What was there before the step; None: nothing that may change something has run since the last."""
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that was changed is kept, and nothing runs that may change something."""
+        return self._before is None and not self._beside and not self._workspace.lock.locked()
+
     async def serve(self) -> None:
         """Take the first snapshot while the model thinks, and what else has time; to be run beside the session."""
         await self._wanted.wait()

@@ -1,0 +1,98 @@
+"""What faces do with background tasks: programs are told of them, and what runs at the end is as it was wanted."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from panpan.system.process_table import running_processes, send_signal
+from tests.e2e.conftest import Panpan, wait_until
+from tests.model_server import ModelServer, Reply, call, say, serving
+
+FREE = ("--permission-mode", "bypassPermissions")
+
+
+def background(command: str) -> Reply:
+    return call("Bash", {"command": command, "run_in_background": True, "description": "Build"})
+
+
+def subtypes(lines: list[dict[str, Any]]) -> list[str]:
+    return [line.get("subtype", line["type"]) for line in lines if line.get("subtype") != "system_reminder"]
+
+
+def users_words(server: ModelServer) -> str:
+    """Everything that the newest request holds, as text."""
+    return json.dumps(server.requests[-1].body["messages"])
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Iterator[Path]:
+    """A pipe from which a command reads for as long as the test wants."""
+    pipe = tmp_path / "held-open"
+    yield pipe
+    for process in running_processes().values():
+        if str(pipe) in " ".join(process.arguments):
+            send_signal(process, 9)
+
+
+def test_drain_waits_and_lets_the_model_answer_before_the_result(panpan: Panpan) -> None:
+    with serving([background("sleep 0.2; echo built"), say("It runs."), say("It is done.")]) as server:
+        panpan.use(server)
+        done = panpan.run("-p", "build it", "-f", "stream-json", "--background", "drain", *FREE)
+
+    kinds = subtypes(done.lines)
+    assert kinds.index("task_started") < kinds.index("task_notification")
+    assert (kinds.count("success"), done.result["result"], done.result["num_turns"]) == (1, "It is done.", 3)
+    started, ended = (line for line in done.lines if line.get("subtype", "").startswith("task_"))
+    assert (started["task_id"], started["tool_use_id"]) == (ended["task_id"], ended["tool_use_id"])
+    assert (started["description"], ended["status"], ended["exit_code"]) == ("Build", "completed", 0)
+    assert Path(ended["output_file"]).read_text() == "built\n"
+    assert "exit code 0" in users_words(server)
+    assert done.code == 0
+
+
+def test_with_json_there_is_one_object_for_all_of_it(panpan: Panpan) -> None:
+    with serving([background("sleep 0.2; exit 3"), say("It runs."), say("It failed.")]) as server:
+        panpan.use(server)
+        done = panpan.run("-p", "build it", "-f", "json", "--background", "drain", *FREE)
+
+    (result,) = done.lines
+    assert (result["result"], result["num_turns"], done.code) == ("It failed.", 3, 0)
+
+
+def test_what_runs_at_the_end_is_stopped_and_named(panpan: Panpan) -> None:
+    with serving([background("sleep 60"), say("It runs.")]) as server:
+        panpan.use(server)
+        done = panpan.run("-p", "build it", "-f", "stream-json", *FREE)
+
+    (ended,) = [line for line in done.lines if line.get("subtype") == "task_notification"]
+    assert ended["status"] == "stopped"
+    assert done.result["result"] == "It runs."  # which is the last line all the same
+    assert "stopped in the background: Build" in done.stderr
+
+
+def test_what_is_left_to_go_on_is_named_and_found_again(panpan: Panpan, tmp_path: Path) -> None:
+    marker = tmp_path / "ended"
+    command = f"trap 'touch {marker}; exit 0' TERM; echo up; while :; do sleep 0.05; done"
+    with serving([background(command), say("It runs."), say("Still there.")]) as server:
+        panpan.use(server)
+        first = panpan.run("-p", "build it", "-f", "json", "--background", "exit", *FREE)
+        was_ended = marker.exists()
+        second = panpan.run("-p", "and now?", "-r", first.result["session_id"], "--background", "stop", *FREE)
+        wait_until(marker.exists)
+
+    assert "left running in the background" in first.stderr
+    assert (first.code, second.code, was_ended) == (0, 0, False)
+    assert "still runs" in users_words(server)
+    assert "stopped in the background" in second.stderr
+
+
+def test_on_a_terminal_the_option_is_refused(panpan: Panpan) -> None:
+    from tests.terminal_emulator import Terminal
+
+    terminal = Terminal(
+        ["panpan", "--background", "drain"], env=dict(panpan.environment()), cwd=panpan.workspace
+    )
+    assert terminal.wait() == 2

@@ -1,0 +1,110 @@
+"""A subagent's worktree from its beginning to the merge, in a session put together as the program does it."""
+
+import re
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+
+import pytest
+
+from panpan.services.sessions.session import Session
+from panpan.types.permission import PermissionAnswer, PermissionQuestion
+from tests.model_server import Reply, call, calls, say, serving
+from tests.model_server.recording import RecordedRequest
+from tests.test_subagent_sessions import (
+    Place,
+    bash,
+    id_of,
+    in_git,
+    is_subagents,
+    replies_so_far,
+    results,
+    task,
+    turn,
+    worktrees_of,
+)
+
+IN_A_WORKTREE = calls(task("change", "general-purpose", isolation="worktree"))
+
+
+@pytest.fixture
+def repository(tmp_path):
+    (tmp_path / "workspace").mkdir()
+    place = Place(tmp_path)
+    in_git(place)
+    return place
+
+
+def answering(*parent: Reply | Callable[[str], Reply], change: str = "echo two > a.txt; echo new > new.txt"):
+    """Serve a parent with these replies, some made of the id of the subagent, which makes `change`."""
+    replies = iter(parent)
+
+    def answer(request: RecordedRequest) -> Reply:
+        if is_subagents(request):
+            return say("done") if replies_so_far(request) else bash(change)
+        reply = next(replies)
+        return reply if isinstance(reply, Reply) else reply(_agent_id(request))
+
+    return serving(answer)
+
+
+def _agent_id(request: RecordedRequest) -> str:
+    return re.findall(r"id ([0-9a-f]{8}); Task with", str(request.messages))[-1]
+
+
+def merge(agent_id: str) -> Reply:
+    return call("MergeWorktree", {"agent_id": agent_id, "action": "merge"})
+
+
+def allowed(place: Place, asked: list[PermissionQuestion], **settings: object) -> AbstractAsyncContextManager[Session]:
+    async def yes(question: PermissionQuestion) -> PermissionAnswer:
+        asked.append(question)
+        return PermissionAnswer(is_allowed=True)
+
+    overrides: Mapping[str, object] = {"permission.mode": "default", **settings}
+    return place.open(overrides, ask=yes, is_attended=True)
+
+
+async def test_changes_are_merged_with_the_difference_in_the_question_and_can_be_undone(repository):
+    asked: list[PermissionQuestion] = []
+    with answering(IN_A_WORKTREE, merge, say("merged")) as repository.server:
+        async with allowed(repository, asked, **{"snapshots.enabled": True}) as session:
+            task_result, merge_result = results(await turn(session))
+            merged = (repository.workspace / "a.txt").read_text(), (repository.workspace / "new.txt").read_text()
+            await session.snapshots.restore(await session.snapshots.plan_undo())
+
+    assert "MergeWorktree" in task_result.text
+    assert [question.tool_name for question in asked] == ["Bash", "MergeWorktree"]
+    assert [one.path for one in asked[-1].preview.files] == ["a.txt", "new.txt"]
+    assert "2 files of the project changed" in merge_result.text
+    assert merged == ("two\n", "new\n")
+    assert len(worktrees_of(repository)) == 1
+    assert (repository.workspace / "a.txt").read_text() == "one\n"
+    assert not (repository.workspace / "new.txt").exists()
+
+
+async def test_what_one_session_left_the_next_one_names_and_merges(repository):
+    with answering(IN_A_WORKTREE, say("later")) as repository.server:
+        async with allowed(repository, []) as session:
+            (left,) = results(await turn(session))
+    agent_id = id_of(left)
+    assert repository.warnings == []
+
+    with answering(merge(agent_id), say("merged")) as repository.server:
+        async with allowed(repository, []) as session:
+            (result,) = results(await turn(session))
+
+    assert [agent_id in warning for warning in repository.warnings] == [True]
+    assert not result.is_error
+    assert (repository.workspace / "a.txt").read_text() == "two\n"
+    assert len(worktrees_of(repository)) == 1
+
+
+async def test_the_model_is_told_of_merging_only_where_there_is_git(repository, tmp_path):
+    other = Place(tmp_path / "other")
+    other.workspace.mkdir(parents=True)
+    with answering() as server:
+        repository.server = other.server = server
+        async with repository.open() as session:
+            assert "MergeWorktree" in session.info.tools
+        async with other.open() as session:
+            assert "MergeWorktree" not in session.info.tools

@@ -26,6 +26,7 @@ NAMES = (
     "snapshots",
     "reminders",
     "subagents",
+    "background_tasks",
     "request_size",
     "local_model",
 )

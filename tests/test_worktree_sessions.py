@@ -10,6 +10,7 @@ from panpan.services.sessions.session import Session
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 from tests.model_server import Reply, call, calls, say, serving
 from tests.model_server.recording import RecordedRequest
+from tests.system.backends import until
 from tests.test_subagent_sessions import (
     Place,
     bash,
@@ -70,7 +71,8 @@ async def test_changes_are_merged_with_the_difference_in_the_question_and_can_be
         async with allowed(repository, asked, **{"snapshots.enabled": True}) as session:
             task_result, merge_result = results(await turn(session))
             merged = (repository.workspace / "a.txt").read_text(), (repository.workspace / "new.txt").read_text()
-            await session.snapshots.restore(await session.snapshots.plan_undo())
+            undo = session.parts.snapshots.undo
+            await undo.restore(await undo.plan_undo())
 
     assert "MergeWorktree" in task_result.text
     assert [question.tool_name for question in asked] == ["Bash", "MergeWorktree"]
@@ -91,6 +93,7 @@ async def test_what_one_session_left_the_next_one_names_and_merges(repository):
 
     with answering(merge(agent_id), say("merged")) as repository.server:
         async with allowed(repository, []) as session:
+            await until(lambda: bool(repository.warnings))
             (result,) = results(await turn(session))
 
     assert [agent_id in warning for warning in repository.warnings] == [True]

@@ -1,15 +1,12 @@
 """What faces do with background tasks: programs are told of them, and what runs at the end is as it was wanted."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from panpan.system.process_table import running_processes, send_signal
-from tests.e2e.conftest import Panpan, wait_until
+from tests.e2e.conftest import COMMAND, Panpan, wait_until
 from tests.model_server import ModelServer, Reply, call, say, serving
+from tests.terminal_emulator import Terminal
 
 FREE = ("--permission-mode", "bypassPermissions")
 
@@ -25,16 +22,6 @@ def subtypes(lines: list[dict[str, Any]]) -> list[str]:
 def users_words(server: ModelServer) -> str:
     """Everything that the newest request holds, as text."""
     return json.dumps(server.requests[-1].body["messages"])
-
-
-@pytest.fixture
-def held(tmp_path: Path) -> Iterator[Path]:
-    """A pipe from which a command reads for as long as the test wants."""
-    pipe = tmp_path / "held-open"
-    yield pipe
-    for process in running_processes().values():
-        if str(pipe) in " ".join(process.arguments):
-            send_signal(process, 9)
 
 
 def test_drain_waits_and_lets_the_model_answer_before_the_result(panpan: Panpan) -> None:
@@ -75,7 +62,7 @@ def test_what_runs_at_the_end_is_stopped_and_named(panpan: Panpan) -> None:
 
 def test_what_is_left_to_go_on_is_named_and_found_again(panpan: Panpan, tmp_path: Path) -> None:
     marker = tmp_path / "ended"
-    command = f"trap 'touch {marker}; exit 0' TERM; echo up; while :; do sleep 0.05; done"
+    command = f"trap 'touch {marker}; exit 0' TERM; for n in $(seq 400); do sleep 0.05; done"
     with serving([background(command), say("It runs."), say("Still there.")]) as server:
         panpan.use(server)
         first = panpan.run("-p", "build it", "-f", "json", "--background", "exit", *FREE)
@@ -90,9 +77,7 @@ def test_what_is_left_to_go_on_is_named_and_found_again(panpan: Panpan, tmp_path
 
 
 def test_on_a_terminal_the_option_is_refused(panpan: Panpan) -> None:
-    from tests.terminal_emulator import Terminal
+    with Terminal([str(COMMAND), "--background", "drain"], env=panpan.environment(), cwd=panpan.workspace) as terminal:
+        terminal.wait_for("--background goes with -p or a pipe")
 
-    terminal = Terminal(
-        ["panpan", "--background", "drain"], env=dict(panpan.environment()), cwd=panpan.workspace
-    )
-    assert terminal.wait() == 2
+        assert terminal.wait() == 2

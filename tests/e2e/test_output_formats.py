@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import Panpan
-from tests.model_server import HttpError, Reply, Text, Thinking, Tokens, ToolCall, call, calls, say, serving
+from tests.model_server import HttpError, Reply, Stall, Text, Thinking, Tokens, ToolCall, call, calls, say, serving
 
 
 def test_text_is_the_answer_and_nothing_else(panpan: Panpan) -> None:
@@ -140,6 +140,9 @@ ERRORS: list[tuple[str, list[Any], list[str], int, str]] = [
      "error_max_turns"),
     ("a spent budget", [call("LS", {}, tokens=Tokens(input=10**6)), say("x")], ["--max-budget-usd", "0.01"], 4,
      "error_max_budget_usd"),
+    ("spent tokens", [call("LS", {}, tokens=Tokens(input=10**6)), say("x")], ["--max-tokens", "1000000"], 4,
+     "error_max_budget_usd"),
+    ("spent time", [say("x", faults=(Stall("text"),))], ["--max-seconds", "0.5"], 4, "error_max_budget_usd"),
     ("an unknown price", [], ["--max-budget-usd", "1", "--model", "openai/unheard-of"], 4, "error_max_budget_usd"),
     ("an unknown session", [], ["-r", "nope"], 2, "error_during_execution"),
     ("a cassette that is not there", [], ["--model", "cassette:nope.toml"], 2, "error_during_execution"),

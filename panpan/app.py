@@ -244,6 +244,7 @@ def _parts(
         ripgrep=partial(find_ripgrep, tool_context.paths),
         is_held=services.gate.mode == "plan",
     )
+    tool_context.sandbox.take_over(services.background.leavings)
     ask = caller.asker(services.gate)
     services.as_parent = lambda: Parent(tool_context, services.gate, ask, services.budget)
     services.subagent_host.open(

@@ -118,14 +118,18 @@ async def test_what_is_kept_runs_on_in_its_sandbox_and_is_found_again(place: Pla
     await until(lambda: beats.stat().st_size > size)
     assert place.warnings == [f"left running in the background, to be found again with the session: {task.id} (beat)"]
 
+    configure(place, "")
     async with place.open(DONE, DONE, DONE, ask=allow, continues=True) as again:
+        assert temporary.exists() or not again.parts.tool_context.sandbox.is_on
         assert place.warnings == [f"still running in the background, as before: {task.id} (beat)"]
         await turn(again)
         assert causes(again) == [f"task:{task.id}:running"]
         assert (await again.background.stop(task.id)).state == "stopped"
     assert marked(again) == []
-    if temporary.exists():
-        temporary.rmdir()
+
+    # what its sandbox needed is gone with it
+    assert not temporary.exists()
+    assert [path.name for path in (place.root / "workspace").iterdir()] == ["beats"]
 
 
 async def test_plan_mode_holds_it_and_lets_it_go_on(place: Place) -> None:

@@ -111,3 +111,14 @@ async def test_the_model_is_told_of_merging_only_where_there_is_git(repository, 
             assert "MergeWorktree" in session.info.tools
         async with other.open() as session:
             assert "MergeWorktree" not in session.info.tools
+
+
+async def test_the_parent_is_told_what_the_worktree_did_not_have_and_what_it_cannot_merge(repository):
+    (repository.workspace / "large.bin").write_bytes(b"x" * 20_000_001)
+    made = "mkdir clone && cd clone && git init -q"
+    with answering(IN_A_WORKTREE, say("done"), change=made) as repository.server:
+        async with allowed(repository, []) as session:
+            (result,) = results(await turn(session))
+
+    assert "large.bin (it is larger than 20 MB)" in result.text
+    assert "something that is not merged, such as a repository of its own" in result.text

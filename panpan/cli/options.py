@@ -68,7 +68,8 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("-f", "--output-format", type=click.Choice(["text", "json", "stream-json"]), default="text",
                      show_default=True, help="What a headless run prints."),
         click.option("--input-format", type=click.Choice(["text", "stream-json"]), default="text", show_default=True,
-                     help="One prompt, or a user message a line for many turns."),
+                     help="One prompt, or a user message a line for many turns; with \"priority\":\"next\" it reaches "
+                          "the turn that runs."),
         click.option("--include-partial-messages", is_flag=True, help="With stream-json: print each delta, too."),
         click.option("--background", type=click.Choice(["exit", "drain", "stop"]),
                      help="Headless, with background tasks at the end: leave them, wait for them, or stop them "

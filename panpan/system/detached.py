@@ -80,7 +80,7 @@ def start_detached(
             os.close(out)
     except ConfigError as exc:
         raise ToolError(f"cannot start the command in the background: {exc}") from exc
-    except (OSError, ValueError) as exc:
+    except (OSError, ValueError, NotImplementedError) as exc:
         reason = exc.strerror if isinstance(exc, OSError) else str(exc)
         raise ToolError(f"cannot start the command in the background: {reason}") from exc
     tree.root_at(pid)

@@ -200,7 +200,8 @@ class PathResolver:
 
     def apart(self) -> "PathResolver":
         """Return one for another agent in the same workspace: with a working directory of its own, where this one has
-        its own now, and with nothing approved."""
+        its own now, and with nothing approved.
+        """
         other = copy(self)
         other._approved = frozenset()
         other._cwd = _WorkingDirectory(self.cwd)

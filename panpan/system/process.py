@@ -5,9 +5,8 @@ ends when it does, not when its pipes close. Whoever leaves early, by time-out, 
 generator, leaves no process behind. After a normal end what a command started in the background runs on, its pipe read
 by others or by nobody; the session's own `ProcessTree` ends it with the session.
 
-Three kinds are not run here: `ps`, where there is no /proc (`process_table.py`), the server of the embedded model, which
-is told what to do through its input and ends with it (`llm/embedded/server.py`), and what may outlive panpan
-(`detached.py`).
+Not run here are `ps`, where there is no /proc (`process_table.py`), the server of the embedded model, which is told
+what to do through its input and ends with it (`llm/embedded/server.py`), and what may outlive panpan (`detached.py`).
 """
 
 import math

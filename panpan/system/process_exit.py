@@ -5,6 +5,8 @@ the time of its start.
 """
 
 import os
+import threading
+from contextlib import suppress
 
 import anyio
 
@@ -43,3 +45,16 @@ def reaped(pid: int) -> int | None:
         return None
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
+
+
+def reap_later(pid: int) -> None:
+    """Let the system forget a child of ours when it ends, although nobody waits for it any more.
+
+    A thread waits for it, and ends with panpan if that is first.
+    """
+
+    def wait() -> None:
+        with suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+
+    threading.Thread(target=wait, name="panpan-reaper", daemon=True).start()

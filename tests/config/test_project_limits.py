@@ -122,7 +122,10 @@ def test_a_project_may_only_tighten_the_mode(place: Place, users: str, projects:
     assert bool(loaded.warnings) == (result != projects)
 
 
-@pytest.mark.parametrize(("key", "low", "high"), [("max_rounds", 5, 6), ("max_budget_usd", 0.5, 0.6)])
+@pytest.mark.parametrize(
+    ("key", "low", "high"),
+    [("max_rounds", 5, 6), ("max_budget_usd", 0.5, 0.6), ("max_tokens", 50, 60), ("max_seconds", 0.5, 0.6)],
+)
 def test_a_project_may_only_lower_a_limit(place: Place, key: str, low: float, high: float) -> None:
     place.user(f"{key} = {high}\n")
     place.project(f"{key} = {low}\n")

@@ -60,8 +60,8 @@ def test_what_runs_at_the_end_is_stopped_and_named(panpan: Panpan) -> None:
     assert "stopped in the background: Build" in done.stderr
 
 
-def test_what_is_left_to_go_on_is_named_and_found_again(panpan: Panpan, tmp_path: Path) -> None:
-    marker = tmp_path / "ended"
+def test_what_is_left_to_go_on_is_named_and_found_again(panpan: Panpan) -> None:
+    marker = panpan.workspace / "ended"
     command = f"trap 'touch {marker}; exit 0' TERM; for n in $(seq 400); do sleep 0.05; done"
     with serving([background(command), say("It runs."), say("Still there.")]) as server:
         panpan.use(server)

@@ -140,7 +140,7 @@ ERRORS: list[tuple[str, list[Any], list[str], int, str]] = [
      "error_max_turns"),
     ("a spent budget", [call("LS", {}, tokens=Tokens(input=10**6)), say("x")], ["--max-budget-usd", "0.01"], 4,
      "error_max_budget_usd"),
-    ("spent tokens", [call("LS", {}, tokens=Tokens(input=10**6)), say("x")], ["--max-tokens", "1000000"], 4,
+    ("spent tokens", [call("LS", {}, tokens=Tokens(input=60_000)), say("x")], ["--max-tokens", "60000"], 4,
      "error_max_budget_usd"),
     ("spent time", [say("x", faults=(Stall("text"),))], ["--max-seconds", "0.5"], 4, "error_max_budget_usd"),
     ("an unknown price", [], ["--max-budget-usd", "1", "--model", "openai/unheard-of"], 4, "error_max_budget_usd"),

@@ -7,7 +7,7 @@ import pytest
 
 from panpan.errors import ToolError
 from panpan.system.detached import exit_code_in, start_detached
-from panpan.system.process_exit import reaped, wait_for_exit
+from panpan.system.process_exit import reap_later, reaped, wait_for_exit
 from panpan.system.process_table import RunningProcess, still_running
 from panpan.system.process_tree import ProcessTree
 from tests.system.backends import on_both_backends, run_on, until
@@ -154,6 +154,15 @@ def test_an_exit_code_counts_only_whole(content: str, tmp_path: Path) -> None:
     (tmp_path / "exit").write_text(content)
 
     assert exit_code_in(tmp_path / "exit") is None
+
+
+async def test_a_child_that_is_left_alone_does_not_stay_as_a_dead_one(tmp_path: Path) -> None:
+    started = Started(tmp_path, "sleep", "600")
+
+    reap_later(started.process.pid)
+    await started.tree.end(0)
+
+    await until(lambda: not Path(f"/proc/{started.process.pid}").exists())
 
 
 async def test_the_end_of_a_process_that_is_no_child_is_seen(tmp_path: Path) -> None:

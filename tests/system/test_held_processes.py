@@ -88,6 +88,22 @@ async def test_what_is_held_changes_nothing_until_it_is_released(tmp_path: Path,
     witness.kill()
 
 
+async def test_all_of_several_trees_is_held(tmp_path: Path, tree: Tree) -> None:
+    other = Tree()
+    other.start(tmp_path / "other", BEATS)
+    tree.start(tmp_path / "one", BEATS)
+    await until_it_beats(tmp_path / "other")
+    await until_it_beats(tmp_path / "one")
+    held = HeldProcesses(tree, other)
+
+    await hold_all(held)
+
+    assert states(tree) == states(other) == {"T"}
+    held.release()
+    await until_it_beats(tmp_path / "other")
+    other.kill()
+
+
 async def test_what_multiplies_is_held_all_the_same(tmp_path: Path, tree: Tree) -> None:
     tree.start(tmp_path, "while :; do (echo x >> beats; sleep 0.05) & sleep 0.01; done")
     await until_it_beats(tmp_path)

@@ -209,3 +209,23 @@ def test_any_chunking_gives_the_same_and_it_is_head_and_tail(data: st.DataObject
         assert result == text[: kept // 2] + found[0] + (text[-(kept - kept // 2) :] if kept else "")
         assert int(found[1].replace(",", "")) == len(text) - kept
         assert Path(found[3]).read_bytes() == raw
+
+
+def test_an_output_is_left_to_somebody_else_with_what_came_so_far(tmp_path: Path) -> None:
+    store = OutputStore(tmp_path / "out", keys=KnownKeys(["sk-very-secret-key"]))
+    collector = store.collector("bash-1", max_chars=100)
+    collector.feed(b"one\nsk-very")
+
+    left = collector.leave()
+
+    assert left.failure == ""
+    assert left.path.read_bytes() == b"one\n"
+    assert left.keys.feed(b"-secret-key\n") + left.keys.finish() == b"[redacted]\n"
+
+
+def test_an_output_that_is_left_and_cannot_be_kept_says_so(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("a file in its place")
+    collector = OutputStore(tmp_path / "out").collector("bash-1", max_chars=100)
+    collector.feed(b"one\n")
+
+    assert "is not a folder" in collector.leave().failure

@@ -12,8 +12,9 @@ import pytest
 from anyio import CancelScope
 
 from panpan.errors import ToolError
+from panpan.system.child import Child
 from panpan.system.environment import child_environment
-from panpan.system.process import Captured, ProcessEnded, capture, run_process
+from panpan.system.process import Captured, Leaving, ProcessEnded, capture, run_child, run_process
 from panpan.system.process_tree import ProcessTree
 from tests.system.backends import on_both_backends, run_on, until
 
@@ -496,5 +497,58 @@ def test_too_many_open_files_are_a_tool_error_and_leave_none_open(backend: str, 
             for fd in filler:
                 os.close(fd)
         assert open_descriptors() == before
+
+    run_on(backend, main)
+
+
+@on_both_backends
+@pytest.mark.parametrize("script", ["echo x; sleep 600", "echo x; exec >&- 2>&-; sleep 600"], ids=["open", "closed"])
+@pytest.mark.parametrize("is_taken", [True, False])
+def test_a_process_goes_on_with_whoever_takes_it_and_else_ends(backend: str, script: str, is_taken: bool) -> None:
+    async def main() -> None:
+        before = open_descriptors()
+        told: list[bool] = []
+        seen: list[object] = []
+        children: list[Child] = []
+
+        def leaves(is_time_up: bool) -> bool:
+            told.append(is_time_up)
+            return bool(seen)
+
+        process = run_process(["sh", "-c", script], cwd=Path("/"), env=ENV, timeout_s=20, leaves=leaves)
+        async with aclosing(process) as items:
+            async for item in items:
+                seen.append(item)
+                if isinstance(item, Leaving) and is_taken:
+                    children.append(item.take())
+        assert seen[0] == b"x\n"
+        assert isinstance(seen[-1], Leaving)
+        assert True not in told
+        if children:
+            assert children[0].tree.members() != []
+            async with aclosing(run_child(children[0], timeout_s=0.1, kill_grace_s=0.1)) as items:
+                rest = [item async for item in items]
+            assert rest[-1] == ProcessEnded(exit_code=143, timed_out=True)
+        assert open_descriptors() == before
+
+    run_on(backend, main)
+
+
+@on_both_backends
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_whoever_may_take_a_process_is_told_that_its_time_is_up(backend: str, goes_on: bool) -> None:
+    async def main() -> None:
+        process = run_process(
+            ["sleep", "600"],
+            cwd=Path("/"),
+            env=ENV,
+            timeout_s=0.1,
+            kill_grace_s=0.1,
+            leaves=lambda is_time_up: is_time_up and goes_on,
+        )
+        async with aclosing(process) as items:
+            last = [item async for item in items][-1]
+
+        assert isinstance(last, Leaving) if goes_on else last == ProcessEnded(exit_code=143, timed_out=True)
 
     run_on(backend, main)

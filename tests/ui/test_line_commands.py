@@ -10,6 +10,7 @@ from panpan.types.messages import AssistantMessage, Message, UserMessage
 from panpan.ui.line_commands import LineCommands, LineTerminal, line_commands
 from panpan.ui.repl.commands.command import OpenSession
 from panpan.ui.repl.commands.registry import all_commands
+from tests.fakes.background import FakeBackground, task
 from tests.ui.memory import Memory
 from tests.ui.repl.commands.command_fixtures import terminal_in
 
@@ -116,3 +117,24 @@ async def test_what_the_user_took_to_answer_is_told_apart(tmp_path: Path) -> Non
     await lines.commands.run("/cost", lines.session, waited_s=60.0)
 
     assert "(and 1 min 0 s for your" in lines.out.text
+
+
+async def test_a_background_task_is_stopped_by_two_numbers(tmp_path: Path) -> None:
+    lines = Lines(tmp_path)
+    lines.session.background = FakeBackground(task("aaaa0001", "npm run dev"), task("aaaa0002", "pytest -x"))
+
+    await lines.type("/tasks 2 2")
+
+    assert [one.title for one in lines.session.background.running] == ["npm run dev"]
+    assert lines.out.text.startswith("Background task aaaa0002 was stopped: pytest -x")
+
+
+async def test_of_a_long_text_the_end_is_printed(tmp_path: Path) -> None:
+    lines = Lines(tmp_path)
+    lines.session.background = FakeBackground(task("aaaa0001", state="finished"))
+    lines.session.background.outputs = {"aaaa0001": "".join(f"line {number}\n" for number in range(500))}
+
+    await lines.type("/tasks aaaa0001")
+
+    assert lines.out.text.splitlines()[0] == "… 403 more lines above"
+    assert lines.out.text.endswith("line 498\nline 499\n")

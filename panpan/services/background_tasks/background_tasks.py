@@ -19,7 +19,7 @@ from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.errors import ToolError
 from panpan.services.background_tasks.commands import STOP_GRACE_S, follow_command, follow_moved
-from panpan.services.background_tasks.ending import end_all, end_what_cannot_be_kept, end_what_is_left
+from panpan.services.background_tasks.ending import end_all, end_what_is_left, let_go
 from panpan.services.background_tasks.foreground import Foreground
 from panpan.services.background_tasks.found_again import found_again, named
 from panpan.services.background_tasks.jobs import run_job
@@ -70,6 +70,8 @@ class BackgroundTasks(Hook):
         self.tree = ProcessTree()
         """What all commands in the background belong to, but for those that were moved here: these belong to the
         session's own tree."""
+        self.leavings: Sequence[Path] = ()
+        """What the sandbox of an earlier run has left behind for commands that ran on."""
         self._tasks = TaskSet(Registry(Path()), warn)
         self._found: Sequence[tuple[Task, RunningProcess]] = ()
         """Commands of an earlier run of panpan that still run, until they are followed."""
@@ -103,6 +105,7 @@ class BackgroundTasks(Hook):
         if marks := [task.record.session_mark for task in self._tasks if task.record.session_mark]:
             self.tree = ProcessTree(marks[-1])  # what tasks of an earlier run left running ends with this session, too
         self._news.read(messages)
+        self.leavings = [path for task in self._tasks.running for path in task.record.leavings]
         self._found = found_again(self._tasks.running, self._tasks.registry, self._warn, is_held=is_held)
         self._news.found_running = {task.id for task, _ in self._found}
 
@@ -165,7 +168,8 @@ class BackgroundTasks(Hook):
         )
         task.tree = ProcessTree()
         exit_file = self._tasks.registry.exit_file(task.id)
-        task.update(session_mark=self.tree.mark, mark=task.tree.mark, exit_file=exit_file)
+        leavings = tuple(command.leavings)
+        task.update(session_mark=self.tree.mark, mark=task.tree.mark, exit_file=exit_file, leavings=leavings)
         try:
             process = start_detached(
                 command.argv,
@@ -293,7 +297,7 @@ class BackgroundTasks(Hook):
         running = self._tasks.running
         if keep:
             await end_what_is_left(self.tree, self._tasks)
-            end_what_cannot_be_kept(running)
+            let_go(running)
         else:
             await end_all(self.tree, running)
         left = self._tasks.running

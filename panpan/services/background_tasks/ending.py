@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from panpan.services.background_tasks.commands import exit_code_of
 from panpan.services.background_tasks.task import Task
+from panpan.system.process_exit import reap_later
 from panpan.system.process_look import look
 from panpan.system.process_tree import ProcessTree
 
@@ -26,12 +27,14 @@ async def end_all(tree: ProcessTree, running: Iterable[Task]) -> None:
             task.end_command(exit_code_of(task, task.record.pid))
 
 
-def end_what_cannot_be_kept(running: Iterable[Task]) -> None:
-    """Let tasks have ended that ended with what followed them: jobs, and commands whose output came through a pipe."""
+def let_go(running: Iterable[Task]) -> None:
+    """Let commands go on alone; those have ended that ended with what followed them: moved here, with a pipe."""
     for task in running:
         if not task.can_be_kept:
             task.is_stopping = True
             task.end_command(None)
+        elif task.is_running:
+            reap_later(task.record.pid)
 
 
 async def end_what_is_left(tree: ProcessTree, tasks: Iterable[Task]) -> None:

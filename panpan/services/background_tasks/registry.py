@@ -51,6 +51,8 @@ class TaskRecord(BaseModel):
     """The process that leads its group and its session; 0: it was not started yet."""
     born: str = ""
     """When that process was started, as the system tells it: the number may be another's by now."""
+    leavings: tuple[Path, ...] = ()
+    """What its sandbox left behind when panpan ended before it."""
     exit_file: Path | None = None
     """Where its exit code is left; None: nowhere, as that of a command that was moved here from the foreground."""
 

@@ -10,8 +10,10 @@ import anyio
 from panpan.errors import ToolError
 from panpan.services.background_tasks.registry import MAX_ENDED, Registry, TaskRecord
 from panpan.services.background_tasks.task import Task
+from panpan.system.terminal_text import clean_line
 from panpan.types.background import TaskKind
 
+MAX_TITLE_CHARS = 200
 _MAX_NAMED = 20
 
 
@@ -89,7 +91,7 @@ class TaskSet:
             TaskRecord(
                 id=task_id,
                 kind=kind,
-                title=" ".join(title.split()),
+                title=clean_line(title)[:MAX_TITLE_CHARS],
                 command=command,
                 started_at=time.time() if started_at is None else started_at,
                 output=output(task_id),

@@ -79,7 +79,9 @@ class FileChanged(ReminderSource):
         if call.tool.tool_class == "command":
             self._has_run_command = True
         elif not output.is_error and call.tool.tool_class in ("read", "write"):
-            await to_thread.run_sync(self._note_new)
+            new = [path for path in self._seen_files.newest(MOST_FILES) if self._is_new(path)]
+            if new:
+                await to_thread.run_sync(self._note, new)
 
     async def history_replaced(self, conversation: Conversation) -> None:
         self._known.clear()
@@ -100,11 +102,14 @@ class FileChanged(ReminderSource):
         )
         return (SystemReminder(text=text, cause=f"file:changed:{_digest_of(changes)}:{self._number}", priority="high"),)
 
-    def _note_new(self) -> None:
-        for path in self._seen_files.newest(MOST_FILES):
-            digest = self._seen_files.digest(path)
-            known = self._known.get(path)
-            if digest is not None and (known is None or known[0] != digest) and (state := _state_of(path)) is not None:
+    def _is_new(self, path: Path) -> bool:
+        known = self._known.get(path)
+        return known is None or known[0] != self._seen_files.digest(path)
+
+    def _note(self, paths: Sequence[Path]) -> None:
+        for path in paths:
+            digest, state = self._seen_files.digest(path), _state_of(path)
+            if digest is not None and state is not None:
                 self._known[path] = digest, state
 
     def _changes(self) -> Iterator[_Change]:

@@ -5,7 +5,7 @@ counts, so that a resumed session tells nothing twice, either.
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from typing import get_args
 
 from panpan.core.conversation import Conversation
@@ -39,7 +39,7 @@ class Reminders(Hook):
 
     async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
         for source in self._sources:
-            await source.turn_started(conversation)
+            await _heard(source, source.turn_started(conversation))
         return ()
 
     async def before_request(self, round_: Round) -> Sequence[Addition]:
@@ -57,17 +57,17 @@ class Reminders(Hook):
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
         for source in self._sources:
-            await source.after_tool(call, output)
+            await _heard(source, source.after_tool(call, output))
         return output
 
     async def turn_ended(self, conversation: Conversation) -> None:
         for source in self._sources:
-            await source.turn_ended(conversation)
+            await _heard(source, source.turn_ended(conversation))
 
     async def history_replaced(self, conversation: Conversation) -> None:
         self._told = _Told()
         for source in self._sources:
-            await source.history_replaced(conversation)
+            await _heard(source, source.history_replaced(conversation))
 
     def _chosen(self, due: Iterable[SystemReminder]) -> Iterator[SystemReminder]:
         room = self._max_per_session - self._told.bounded
@@ -96,8 +96,16 @@ class _Told:
         self._seen = len(messages)
 
 
+async def _heard(source: ReminderSource, hearing: Awaitable[None]) -> None:
+    """Let a source hear of something; one that fails costs nothing else, since the turn does not depend on it."""
+    try:
+        await hearing
+    except Exception:
+        log.exception("the source of reminders %s failed", type(source).__name__)
+
+
 async def _asked(source: ReminderSource, round_: Round) -> Sequence[SystemReminder]:
-    """Return what a source says; one that fails says nothing, since the turn does not depend on it."""
+    """Return what a source says; one that fails says nothing."""
     try:
         return await source.reminders(round_)
     except Exception:

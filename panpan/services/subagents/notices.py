@@ -40,7 +40,8 @@ class GivenContext(Hook):
         if self._worktree is not None and WORKTREE not in told:
             text = (
                 f"You work in {self._worktree}, a copy of the project that is yours alone: a git worktree with the "
-                "user's present files. Change files there and nowhere else; what you change is put to him afterwards."
+                "user's present files, without those that git ignores. Change files there and nowhere else; what you "
+                "change is put to him afterwards."
             )
             added.append(SystemReminder(text=text, cause=WORKTREE))
         return added

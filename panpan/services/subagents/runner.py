@@ -80,8 +80,8 @@ class SubagentRunner:
         opened = await anyio.to_thread.run_sync(find, host, task, ctx.tool_use_id)
         definition = opened.definition
         task = replace(task, in_background=_wish(task.in_background, definition.background))
-        is_isolated = (task.isolation or definition.isolation) == "worktree" if opened.is_new else opened.record.worktree
-        if is_isolated:
+        wanted = task.isolation or definition.isolation
+        if wanted == "worktree" if opened.is_new else opened.record.worktree:
             worktree = await worktree_for(host.worktrees, opened.record)
             opened = replace(opened, record=replace(opened.record, worktree=str(worktree)))
         child: Child | None = None

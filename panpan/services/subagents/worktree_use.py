@@ -31,15 +31,18 @@ async def end_worktree(worktrees: "Worktrees", record: AgentRecord) -> Sequence[
         return ()
     try:
         if await worktrees.remove(worktree):
-            return ("It changed nothing in its worktree, which is removed.",)
+            return tuple(filter(None, ("It changed nothing in its worktree, which is removed.", worktree.note)))
         files = await worktrees.changes(worktree)
     except PanpanError as error:
         return (f"Its worktree {worktree.path} is kept; what was changed in it cannot be told: {error}",)
-    lines = [f"{file.path} ({file.kind}, +{file.added or 0} −{file.deleted or 0})" for file in files[:MAX_FILES]]
+    lines = [
+        f"{file.path} ({file.kind}, +{file.added or 0} \N{MINUS SIGN}{file.deleted or 0})" for file in files[:MAX_FILES]
+    ]
     if len(files) > MAX_FILES:
         lines.append(f"… and {len(files) - MAX_FILES:,} more")
-    changed = "\n".join(lines)
-    return (
+    changed = "\n".join(lines) or "no file, but something that is not merged, such as a repository of its own"
+    told = (
         f"It changed files in its worktree {worktree.path}, and nothing of that is in the project yet. MergeWorktree "
-        f"with its id shows, merges or discards it:\n{changed}",
+        f"with its id shows, merges or discards it:\n{changed}"
     )
+    return tuple(filter(None, (told, worktree.note)))

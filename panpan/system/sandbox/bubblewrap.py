@@ -62,7 +62,7 @@ class Bubblewrap:
         self._program = program
         self._has_user_namespace = has_user_namespace
         self._filter = _sealed(call_filter(NETWORK))
-        self._stand_ins: set[Path] = set()
+        self.stand_ins: set[Path] = set()
 
     def __del__(self) -> None:
         with suppress(AttributeError, OSError):
@@ -73,7 +73,7 @@ class Bubblewrap:
         if not profile.writable and is_below(cwd, _SHARED_MEMORY):  # else it is the box's own, for processes to share
             mounts[_SHARED_MEMORY] = "read-only"
         proxy = None if profile.has_network else profile.proxy
-        self._stand_ins |= {path for path, mount in mounts.items() if mount == "stand-in"}
+        self.stand_ins |= {path for path, mount in mounts.items() if mount == "stand-in"}
         return [
             *("/bin/sh", "-c", _WITH_FILTER, "sandbox", f"/proc/{os.getpid()}/fd/{self._filter}"),
             *(self._program, "--seccomp", "9", *_NAMESPACES),
@@ -89,8 +89,8 @@ class Bubblewrap:
 
     async def tidy(self) -> None:
         for pause_s in (*_PAUSES_S, 0):
-            self._stand_ins = await to_thread.run_sync(_removed, self._stand_ins)
-            if not self._stand_ins:
+            self.stand_ins = await to_thread.run_sync(_removed, self.stand_ins)
+            if not self.stand_ins:
                 return
             await anyio.sleep(pause_s)
 

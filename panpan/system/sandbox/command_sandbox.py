@@ -4,12 +4,14 @@ The rule: it is looked for once, before the first command. Where it was to be ha
 about commands is told so; nothing runs unboxed in silence.
 """
 
+import re
 import secrets
 import shutil
 import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from panpan.system.sandbox.domain_proxy import CommandProxy, DomainAccess
     from panpan.system.sandbox.profile import Profile
     from panpan.system.sandbox.sandbox import Sandbox
+
+_OWN_FOLDER = re.compile(r"panpan-[0-9a-f]{16}")
+"""What a session calls its folder for temporary files."""
 
 
 async def _find() -> "SandboxChoice":
@@ -108,7 +113,7 @@ class CommandSandbox:
         self.writable = writable
         """Folders that commands may change beside the workspace."""
         self.is_left_behind = False
-        """Whether commands go on after the session, and with them their temporary files; the system clears these."""
+        """Whether commands go on after the session, and with them their temporary files."""
         self._protected = protected
         self._access = _access(domains) if is_on and domains else None
         self._is_serving = False
@@ -116,6 +121,26 @@ class CommandSandbox:
         self._lock = anyio.Lock()
         self._choice: SandboxChoice | None = None
         self._has_warned = False
+        self._old_folders: tuple[Path, ...] = ()
+        """Folders for temporary files of sessions that left commands running."""
+        self._old_stand_ins: set[Path] = set()
+
+    @property
+    def leavings(self) -> Sequence[Path]:
+        """What commands that go on after the session need of what is removed at its end; see `take_over`."""
+        if self._choice is None or self._choice.sandbox is None:
+            return ()
+        return (self.temporary, *self._old_folders, *sorted(self._choice.sandbox.stand_ins))
+
+    def take_over(self, leavings: Sequence[Path]) -> None:
+        """Remove at the end of this session what an earlier one has left behind for its commands.
+
+        Args:
+            leavings: As that one has told them.
+        """
+        folders = [path for path in leavings if _OWN_FOLDER.fullmatch(path.name)]
+        self._old_folders = tuple(path for path in folders if path.parent == self.temporary.parent)
+        self._old_stand_ins = {path for path in leavings if path not in folders}
 
     async def choice(self) -> "SandboxChoice":
         """Return the sandbox that works here; it is looked for at the first call."""
@@ -198,10 +223,13 @@ class CommandSandbox:
 
     async def aclose(self) -> None:
         """Remove what the session's commands left behind in folders of panpan's, once they have ended."""
+        if self._old_stand_ins:
+            await self.choice()
         if self._choice is not None and self._choice.sandbox is not None:
+            self._choice.sandbox.stand_ins |= self._old_stand_ins
             await self._choice.sandbox.tidy()
-        if not self.is_left_behind:
-            await to_thread.run_sync(lambda: shutil.rmtree(self.temporary, ignore_errors=True))
+        for folder in () if self.is_left_behind else (self.temporary, *self._old_folders):
+            await to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))
 
     def _proxy(self, sandbox: "Sandbox", bounds: Bounds) -> "CommandProxy | None":
         """Return the command's way to the granted domains, where it has one and needs it."""

@@ -63,6 +63,7 @@ class Landlock:
             found = f"version {version} of Landlock, and {OLDEST_VERSION} is needed" if version else "no Landlock"
             raise ToolError(f"this kernel has {found}")
         call_filter(NETWORK)
+        self.stand_ins: set[Path] = set()
         self._version = version
 
     @property

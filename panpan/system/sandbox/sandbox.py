@@ -10,6 +10,9 @@ from panpan.system.sandbox.profile import Profile
 class Sandbox(Protocol):
     """Keeps commands within a profile, by means of the operating system."""
 
+    stand_ins: set[Path]
+    """The empty folders that stand for protected places which did not exist, as far as they were not removed again."""
+
     @property
     def name(self) -> str:
         """What people call it."""

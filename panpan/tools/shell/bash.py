@@ -155,6 +155,7 @@ class BashTool(Tool[BashInput]):
                 text=args.command,
                 title=args.description or self._first_line(args),
                 tool_use_id=ctx.tool_use_id,
+                leavings=ctx.sandbox.leavings,
             )
             info = await self._background.start_command(command, stack)
         return Output(f"runs in the background as task {info.id}; its output goes to {info.output}")

@@ -28,6 +28,8 @@ class BackgroundCommand:
     title: str
     """What it does, on one line."""
     tool_use_id: str
+    leavings: Sequence[Path] = ()
+    """What its sandbox needs, and leaves behind should the command outlive panpan."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,11 @@ class SubagentProgress:
         """Return whether nothing is decided yet about a call of this id, its own or of its subagents."""
         return any(id_ == tool_use_id for _, id_ in self._wanted)
 
+    def only_waits(self, asked_about: Collection[str]) -> bool:
+        """Return whether nothing goes on but that the user is asked about calls of it."""
+        is_asked = any(id_ in asked_about for _, id_ in self._wanted)
+        return is_asked and all(step.state != "runs" for _, step in self._steps)
+
     def steps(self, most: int, asked_about: Collection[str], *, has_words: bool) -> Sequence[Step]:
         """Return the newest steps, the newest last; what waits for the user or the model stands at the end.
 
@@ -135,4 +140,4 @@ class SubagentProgress:
 
 
 def _asks(use: ToolUseBlock, depth: int) -> Step:
-    return Step(use.name, title_of(use)[:MAX_TEXT_CHARS], "asks", depth)
+    return Step(use.name[:MAX_TEXT_CHARS], title_of(use)[:MAX_TEXT_CHARS], "asks", depth)

@@ -78,8 +78,12 @@ class ToolsView:
 
     @property
     def are_moving(self) -> bool:
-        """Whether one works, so that its row changes by itself."""
-        return any(tool.ended_s is None for tool in self._shown)
+        """Whether one works, so that its row changes by itself; a subagent that only waits for the user does not."""
+        asked_about = self._asked_about()
+        return any(
+            tool.ended_s is None and not (tool.subagent is not None and tool.subagent.only_waits(asked_about))
+            for tool in self._shown
+        )
 
     @property
     def _shown(self) -> Sequence[_Running]:

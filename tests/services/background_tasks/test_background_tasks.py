@@ -174,6 +174,13 @@ async def test_what_a_task_left_running_is_named_and_ends_with_the_session(home:
     assert marked(tasks.tree.mark) == []
 
 
+async def test_a_title_is_one_short_line_that_drives_no_terminal(home: Home) -> None:
+    async with home.serving() as tasks:
+        info = await start(tasks, "true", title="a\x1b[2J\nb " + "x" * 500)
+
+        assert info.title == "a b " + "x" * 196
+
+
 async def test_what_is_kept_is_private(home: Home) -> None:
     async with home.serving() as tasks:
         info = await start(tasks, "true")

@@ -13,7 +13,7 @@ from panpan.core.hooks import Round, ToolCall
 from panpan.services.reminders.reminders import Reminders
 from panpan.services.reminders.source import ReminderSource
 from panpan.services.sessions.session import Session
-from panpan.types.messages import ReminderPriority, SystemReminder, UserMessage
+from panpan.types.messages import ReminderPriority, SystemReminder, ToolResultMessage, UserMessage
 from panpan.types.tool import Output
 from tests.fakes.scripted_llm import ScriptedLLM, call, say
 from tests.fakes.session import recorded, session_in
@@ -52,6 +52,18 @@ class Failing(ReminderSource):
     """A source of a plug-in that has a bug."""
 
     async def reminders(self, round_: Round) -> Sequence[SystemReminder]:
+        raise RuntimeError("no")
+
+    async def turn_started(self, conversation: Conversation) -> None:
+        raise RuntimeError("no")
+
+    async def after_tool(self, call: ToolCall, output: Output) -> None:
+        raise RuntimeError("no")
+
+    async def turn_ended(self, conversation: Conversation) -> None:
+        raise RuntimeError("no")
+
+    async def history_replaced(self, conversation: Conversation) -> None:
         raise RuntimeError("no")
 
 
@@ -150,11 +162,18 @@ async def test_nothing_comes_between_a_cut_reply_and_the_rest_of_it() -> None:
     assert await told(reminders, talk) == ["a:1"]
 
 
-async def test_a_source_that_fails_costs_nothing_but_what_it_would_have_said() -> None:
+async def test_a_source_that_fails_costs_nothing_but_what_it_would_have_said(tmp_path: Path) -> None:
     reminders = Reminders([Failing()], 20)
     reminders.add_source(Source(reminder("plugin:1")))
+    llm = ScriptedLLM(call(("1", "Look", {})), say("done"))
 
-    assert await told(reminders, conversation()) == ["plugin:1"]
+    async with session_in(tmp_path, llm, looking(), hooks=[reminders]) as session:
+        await run(session)
+        messages = list(session.conversation.messages)
+        await session.rewind(messages[0].uuid)
+
+    assert [one.cause for one in messages if isinstance(one, SystemReminder)] == ["plugin:1"]
+    assert [one.is_error for one in messages if isinstance(one, ToolResultMessage)] == [False]
 
 
 async def test_sources_hear_of_turns_and_calls_and_a_rewind(tmp_path: Path) -> None:

@@ -2,12 +2,16 @@
 
 from pathlib import Path
 
+from panpan import open_session
+from panpan.services.subagents.definitions.load import AgentDefinitions
+from panpan.types.agent import AgentDefinition
 from panpan.types.events import SubagentEvent, TextDelta, TurnEnded
-from panpan.types.messages import AssistantMessage
+from panpan.types.messages import AssistantMessage, SystemReminder
 from panpan.ui.headless.face import TurnSummary
 from tests.fakes.scripted_llm import ScriptedLLM, call, say
 from tests.fakes.session import recorded, session_in
 from tests.fakes.subagents import TOKENS, FakeTask, looks, reply
+from tests.services.cassettes.cassette_fixtures import Place, environment
 
 
 async def test_what_a_subagent_uses_counts_for_the_turn_and_its_rounds_do_not(tmp_path: Path) -> None:
@@ -31,3 +35,45 @@ async def test_what_a_subagent_uses_counts_for_the_turn_and_its_rounds_do_not(tm
     assert sum(isinstance(event, SubagentEvent) for event in events) == 6
     said = [message.text for message in recorded(root) if isinstance(message, AssistantMessage)]
     assert said == ["", "Found."]
+
+
+async def test_a_session_names_the_kinds_of_subagents_that_there_are(tmp_path: Path) -> None:
+    kinds = AgentDefinitions.of(
+        AgentDefinition("plan", "Plans.", "Plan."), AgentDefinition("explore", "Looks.", "Look.")
+    )
+
+    async with session_in(tmp_path, ScriptedLLM(), agents=kinds, running_agents=lambda: {"a1b2c3d4"}) as session:
+        assert [one.name for one in session.agents] == list(session.info.agents) == ["explore", "plan"]
+        assert session.running_agents == {"a1b2c3d4"}
+        assert session.past_subagents.records() == []
+
+
+async def test_a_subagent_that_is_named_in_the_prompt_is_wanted(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    tape = 'version = 1\n[[reply]]\ntext = "I do it myself."'
+
+    recorded = await place.record("@agent-explore where is the loss?", tape=tape)
+
+    told = [one.text for one in recorded.messages if isinstance(one, SystemReminder) and one.category == "agent"]
+    assert told == ["The user wants the subagent explore for this: use Task."]
+
+
+async def test_what_subagents_did_is_found_again_by_the_session_that_had_them(tmp_path: Path) -> None:
+    place, inner = Place(tmp_path), tmp_path / "inner.toml"
+    inner.write_text('version = 1\n[[reply]]\ntext = "It is in loss.py."')
+    tape = (
+        'version = 1\n[[reply]]\n[[reply.tool_use]]\nname = "Task"\n'
+        f'input = {{ description = "find it", prompt = "go", model = "cassette:{inner}" }}\n'
+        '[[reply]]\ntext = "Done."'
+    )
+    await place.record("find it", tape=tape)
+
+    overrides = {"model": f"cassette:{tmp_path / 'tape.toml'}"}
+    async with open_session(
+        place.workspace, overrides=overrides, env=environment(place.home), continues=True
+    ) as session:
+        (record,) = session.past_subagents.records()
+        said = session.past_subagents.turns().take(record.tool_use_id)
+
+    assert (record.name, record.description) == ("general-purpose", "find it")
+    assert [message.text for message in said if isinstance(message, AssistantMessage)] == ["It is in loss.py."]

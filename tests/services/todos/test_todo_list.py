@@ -21,6 +21,7 @@ from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.display import TodoDisplay
 from panpan.types.messages import AssistantMessage, ToolResultMessage, UserMessage
 from panpan.types.todo import Todo, TodoDraft, TodoStatus
+from tests.system.backends import on_both_backends, run_on
 
 
 def draft(content: str, status: TodoStatus = "pending", active_form: str = "") -> TodoDraft:
@@ -318,3 +319,18 @@ async def test_writers_at_the_same_time_leave_one_whole_list_and_the_others_are_
     assert len(left) == 1
     assert len(refused) == 3
     assert all("changed since" in error for error in refused)
+
+
+@on_both_backends
+def test_it_works_on_every_event_loop(backend: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        place = Place(tmp_path / "todos")
+        await place.write(draft("read"))
+        place.now_s = CACHE_S
+        assert [todo.content for todo in await place.todos.current()] == ["read"]
+        await place.todos.clear()
+        place.conversation.replace([])
+        await place.todos.history_replaced(place.conversation)
+        assert place.contents == []
+
+    run_on(backend, main)

@@ -13,7 +13,7 @@ from panpan.ui.repl.rendering.subagent import MAX_ROWS, MAX_ROWS_EXPANDED
 from panpan.ui.repl.theme import Theme
 from panpan.ui.repl.tools_view import ToolsView
 from panpan.ui.repl.transcript import Transcript
-from tests.fakes.subagents import interleaved, looks, of_agent
+from tests.fakes.subagents import interleaved, looks, of_agent, reply
 
 
 class Canvas:
@@ -146,6 +146,21 @@ def test_an_event_that_shows_nothing_new_draws_nothing() -> None:
         view.follow(event)
 
     assert canvas.drawings == 0
+
+
+def test_a_subagent_that_only_waits_for_the_user_does_not_move() -> None:
+    asked = ["7"]
+    view = ToolsView(Canvas(), Clock(), Transcript(Conversation()), lambda: asked)
+    view.follow(ToolStarted("t1", "Task", "explore: one"))
+    assert view.are_moving
+
+    for event in of_agent(*looks("1", "loss"), reply("", ("7", "Bash", {"command": "make"}))):
+        view.follow(event)
+    assert not view.are_moving
+
+    for event in of_agent(ToolStarted("8", "Grep", "model")):
+        view.follow(event)
+    assert view.are_moving
 
 
 _AGENTS = 14

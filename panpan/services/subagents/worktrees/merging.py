@@ -154,8 +154,10 @@ def _told(changes: Sequence[Difference], contents: Mapping[str, bytes], worktree
 
 
 def _text(entry: Entry | None, contents: Mapping[str, bytes]) -> str | None:
-    if entry is None or entry.mode is None or entry.oid not in contents:
+    if entry is None or entry.oid not in contents:
         return None
+    if entry.mode is None:
+        return f"link to {contents[entry.oid].decode(errors='backslashreplace')}\n"
     text = decode_file(contents[entry.oid])
     return None if text is None else text.readable
 

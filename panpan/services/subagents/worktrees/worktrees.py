@@ -22,7 +22,7 @@ from panpan.services.subagents.worktrees.copying import copy_files
 from panpan.services.subagents.worktrees.kept_content import keep_files, keep_for_good
 from panpan.services.subagents.worktrees.leavings import left_worktrees, remove_tree
 from panpan.services.subagents.worktrees.worktree import Worktree, WorktreeRecords, shown, with_changed
-from panpan.system.canonical import canonical_path
+from panpan.system.canonical import canonical_path, is_below
 from panpan.system.git_worktrees import add_worktree, forget_worktree, repository_around
 from panpan.system.own_repository import OwnRepository
 from panpan.system.private import make_private_folder
@@ -49,6 +49,8 @@ class Worktrees:
         """Held by whoever looks into a worktree, merges or removes one."""
         self._held: dict[str, int] = {}
         """Descriptors that tell other panpans whose worktrees are in use."""
+        self._tidied: set[str] = set()
+        """Subagents whose worktrees are being looked at, and may go."""
 
     def find(self, agent_id: str) -> Worktree | None:
         """Take up the worktree of a subagent, of this session or an earlier one, and return it.
@@ -56,7 +58,7 @@ class Worktrees:
         None where it has none, or another panpan uses it.
         """
         worktree = self._records.read(agent_id)
-        if worktree is None or not worktree.base or not worktree.top.is_dir():
+        if worktree is None or not worktree.base or not worktree.top.is_dir() or agent_id in self._tidied:
             return None
         return worktree if agent_id in self._held or self._hold(agent_id, worktree.top) else None
 
@@ -70,6 +72,11 @@ class Worktrees:
             PanpanError: The project is in no git repository with a commit, is too large, or the subagent has one.
         """
         repository = await repository_around(self._root)
+        if is_below(canonical_path(self._records.folder), repository.top):
+            raise ToolError(
+                f"a worktree has to lie outside the repository {repository.top}, and panpan's home is in it; the "
+                "variable PANPAN_HOME can name another place"
+            )
         top = self._records.place(agent_id, "")
         await to_thread.run_sync(self._claim, agent_id, top)
         inside = str(self._root.relative_to(repository.top))
@@ -124,17 +131,24 @@ class Worktrees:
         """Remove the leftovers in which nothing was changed, and return the others."""
         changed = []
         for worktree in await self.leftovers():
+            agent_id, is_there = worktree.agent_id, worktree.top.is_dir()
+            if agent_id in self._held or (is_there and not self._hold(agent_id, worktree.top)):
+                continue  # somebody has taken it up a moment ago
+            self._tidied.add(agent_id)
             try:
                 if not await self.remove(worktree, with_changes=not worktree.base):
                     changed.append(worktree)
             except (PanpanError, OSError):
                 changed.append(worktree)  # for the user to look at
+            finally:
+                self._tidied.discard(agent_id)
+                self._let_go(agent_id)
         return changed
 
     def close(self) -> None:
         """Let go of all; those in which something was changed stay, as leftovers."""
         for agent_id in list(self._held):
-            os.close(self._held.pop(agent_id))
+            self._let_go(agent_id)
 
     def _claim(self, agent_id: str, top: Path) -> None:
         """Make the folder, and tell other panpans that it is in use."""
@@ -147,7 +161,10 @@ class Worktrees:
 
     def _hold(self, agent_id: str, top: Path) -> bool:
         """Tell other panpans that a worktree is in use; return whether none of them uses it."""
-        fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            return False
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -157,6 +174,10 @@ class Worktrees:
             pass  # a file system without locks
         self._held[agent_id] = fd
         return True
+
+    def _let_go(self, agent_id: str) -> None:
+        if (fd := self._held.pop(agent_id, None)) is not None:
+            os.close(fd)
 
     async def _fill(self, worktree: Worktree) -> Worktree:
         copied, left_out = await copy_files(worktree.project_top, worktree.top, self.limits)
@@ -194,8 +215,7 @@ class Worktrees:
         if repository.folder.is_dir() and worktree.project_top.is_dir():
             await repository.run("update-ref", "-d", worktree.reference)
         self._records.forget(worktree.agent_id)
-        if (fd := self._held.pop(worktree.agent_id, None)) is not None:
-            os.close(fd)
+        self._let_go(worktree.agent_id)
 
     def repository(self, work_tree: Path) -> OwnRepository:
         """Return where content is kept, of a worktree or of the user's own work tree."""

@@ -27,7 +27,7 @@ async def _agents(terminal: Terminal, rest: str) -> None:
     if not records:
         say(terminal, "None has been started in this session.", "dim")
         return
-    say(terminal, "This session has had (Ctrl+O shows what they said and did):", "strong")
+    say(terminal, "This session has had:", "strong")
     if (hidden := len(records) - MAX_SHOWN) > 0:
         say(terminal, f"… {hidden:,} before these", "dim")
     running = session.running_agents

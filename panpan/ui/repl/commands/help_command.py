@@ -18,6 +18,7 @@ KEYS: Sequence[tuple[str, str]] = (
     ("Ctrl+D", "leave, where the input is empty"),
     ("Ctrl+O", "show output and thoughts whole, and fold them again; later, the whole conversation in a pager"),
     ("Ctrl+B", "let the command that runs go on in the background; where none can, show what is there"),
+    ("Ctrl+T", "hide what the model has set out to do, or show it again"),
     ("Ctrl+R", "search what was typed before"),
     ("Ctrl+Z", "back to the shell; fg goes on"),
     ("Ctrl+G", "write in $EDITOR"),

@@ -34,7 +34,7 @@ def todo_lines(todos: Sequence[TodoDraft], width: int, theme: Theme) -> list[str
 
 
 def short_todo_lines(todos: Sequence[TodoDraft], most: int, width: int, theme: Theme) -> list[str]:
-    """Return a checklist of at most `most` rows, a row a todo: from the last done one on; the rest is counted.
+    """Return a checklist of at most `most` rows, a row a todo: what is being done and around it; others are counted.
 
     Args:
         todos: The list.
@@ -48,7 +48,7 @@ def short_todo_lines(todos: Sequence[TodoDraft], most: int, width: int, theme: T
         begin = next((place for place, todo in enumerate(todos) if todo.status == "in_progress"), None)
         if begin is None:
             begin = next((place for place, todo in enumerate(todos) if todo.status == "pending"), len(todos))
-        begin = max(min(begin - 1, len(todos) - most + 1), 0)
+        begin = max(min(begin - (most > 2), len(todos) - most + 1), 0)
         shown = todos[begin : begin + most - 1]
         left_out = _left_out([*todos[:begin], *todos[begin + most - 1 :]])
     rows: list[str] = []

@@ -44,7 +44,10 @@ async def test_changes_come_into_an_unchanged_project_as_they_are(project):
 
     assert state_of(project.folder) == wanted
     assert merge.is_whole
-    assert {one.path for one in merge.diffs} == {"a.py", "new/deep.py", "link", "sub", "sub/b.py", "sub/c.py", "binary"}
+    diffs = {one.path: one.diff for one in merge.diffs}
+    assert diffs.keys() == {"a.py", "new/deep.py", "link", "sub", "sub/b.py", "sub/c.py", "binary"}
+    assert "+link to a.py" in diffs["link"]
+    assert diffs["binary"] == ""
     assert not worktree.path.exists()
     gone = {name for name in repository if not name.startswith("worktrees/")}
     assert project.repository_state() == {name: repository[name] for name in gone}

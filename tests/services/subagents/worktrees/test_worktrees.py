@@ -148,6 +148,16 @@ async def test_what_cannot_be_copied_leaves_nothing_behind(project, tmp_path):
     assert list((tmp_path / "other").iterdir()) == []
 
 
+async def test_a_home_within_the_repository_is_refused(project):
+    before = state_of(project.folder)
+    worktrees = Worktrees(project.folder, project.folder / ".panpan" / "worktrees", project.home / "kept")
+
+    with pytest.raises(ToolError, match="panpan's home is in it"):
+        await worktrees.make(AGENT)
+
+    assert state_of(project.folder) == before
+
+
 async def test_submodules_and_large_files_are_said_to_be_missing(project, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
@@ -227,6 +237,7 @@ async def test_what_a_session_left_is_found_by_the_next_and_tidied(project):
 
     assert [one.agent_id for one in await second.leftovers()] == ["00000001", "00000002", "00000003"]
     assert [one.agent_id for one in await second.tidy()] == ["00000001"]
+    assert project.opened().find("00000001") is not None  # whoever tidied holds it no longer
     assert not unchanged.path.exists()
     assert not broken.path.exists()
     assert len(git(project.folder, "worktree", "list").splitlines()) == 2

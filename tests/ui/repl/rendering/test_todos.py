@@ -1,6 +1,6 @@
 """The checklist above the input: the row that matters is in it, however long the list, and the rest is counted."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from panpan.types.todo import TodoDraft
@@ -35,6 +35,7 @@ def test_of_a_long_list_what_is_being_done_is_shown_with_what_comes_before_and_a
 
 
 @given(st.integers(0, 30), st.booleans(), st.integers(0, 30), st.integers(1, 10), st.integers(4, 80))
+@example(1, True, 1, 2, 80)
 def test_it_keeps_to_its_rows_and_shows_what_is_being_done(
     done: int, doing: bool, left: int, most: int, width: int
 ) -> None:

@@ -361,8 +361,8 @@ def _watch(
 
 async def _end_background(background: BackgroundTasks, sandbox: CommandSandbox) -> None:
     """Stop what runs in the background, or leave it and what it needs."""
-    left = await background.close(keep=background.keeps)
-    sandbox.is_left_behind = bool(left)
+    await background.close(keep=background.keeps)
+    sandbox.left_behind = background.needed
 
 
 async def _end_processes(processes: ProcessTree, warn: Callable[[str], None]) -> None:

@@ -226,6 +226,7 @@ class SessionServices:
             NestedMemory(root, top, self._home, setup.locations.home, self._warn),
             InterruptNotice(),
             PlanNotice(lambda: child.gate.mode),
+            self._reminders_of_subagent(child),
             RoundLimit(),
             ReplyLimits(),
             MakeRoom(Compactor(), settings.compaction, child.model.context_window, self._warn),
@@ -233,6 +234,17 @@ class SessionServices:
             self._keys_in_results,
             ResultSize(),
         )
+
+    def _reminders_of_subagent(self, child: ChildFacts) -> Reminders:
+        settings = self._setup.settings
+        nearly_full = ContextNearlyFull(settings.compaction)
+        nearly_full.window_tokens = child.model.context_window
+        sources = (
+            nearly_full,
+            FileChanged(child.context.seen_files, child.context.paths.root),
+            BudgetNearlySpent(child.budget.nearly_spent, lambda: child.budget.limits),
+        )
+        return Reminders(sources, settings.reminders.max_per_session)
 
     def _make_room(self, setup: Setup) -> MakeRoom:
         return MakeRoom(self.compactor, setup.settings.compaction, setup.context_window, self._warn)

@@ -497,3 +497,27 @@ async def test_what_one_in_the_background_changes_after_the_turn_can_be_undone(p
     assert changed == "two\n"
     assert [file.path for file in undone] == ["a.txt"]
     assert (place.workspace / "a.txt").read_text() == "one\n"
+
+
+async def test_it_is_told_of_files_that_others_changed_since_it_read_them(place: Place) -> None:
+    file = place.workspace / "a.txt"
+    file.write_text("one\n")
+
+    def child(request: RecordedRequest) -> Step:
+        if replies_so_far(request) == 0:
+            return call("Read", {"file_path": "a.txt"})
+        if replies_so_far(request) == 1:
+            file.write_text("two\n")
+            return call("LS", {})
+        return say("done")
+
+    with place.answering(calls(task("look")), say("done"), child=child):
+        async with place.open() as session:
+            await turn(session)
+
+    assert "a.txt" in "".join(reminders_of(place.of_subagents[2])[-1:])
+
+
+def reminders_of(request: RecordedRequest) -> list[str]:
+    texts = [part.get("text", "") for message in request.messages for part in message["content"]]
+    return [text for text in texts if text.startswith("<system-reminder>")]

@@ -15,7 +15,20 @@ _MAX_NAMED = 5
 
 def check_leavings(locations: Locations) -> list[Check]:
     """What sessions of this project have left."""
-    return [*_check_worktrees(locations), *_check_unfinished(locations)]
+    return [*_check_tasks(locations), *_check_worktrees(locations), *_check_unfinished(locations)]
+
+
+def _check_tasks(locations: Locations) -> list[Check]:
+    """Commands that go on in the background although nobody has their session open."""
+    from panpan.services.background_tasks.left_running import left_running
+
+    left: dict[str, list[str]] = {}
+    for session_id, task in left_running(locations.tasks_folder, locations.sessions_folder):
+        left.setdefault(session_id, []).append(task.title)
+    return [
+        Check("tasks", "note", f"running in the background: {_named(titles)}", f"panpan -r {session_id} takes them up")
+        for session_id, titles in left.items()
+    ]
 
 
 def _check_worktrees(locations: Locations) -> list[Check]:
@@ -46,6 +59,6 @@ def how_to_remove(unfinished: Sequence[Path]) -> str:
     return f"a fork or an import was killed at work; the session that it copied is whole. Remove with: rm {files}"
 
 
-def _named(places: Sequence[Path]) -> str:
+def _named(places: Sequence[object]) -> str:
     more = len(places) - _MAX_NAMED
     return ", ".join(map(str, places[:_MAX_NAMED])) + (f" and {more} more" if more > 0 else "")

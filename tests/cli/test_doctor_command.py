@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from panpan.cli.doctor_checks import Check
 from panpan.cli.doctor_command import command, judged
+from panpan.cli.doctor_leavings import check_leavings
 from panpan.cli.doctor_programs import check_sandbox, sandbox_check
 from panpan.config.locations import Locations, snapshots_folder
 from panpan.config.sources import load_settings
@@ -20,6 +21,7 @@ from panpan.system.sandbox.choice import SandboxChoice
 from panpan.system.sandbox.profile import Profile
 from tests.fakes.runtime_weights import RUNTIME, installed_weights
 from tests.needed_programs import need
+from tests.services.background_tasks.harness import Home, start
 
 KEY = "sk-doctor-0123456789abcdef"
 
@@ -100,6 +102,24 @@ def test_what_sessions_left_is_named_with_what_removes_it(project: Path, env: di
     assert str(worktree) in worktrees["found"]
     assert f"git worktree remove --force {worktree}" in worktrees["advice"]
     assert f"rm {unfinished}" in files["advice"]
+
+
+async def test_what_was_left_running_is_named_with_the_session_that_takes_it_up(
+    project: Path, env: dict[str, str]
+) -> None:
+    locations = Locations.find(project, env)
+    locations.sessions_folder.mkdir(parents=True)
+    (locations.sessions_folder / "tasks.jsonl").touch()
+    home = Home(locations.tasks_folder)  # of a session called "tasks"
+    async with home.serving(keep=True) as tasks:
+        await start(tasks, "sleep 600", title="npm run dev")
+
+    checks = check_leavings(locations)
+    async with home.serving():
+        pass  # which ends it
+
+    assert checks == [Check("tasks", "note", "running in the background: npm run dev", "panpan -r tasks takes them up")]
+    assert check_leavings(locations) == []
 
 
 def test_what_a_session_still_uses_is_no_news(project: Path, env: dict[str, str]) -> None:

@@ -105,7 +105,7 @@ class BackgroundTasks(Hook):
         if marks := [task.record.session_mark for task in self._tasks if task.record.session_mark]:
             self.tree = ProcessTree(marks[-1])  # what tasks of an earlier run left running ends with this session, too
         self._news.read(messages)
-        self.leavings = [path for task in self._tasks.running for path in task.record.leavings]
+        self.leavings = self.needed
         self._found = found_again(self._tasks.running, self._tasks.registry, self._warn, is_held=is_held)
         self._news.found_running = {task.id for task, _ in self._found}
 
@@ -125,6 +125,11 @@ class BackgroundTasks(Hook):
     def keepable(self) -> Sequence[TaskInfo]:
         """Those of them that can go on without panpan: commands, but for those that were moved here."""
         return [task.info for task in self._tasks.running if task.can_be_kept]
+
+    @property
+    def needed(self) -> Sequence[Path]:
+        """What those that run need of what the sandbox leaves behind."""
+        return [path for task in self._tasks.running for path in task.record.leavings]
 
     @property
     def has_news(self) -> bool:

@@ -31,7 +31,7 @@ def found_again(
     seen = running_processes() if commands else {}  # spares most sessions a look at every process of the machine
     found = []
     for task in ran:
-        process = _leader(task.record, seen) if task in commands else None
+        process = leader_of(task.record, seen) if task in commands else None
         if process is None:
             _settle(task, registry)
             continue
@@ -47,7 +47,7 @@ def found_again(
     return found
 
 
-def _leader(record: TaskRecord, seen: Mapping[int, RunningProcess]) -> RunningProcess | None:
+def leader_of(record: TaskRecord, seen: Mapping[int, RunningProcess]) -> RunningProcess | None:
     """Return the process that leads a command, if it still runs."""
     if record.pid:
         process = seen.get(record.pid)

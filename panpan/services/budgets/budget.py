@@ -8,58 +8,20 @@ a fork nor a resumed session begins anew. A provider that counts more than was r
 import math
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import replace
 
 import anyio
 
 from panpan.errors import BudgetError
+from panpan.services.budgets.nearly_spent import nearly_spent
 from panpan.services.budgets.refusal import not_enough, nothing_known, time_is_up
+from panpan.services.budgets.reservation import Held, Reservation, Room
 from panpan.services.budgets.spending import Spending
 from panpan.services.budgets.turn_clock import TurnClock
 from panpan.types.agent import SpendingLimits
-from panpan.types.dataclass import dataclass
 from panpan.types.messages import AssistantMessage
 
 NO_LIMITS = SpendingLimits()
-
-NEARLY = 0.8
-"""Share of a limit from which on it is nearly spent."""
-
-
-class Reservation:
-    """What one request may cost at most; no two are the same.
-
-    Args:
-        tokens: Of its input and its reply.
-        usd: US dollars; None: not known.
-    """
-
-    def __init__(self, tokens: int, usd: float | None) -> None:
-        self.tokens = tokens
-        self.usd = usd
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """What a request may cost at most; infinite where there is no limit."""
-
-    usd: float = math.inf
-    tokens: float = math.inf
-
-
-@dataclass(slots=True)
-class _Held:
-    """Reservations that are open, at one budget."""
-
-    reservations: set[Reservation] = field(default_factory=set)
-
-    @property
-    def usd(self) -> float:
-        return math.fsum(one.usd or 0.0 for one in self.reservations)
-
-    @property
-    def tokens(self) -> int:
-        return sum(one.tokens for one in self.reservations)
 
 
 class Budget:
@@ -87,7 +49,7 @@ class Budget:
         """Keeps what was spent and no message tells of; None: that of the budget above."""
         self._children: dict[str, Budget] = {}
         self._spent = Spending()
-        self._held = _Held()
+        self._held = Held()
         self._turns = 0
         self._runs_since = 0.0
         self._released = anyio.Event()
@@ -121,11 +83,12 @@ class Budget:
         if known is not None:
             known.parent = self
             self._children[agent_id] = known
-            for node in list(self._chain())[:-1]:
+            for node in list(self.and_above())[:-1]:
                 node._spent.add(replace(known._spent, seconds=0.0))
         return known
 
-    def _chain(self) -> "Iterator[Budget]":
+    def and_above(self) -> "Iterator[Budget]":
+        """Yield it and those whose limits hold for it as well."""
         node: Budget | None = self
         while node is not None:
             yield node
@@ -137,7 +100,7 @@ class Budget:
     def spent(self) -> Spending:
         """What it and all below it have spent so far; a copy."""
         spent = self._spent.copy()
-        spent.seconds = self._seconds
+        spent.seconds = self.seconds
         return spent
 
     @property
@@ -151,7 +114,8 @@ class Budget:
         return Room(self._held.usd, self._held.tokens)
 
     @property
-    def _seconds(self) -> float:
+    def seconds(self) -> float:
+        """Time that turns have taken, up to now."""
         running = self.clock.seconds - self._runs_since if self._turns else 0.0
         return self._spent.seconds + running
 
@@ -160,14 +124,14 @@ class Budget:
         spending = Spending()
         spending.add_reply(reply)
         self.count(spending)
-        next((node.note for node in self._chain() if node.note is not None), _nothing)(spending)
+        next((node.note for node in self.and_above() if node.note is not None), _nothing)(spending)
 
     def count(self, spending: Spending) -> None:
         """Count what was spent before, as by an earlier run of the session; no limit refuses it.
 
         Its time counts here alone: above, turns ran at the same time.
         """
-        for node in self._chain():
+        for node in self.and_above():
             node._spent.add(spending if node is self else replace(spending, seconds=0.0))
 
     # requests
@@ -176,7 +140,7 @@ class Budget:
     def room(self) -> Room:
         """What is neither spent nor reserved, at the tightest of the limits."""
         room = Room()
-        for node in self._chain():
+        for node in self.and_above():
             usd, tokens = node.limits.usd, node.limits.tokens
             room = Room(
                 room.usd if usd is None else min(room.usd, usd - node._spent.known_usd - node._held.usd),
@@ -187,12 +151,12 @@ class Budget:
     @property
     def is_limited(self) -> bool:
         """Whether a limit on money or tokens holds for it."""
-        return any(node.limits.usd is not None or node.limits.tokens is not None for node in self._chain())
+        return any(node.limits.usd is not None or node.limits.tokens is not None for node in self.and_above())
 
     @property
     def waits_for_others(self) -> bool:
         """Whether a request runs that may give back some of what it has reserved."""
-        return any(node._held.reservations for node in self._chain())
+        return any(node._held.reservations for node in self.and_above())
 
     async def released(self) -> None:
         """Wait until a request anywhere in the tree has ended."""
@@ -208,24 +172,24 @@ class Budget:
         Raises:
             BudgetError: It does not fit; nothing is reserved, and the request must not be sent.
         """
-        for node in self._chain():
+        for node in self.and_above():
             node._require_room(tokens, usd)
         reservation = Reservation(tokens, usd)
-        for node in self._chain():
+        for node in self.and_above():
             node._held.reservations.add(reservation)
         return reservation
 
     def settle(self, reservation: Reservation, reply: AssistantMessage) -> None:
         """Count what came of a request in the place of what was reserved for it."""
         self.release(reservation)
-        for node in self._chain():
+        for node in self.and_above():
             node._spent.add_reply(reply)
 
     def release(self, reservation: Reservation) -> None:
         """Give back what is still reserved for a request, as for one that failed."""
         if reservation not in self._held.reservations:
             return
-        for node in self._chain():
+        for node in self.and_above():
             node._held.reservations.discard(reservation)
         root = self._root
         root._released.set()
@@ -233,7 +197,7 @@ class Budget:
 
     @property
     def _root(self) -> "Budget":
-        *_, root = self._chain()
+        *_, root = self.and_above()
         return root
 
     def _require_room(self, tokens: int, usd: float | None) -> None:
@@ -259,13 +223,13 @@ class Budget:
             BudgetError: It is used up.
         """
         self._require_time()
-        for node in self._chain():
+        for node in self.and_above():
             node._turn_begins()
         try:
             with self.clock.limited(self._seconds_left) as scope:
                 yield
         finally:
-            for node in self._chain():
+            for node in self.and_above():
                 node._turn_ends()
         if scope.cancelled_caught:
             raise self._time_error()
@@ -281,38 +245,23 @@ class Budget:
             self._spent.seconds += self.clock.seconds - self._runs_since
 
     def _seconds_left(self) -> float:
-        return min(node._own_seconds_left for node in self._chain())
+        return min(node._own_seconds_left for node in self.and_above())
 
     @property
     def _own_seconds_left(self) -> float:
-        return math.inf if self.limits.seconds is None else self.limits.seconds - self._seconds
+        return math.inf if self.limits.seconds is None else self.limits.seconds - self.seconds
 
     def _require_time(self) -> None:
         if self._seconds_left() <= 0:
             raise self._time_error()
 
     def _time_error(self) -> BudgetError:
-        node = min(self._chain(), key=lambda node: node._own_seconds_left)
+        node = min(self.and_above(), key=lambda node: node._own_seconds_left)
         return BudgetError(time_is_up(node.name, node.limits.seconds or 0.0))
-
-    # what the model is told
 
     def nearly_spent(self) -> str:
         """Return a sentence about the limits of which most is spent, here or above; empty where there is none."""
-        parts = [part for node in self._chain() for part in node._nearly_spent()]
-        return f"Of the budget, {'; '.join(parts)}." if parts else ""
-
-    def _nearly_spent(self) -> Iterator[str]:
-        limits, spent = self.limits, self._spent
-        whose = f" of {self.name}" if self.name else ""
-        if limits.usd is not None and spent.known_usd >= NEARLY * limits.usd:
-            yield f"${spent.known_usd:.4f} of ${limits.usd:.4f}{whose} is spent"
-        if limits.tokens is not None and spent.tokens >= NEARLY * limits.tokens:
-            yield f"{spent.tokens:,} of {limits.tokens:,} tokens{whose} are spent"
-        if limits.calls is not None and spent.calls >= NEARLY * limits.calls:
-            yield f"{spent.calls:,} of {limits.calls:,} requests{whose} are made"
-        if limits.seconds is not None and self._seconds >= NEARLY * limits.seconds:
-            yield f"{self._seconds:.0f} of {limits.seconds:.0f} seconds{whose} are used"
+        return nearly_spent(self.and_above())
 
 
 def _nothing(spending: Spending) -> None:

@@ -11,7 +11,8 @@ from typing import Protocol, runtime_checkable
 
 from panpan.config.models import Price
 from panpan.services.budgets.arriving_reply import ArrivingReply
-from panpan.services.budgets.budget import Budget, Reservation
+from panpan.services.budgets.budget import Budget
+from panpan.services.budgets.reservation import Reservation
 from panpan.services.context_usage import most_tokens
 from panpan.types.events import ModelEvent, RetryScheduled, Waiting
 from panpan.types.llm import ModelClient, ModelOptions, ModelRequest

@@ -11,6 +11,7 @@ from panpan.services.session_costs import ModelCosts, made_at
 from panpan.types.ids import new_id
 from panpan.types.messages import AssistantMessage, Usage
 
+
 def spent_record(spending: Spending, cause: str) -> dict[str, Any]:
     """Return the record of what was spent and no message of the log tells of.
 

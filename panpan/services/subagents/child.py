@@ -39,6 +39,7 @@ class ChildFacts:
     model: SubagentModel
     gate: ChildGate
     context: ToolContext
+    budget: Budget
     in_background: bool
     worktree: Path | None = None
 

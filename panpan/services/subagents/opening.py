@@ -85,7 +85,8 @@ def open_child(
     worktree = Path(record.worktree) if record.worktree else None
     context = child_context(parent.context, worktree)
     gate = gate_of_child(parent.gate, host.rules, definition)
-    facts = ChildFacts(record, definition, model, gate, context, bool(task.in_background), worktree)
+    budget = parent.budget.child(f"{record.name}: {record.description}", definition.limits, agent_id=record.id)
+    facts = ChildFacts(record, definition, model, gate, context, budget, bool(task.in_background), worktree)
     prefix = _prefix(opened, tools)
     conversation = Conversation(prefix.system or "", prefix.tools, opened.before.messages, opened.before.compactions)
     log = SessionLog(
@@ -110,7 +111,7 @@ def open_child(
             tool_context=context,
             ask=LabelledAsker(parent.ask, f"{record.name}: {record.description}"),
             max_rounds=definition.max_turns or DEFAULT_ROUNDS,
-            budget=parent.budget.child(f"{record.name}: {record.description}", definition.limits, agent_id=record.id),
+            budget=budget,
             unfinished=UnfinishedCalls(opened.before.unfinished, outcome="unclear", session_id=place.session_id),
         )
         stack.pop_all()

@@ -8,7 +8,7 @@ import re
 import secrets
 import shutil
 import tempfile
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -112,8 +112,8 @@ class CommandSandbox:
         """Folder for the temporary files of the session's commands; made for the first of them."""
         self.writable = writable
         """Folders that commands may change beside the workspace."""
-        self.is_left_behind = False
-        """Whether commands go on after the session, and with them their temporary files."""
+        self.left_behind: Collection[Path] = ()
+        """What of the leavings is needed by commands that go on after the session."""
         self._protected = protected
         self._access = _access(domains) if is_on and domains else None
         self._is_serving = False
@@ -228,8 +228,9 @@ class CommandSandbox:
         if self._choice is not None and self._choice.sandbox is not None:
             self._choice.sandbox.stand_ins |= self._old_stand_ins
             await self._choice.sandbox.tidy()
-        for folder in () if self.is_left_behind else (self.temporary, *self._old_folders):
-            await to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))
+        for folder in (self.temporary, *self._old_folders):
+            if folder not in self.left_behind:
+                await to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))
 
     def _proxy(self, sandbox: "Sandbox", bounds: Bounds) -> "CommandProxy | None":
         """Return the command's way to the granted domains, where it has one and needs it."""

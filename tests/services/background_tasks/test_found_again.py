@@ -12,7 +12,7 @@ import pytest
 
 from panpan.core.conversation import Conversation
 from panpan.services.background_tasks.background_tasks import BackgroundTasks, JobEnd
-from panpan.services.background_tasks.registry import Registry, TaskRecord
+from panpan.services.background_tasks.registry import MAX_ENDED, Registry, TaskRecord
 from panpan.system.process_table import running_process, running_processes
 from panpan.system.process_tree import ProcessTree
 from panpan.types.messages import UserMessage
@@ -252,19 +252,37 @@ async def test_a_damaged_record_is_named_and_the_others_count(home: Home) -> Non
     assert (folder / "11111111.json").exists()
 
 
-def test_what_has_ended_is_kept_up_to_a_number(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    from panpan.services.background_tasks import task_set
-
-    monkeypatch.setattr(task_set, "MAX_ENDED", 3)
+def test_what_has_ended_is_kept_up_to_a_number(home: Home) -> None:
     registry = Registry(home.folder / "tasks")
-    for number in range(5):
+    for number in range(MAX_ENDED + 2):
         record = TaskRecord(
-            id=f"{number}" * 8, kind="command", title="t", started_at=number, output=home.folder / "o", state="finished"
+            id=f"{number:08x}",
+            kind="command",
+            title="t",
+            started_at=number,
+            output=home.folder / "o",
+            state="finished",
+            exit_file=registry.exit_file(f"{number:08x}"),
         )
         registry.save(record)
+    registry.exit_file("00000000").write_text("0\n")
 
-    assert [task.id[0] for task in home.opened().tasks] == ["2", "3", "4"]
-    assert len(list((home.folder / "tasks").iterdir())) == 3
+    assert [task.id for task in home.opened().tasks] == [f"{number:08x}" for number in range(2, MAX_ENDED + 2)]
+    assert len(list((home.folder / "tasks").iterdir())) == MAX_ENDED
+
+
+async def test_one_that_was_moved_and_outlived_a_crash_can_be_stopped_and_has_no_code(home: Home) -> None:
+    await left_running(home)
+    path, record = record_in(home)
+    path.write_text(json.dumps({name: value for name, value in record.items() if name != "exit_file"}))
+
+    async with home.serving() as tasks:
+        (info,) = tasks.running
+        for pid in marked(tasks.tree.mark):
+            os.kill(pid, signal.SIGKILL)
+        ended = await tasks.wait(info.id, 20)
+
+    assert (ended.state, ended.note) == ("lost", "how it ended is not known")
 
 
 # what the model is told

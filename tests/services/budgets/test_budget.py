@@ -4,8 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.errors import BudgetError
-from panpan.services.budgets.budget import Budget, Reservation
+from panpan.services.budgets.budget import Budget
 from panpan.services.budgets.known_price import check_price_known
+from panpan.services.budgets.reservation import Reservation
 from panpan.services.budgets.spending import Spending
 from panpan.services.budgets.turn_clock import TurnClock
 from panpan.services.session_costs import ModelCosts

@@ -1,5 +1,6 @@
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -299,3 +300,13 @@ def _pause_or_none(pause: Callable[[], float]) -> float | None:
         return pause()
     except CanHeal:
         return None
+
+
+async def test_a_request_may_ask_for_a_shorter_reply_and_never_for_a_longer_one() -> None:
+    provider = FakeProvider([DONE])
+    client = LLMClient(provider, OPTIONS)
+    for most in (None, 60, 600):
+        async with aclosing(client.stream(replace(REQUEST, max_output_tokens=most))) as events:
+            assert [event async for event in events]
+
+    assert [options.max_output_tokens for _, options in provider.asked] == [100, 60, 100]

@@ -19,6 +19,7 @@ from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.errors import ToolError
 from panpan.services.background_tasks.commands import STOP_GRACE_S, follow_command, follow_moved
+from panpan.services.background_tasks.commands_begun import started, taken
 from panpan.services.background_tasks.ending import end_all, end_what_is_left, let_go
 from panpan.services.background_tasks.foreground import Foreground
 from panpan.services.background_tasks.found_again import found_again, named
@@ -30,10 +31,9 @@ from panpan.services.background_tasks.task import Job, Task
 from panpan.services.background_tasks.task import JobEnd as JobEnd
 from panpan.services.background_tasks.task_outputs import TaskOutputs
 from panpan.services.background_tasks.task_set import TaskSet
-from panpan.system.detached import start_detached
 from panpan.system.known_keys import KnownKeys
 from panpan.system.output_store import OutputStore
-from panpan.system.process_table import RunningProcess, running_process
+from panpan.system.process_table import RunningProcess
 from panpan.system.process_tree import ProcessTree
 from panpan.tools.tasks.background import BackgroundCommand, MovedCommand, TaskOutput
 from panpan.types.background import TaskInfo, TaskKind
@@ -104,7 +104,7 @@ class BackgroundTasks(Hook):
         self._tasks.load()
         if marks := [task.record.session_mark for task in self._tasks if task.record.session_mark]:
             self.tree = ProcessTree(marks[-1])  # what tasks of an earlier run left running ends with this session, too
-        self._news.read(messages)
+        self._news.read(messages if any(self._tasks) else ())  # which costs time where much was said
         self.leavings = self.needed
         self._found = found_again(self._tasks.running, self._tasks.registry, self._warn, is_held=is_held)
         self._news.found_running = {task.id for task, _ in self._found}
@@ -138,7 +138,7 @@ class BackgroundTasks(Hook):
 
     @property
     def goes_on_at_timeout(self) -> bool:
-        return self._settings.at_timeout == "go_on"
+        return self._settings.at_timeout == "go_on" and self._group is not None
 
     async def wait_changed(self) -> None:
         """Return when the next one begins or ends."""
@@ -164,49 +164,12 @@ class BackgroundTasks(Hook):
 
     async def start_command(self, command: BackgroundCommand, resources: AsyncExitStack) -> TaskInfo:
         self._require_room()
-        task = self._tasks.new(
-            "command",
-            title=command.title,
-            output=self._new_output,
-            tool_use_id=command.tool_use_id,
-            command=command.text,
-        )
-        task.tree = ProcessTree()
-        exit_file = self._tasks.registry.exit_file(task.id)
-        leavings = tuple(command.leavings)
-        task.update(session_mark=self.tree.mark, mark=task.tree.mark, exit_file=exit_file, leavings=leavings)
-        try:
-            process = start_detached(
-                command.argv,
-                cwd=command.cwd,
-                env=self.tree.marked(command.env),
-                tree=task.tree,
-                output=task.record.output,
-                exit_file=exit_file,
-                pass_fds=command.pass_fds,
-            )
-        except BaseException:
-            self._tasks.registry.remove(task.id)
-            raise
-        task.update(pid=process.pid, born=process.started)
-        self._tasks.add(task)
+        task, process = started(command, self._tasks, self.tree, self._new_output)
         self._follow(task, process, resources.pop_all())
         return task.info
 
     def take_command(self, command: MovedCommand, resources: AsyncExitStack) -> TaskInfo:
-        task = self._tasks.new(
-            "command",
-            title=command.title,
-            output=lambda _: command.output.path,
-            tool_use_id=command.tool_use_id,
-            command=command.text,
-            started_at=command.started_at,
-        )
-        process = running_process(command.child.pid)
-        task.tree = command.child.tree
-        born = "" if process is None else process.started
-        task.update(mark=task.tree.mark, pid=command.child.pid, born=born, note=command.output.failure)
-        self._tasks.add(task)
+        task = taken(command, self._tasks)
         follow = partial(
             follow_moved,
             task,
@@ -250,7 +213,7 @@ class BackgroundTasks(Hook):
 
     def move(self, tool_use_id: str | None = None) -> Sequence[str]:
         """Ask a call in the foreground, or all, to go on in the background, and return the ids of those asked."""
-        return self._foreground.move(tool_use_id)
+        return self._foreground.move(tool_use_id) if self._group is not None else ()
 
     # one of them
 
@@ -344,7 +307,10 @@ class BackgroundTasks(Hook):
 
         Raises:
             ToolError: As many run as may.
+            RuntimeError: Nothing follows tasks, as where the session is over.
         """
+        if self._group is None:
+            raise RuntimeError("the background tasks are not served")
         if (number := len(self._tasks.running)) >= self._settings.max_tasks:
             raise ToolError(
                 f"{number:,} tasks run in the background, as many as may (setting background.max_tasks); wait for one "
@@ -356,8 +322,7 @@ class BackgroundTasks(Hook):
 
     def _run(self, task: Task, follow: Callable[[], Awaitable[None]]) -> None:
         """Run what follows a task in the task group; a failure of it costs that task, not the session."""
-        if self._group is None:
-            raise RuntimeError("the background tasks are not served")
+        assert self._group is not None, "looked at before anything was started"
 
         async def guarded() -> None:
             try:

@@ -202,6 +202,8 @@ async def _play_turn(replay: Replay, session: Session, turn: RecordedTurn, show:
     prompt = replay.begin(turn)
     if prompt is not None:
         await show(prompt)
+    elif replay.mode == "live-tools":
+        await _news(session)
     try:
         async with aclosing(session.wake() if prompt is None else session.submit(prompt)) as events:
             async for event in events:
@@ -212,6 +214,12 @@ async def _play_turn(replay: Replay, session: Session, turn: RecordedTurn, show:
         if not replay.is_turn_over:
             return str(error)  # else it failed in the recording, too, if the transcript is the same
     return "" if replay.is_turn_over else _too_few(replay, turn)
+
+
+async def _news(session: Session) -> None:
+    """Wait for what the model was woken for, as long as something runs that may bring it."""
+    while not session.may_be_woken and session.background.running:
+        await session.background.wait_changed()
 
 
 def _too_few(replay: Replay, turn: RecordedTurn) -> str:

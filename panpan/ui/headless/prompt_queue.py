@@ -67,6 +67,16 @@ class PromptQueue:
                 return None
             await self._has_changed.wait()
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether `next` would not wait."""
+        return bool(self.waiting) or self._failure is not None or self._has_ended
+
+    async def ready(self) -> None:
+        """Return when `next` would not wait."""
+        while not self.is_ready:
+            await self._has_changed.wait()
+
     @contextmanager
     def turn(self) -> Generator[None, None, None]:
         """Let a turn run: until its end, it gets the messages that are for its next round."""

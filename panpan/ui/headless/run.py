@@ -8,8 +8,7 @@ from typing import Literal, TypeAlias
 import anyio
 
 from panpan.core.single_exception import unwrap_single_exception
-from panpan.errors import ConfigError, PanpanError, ToolError
-from panpan.services.background_tasks.background_tasks import BackgroundTasks
+from panpan.errors import ConfigError, PanpanError
 from panpan.services.budgets.budget import Budget
 from panpan.services.budgets.spending import Spending
 from panpan.services.reply_limits import note_on_end
@@ -17,13 +16,12 @@ from panpan.services.sessions.session import Session
 from panpan.system.terminal_text import clean_line
 from panpan.types.events import Event, TurnEnded
 from panpan.types.messages import UserMessage
+from panpan.ui.headless.background import Background
 from panpan.ui.headless.face import HeadlessFace, TurnSummary
 from panpan.ui.headless.outcome import INTERRUPTED, Outcome, outcome_of_error
 from panpan.ui.headless.prompt_queue import PromptQueue
 from panpan.ui.headless.prompts import Prompt
-from panpan.ui.headless.task_lines import TaskLines
 from panpan.ui.signals import Received, watch_signals
-from panpan.ui.task_text import titles
 
 AtEnd: TypeAlias = Literal["exit", "drain", "stop"]
 """What becomes of background tasks: they are left to go on, waited for, or stopped."""
@@ -63,7 +61,7 @@ async def run_headless(
         BrokenPipeError: Nobody reads the output any more.
     """
     received = Received()
-    run = _Run(received, say, warn, drains=background == "drain", has_one_prompt=has_one_prompt)
+    run = _Run(received, say, warn, has_one_prompt=has_one_prompt)
     try:
         with unwrap_single_exception():
             async with anyio.create_task_group() as task_group, opening as session:
@@ -74,8 +72,8 @@ async def run_headless(
                 await run.face.begin()
                 if background is not None:
                     session.background.keeps = background == "exit"
-                run.tasks = TaskLines(session.background, run.face)
-                task_group.start_soon(run.tasks.run)
+                run.background = Background(session, run.face, warn, drains=background == "drain")
+                task_group.start_soon(run.background.tell)
                 queue = run.queue = PromptQueue(prompts, session.steering)
                 task_group.start_soon(queue.read)
                 await run.turns(session, queue)
@@ -100,17 +98,15 @@ class _Run:
         say: Callable[[str], None],
         warn: Callable[[str], None],
         *,
-        drains: bool,
         has_one_prompt: bool,
     ) -> None:
         self.face: HeadlessFace | None = None
         self.queue: PromptQueue | None = None
-        self.tasks: TaskLines | None = None
+        self.background: Background | None = None
         self.exit_code = 0
         self._received = received
         self._say = say
         self._warn = warn
-        self._drains = drains
         self._has_one_prompt = has_one_prompt
         self._summary = TurnSummary()
         self._has_result = False
@@ -125,7 +121,12 @@ class _Run:
 
     async def turns(self, session: Session, queue: PromptQueue) -> None:
         """Run the prompts one after the other; an interrupt ends a turn, and those that wait come all the same."""
+        assert self.background is not None
+        outcome = Outcome()
         while True:
+            if not self._has_one_prompt and not outcome.error and await self.background.has_news_before(queue):
+                outcome = await self._woken_turn(session)
+                continue
             try:
                 prompt = await queue.next()
             except ConfigError as error:  # a prompt that cannot be read ends the run, with a result of its own
@@ -139,9 +140,9 @@ class _Run:
             if outcome is INTERRUPTED and (self._has_one_prompt or self._received.exit_code is not None):
                 return
         if not self._has_one_prompt:
-            if self._drains:
-                await self._drain(session, self._woken_turn)
-            await self._stop_tasks(session)
+            if self.background.drains:
+                await self.background.drain(lambda: self._woken_turn(session))
+            await self.background.stop()
 
     async def cut_short(self) -> None:
         """Show the result of what a signal has ended, if a reader still takes it."""
@@ -162,10 +163,10 @@ class _Run:
         self._begin()
         started_at = perf_counter()
         outcome = await self._run(session, session.submit(prompt))
-        if self._has_one_prompt and outcome is not INTERRUPTED:
-            if self._drains and not outcome.error:
-                outcome = await self._drain(session, self._wake)
-            await self._stop_tasks(session)
+        if self._has_one_prompt and outcome is not INTERRUPTED and self.background is not None:
+            if self.background.drains and not outcome.error:
+                outcome = await self.background.drain(lambda: self._wake(session))
+            await self.background.stop()
         await self._end(outcome, perf_counter() - started_at)
         return outcome
 
@@ -180,35 +181,6 @@ class _Run:
         outcome = await self._wake(session)
         await self._end(outcome, perf_counter() - started_at)
         return outcome
-
-    async def _drain(self, session: Session, wake: Callable[[Session], Awaitable[Outcome]]) -> Outcome:
-        """Wait until no background task runs, and let the model know of each end; return how the last turn ended."""
-        outcome = Outcome()
-        while not outcome.error:
-            if session.may_be_woken:
-                outcome = await wake(session)
-            elif session.background.running:
-                await session.background.wait_changed()
-            else:
-                break
-        return outcome
-
-    async def _stop_tasks(self, session: Session) -> None:
-        """Stop the background tasks that do not go on without panpan, name them, and tell the face of it."""
-        background = session.background
-        kept = {task.id for task in background.keepable} if background.keeps else ()
-        going = [task for task in background.running if task.id not in kept]
-        async with anyio.create_task_group() as tasks:
-            for task in going:
-                tasks.start_soon(self._stop_task, background, task.id)
-        if going:
-            self._warn(f"stopped in the background: {titles(going)}")
-        if self.tasks is not None:
-            await self.tasks.tell()
-
-    async def _stop_task(self, background: BackgroundTasks, task_id: str) -> None:
-        with suppress(ToolError):  # what cannot be ended is named when the session is closed
-            await background.stop(task_id)
 
     async def _run(self, session: Session, turn: AsyncGenerator[Event, None]) -> Outcome:
         """Show the events of a turn, and return how it ended."""

@@ -310,6 +310,19 @@ async def test_jobs_count_among_those_that_may_run(home: Home) -> None:
             tasks.start_job(kind="subagent", title="t", tool_use_id="u", agent_id="a", job=job)
 
 
+async def test_before_the_session_is_open_and_after_its_end_nothing_begins_or_is_moved(home: Home) -> None:
+    tasks = home.opened(settings=BackgroundSettings(at_timeout="go_on"))
+
+    with pytest.raises(RuntimeError, match="not served"):
+        await start(tasks, "touch made", cwd=home.folder)
+    with tasks.foreground("a") as asked:
+        assert tasks.move() == ()
+    assert not asked.is_set()
+    assert not tasks.goes_on_at_timeout
+    assert tasks.tasks == []
+    assert not (home.folder / "made").exists()
+
+
 # outputs
 
 

@@ -11,6 +11,7 @@ from panpan.core.hooks import Addition, Hook, Round
 from panpan.errors import PanpanError
 from panpan.services.cassettes.recorded_session import read_session
 from panpan.services.cassettes.recording import Recording
+from panpan.services.cassettes.replay import Mode
 from panpan.services.sessions.session import Session
 from panpan.types.messages import SystemReminder
 from tests.services.cassettes.cassette_fixtures import Place
@@ -71,6 +72,21 @@ async def test_a_woken_turn_is_replayed_with_what_the_model_was_told(place: Plac
 
     assert [turn.prompt and turn.prompt.text for turn in recorded.turns] == ["build it", None, None, "and now?"]
     assert [len(turn.requests) for turn in recorded.turns] == [1, 0, 1, 1]
+    assert (report.is_same, report.requests, report.error) == (True, 3, "")
+
+
+@pytest.mark.parametrize("mode", ["strict", "semantic", "live-tools"])
+async def test_a_turn_that_a_background_task_began_is_replayed(place: Place, mode: Mode) -> None:
+    call = 'name = "Bash"\ninput = { command = "sleep 0.1; echo built", run_in_background = true }'
+    tape = f"[[reply]]\n[[reply.tool_use]]\n{call}\n{replies('It runs.', 'It is done.')}"
+    async with opened(place, taped(place, tape), tap=Recording(place.cassette)) as session:
+        await say_to(session, "build it")
+        while not session.may_be_woken:
+            await session.background.wait_changed()
+        await wake(session)
+
+    report = await place.replay(mode, cwd=place.workspace if mode == "live-tools" else None)
+
     assert (report.is_same, report.requests, report.error) == (True, 3, "")
 
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.conftest import COMMAND, Panpan, wait_until
+from tests.e2e.conftest import COMMAND, Panpan, finished, wait_until
 from tests.model_server import ModelServer, Reply, call, say, serving
 from tests.terminal_emulator import Terminal
 
@@ -74,6 +74,22 @@ def test_what_is_left_to_go_on_is_named_and_found_again(panpan: Panpan) -> None:
     assert (first.code, second.code, was_ended) == (0, 0, False)
     assert "still runs" in users_words(server)
     assert "stopped in the background" in second.stderr
+
+
+def test_a_program_that_says_nothing_yet_hears_what_came_of_a_task(panpan: Panpan) -> None:
+    said = {"type": "user", "message": {"role": "user", "content": "build it"}}
+    with serving([background("until [ -e go ]; do sleep 0.02; done"), say("It runs."), say("It is done.")]) as server:
+        panpan.use(server)
+        process = panpan.start("--input-format", "stream-json", "-f", "stream-json", *FREE)
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(said).encode() + b"\n")
+        process.stdin.flush()
+        wait_until(lambda: len(server.requests) == 2)
+        (panpan.workspace / "go").touch()
+        wait_until(lambda: len(server.requests) == 3)  # its input is open still
+        done = finished(process)
+
+    assert [line["result"] for line in done.lines if line["type"] == "result"] == ["It runs.", "It is done."]
 
 
 def test_on_a_terminal_the_option_is_refused(panpan: Panpan) -> None:

@@ -17,6 +17,9 @@ from panpan.system.terminal_text import clean_line
 from panpan.types.agent import SpendingLimits
 from panpan.types.dataclass import dataclass
 
+_RESULT, _REPLY = b'"type":"tool_result"', b'"type":"assistant"'
+"""Stand in the lines of results and of replies; within a text, quotes are escaped, but not in what a call is given."""
+
 
 @dataclass(frozen=True, slots=True)
 class SubagentSpending:
@@ -54,7 +57,7 @@ def spent_by_subagents(log: Path) -> Iterator[SubagentSpending]:
     """
     for path in sorted((log.parent / log.stem / "subagents").glob("agent-*.jsonl")):
         with suppress(SessionError):
-            records = list(read_records(path))
+            records = list(read_records(path, only=_may_cost))
             yield SubagentSpending(path.stem.removeprefix("agent-"), _name(records) or path.stem, spending_of(records))
 
 
@@ -73,6 +76,11 @@ def spent_beside(
         spent.add(replace(one.spent, seconds=0.0))  # the session's own turns ran meanwhile
     beside = spent.since(spending_of(copied))
     return [spent_record(beside, "before the copy was made")] if beside.calls or beside.by_model else []
+
+
+def _may_cost(line: bytes) -> bool:
+    """Return whether a line may tell of costs; results, of which most of a log consists, need not be parsed."""
+    return _RESULT not in line or _REPLY in line
 
 
 def _name(records: Sequence[Mapping[str, Any]]) -> str:

@@ -1,4 +1,4 @@
-"""What a headless run does about background tasks: the model is woken for them, and at the end they are over or left."""
+"""What a headless run does about background tasks: it wakes the model for them, and at its end they end, or go on."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -36,13 +36,14 @@ class Background:
         await self._lines.run()
 
     async def has_news_before(self, queue: PromptQueue) -> bool:
-        """Wait until there is a prompt, or the input has ended; return at once, and true, if the model is to be woken."""
-        if self._session.settings.background.wake:
-            async with anyio.create_task_group() as waiting:
-                waiting.start_soon(self._cancel_when_ready, queue, waiting.cancel_scope)
-                while not self._session.may_be_woken:
-                    await self._tasks.wait_changed()
-                waiting.cancel_scope.cancel("there is news")
+        """Wait for a prompt or the end of the input; return whether the model is to be woken before there is one."""
+        if not self._session.settings.background.wake:
+            return False
+        async with anyio.create_task_group() as waiting:
+            waiting.start_soon(self._cancel_when_ready, queue, waiting.cancel_scope)
+            while not self._session.may_be_woken:
+                await self._tasks.wait_changed()
+            waiting.cancel_scope.cancel("there is news")
         return not queue.is_ready
 
     async def _cancel_when_ready(self, queue: PromptQueue, scope: anyio.CancelScope) -> None:

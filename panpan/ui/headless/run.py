@@ -125,7 +125,8 @@ class _Run:
         outcome = Outcome()
         while True:
             if not self._has_one_prompt and not outcome.error and await self.background.has_news_before(queue):
-                outcome = await self._woken_turn(session)
+                with queue.turn():
+                    outcome = await self._woken_turn(session)
                 continue
             try:
                 prompt = await queue.next()

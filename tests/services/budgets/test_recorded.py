@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.config.settings import Settings
+from panpan.core.conversation import error_result
 from panpan.errors import BudgetError
 from panpan.services.budgets.budget import Budget
 from panpan.services.budgets.opening import count_earlier, session_budget
@@ -28,7 +29,7 @@ from panpan.services.subagents.agent_log import AgentRecord
 from panpan.types.agent import SpendingLimits
 from panpan.types.compaction import Compaction
 from panpan.types.messages import AssistantMessage, Usage, UserMessage
-from tests.fakes.scripted_llm import PricedLLM, ScriptedLLM, say
+from tests.fakes.scripted_llm import PricedLLM, ScriptedLLM, call, say
 from tests.fakes.session import log_path, session_in
 
 USED = Usage(input_tokens=100, output_tokens=10)
@@ -92,7 +93,7 @@ def test_a_damaged_record_gives_nothing_back(damage: Mapping[str, Any]) -> None:
 
 
 async def session_with_a_branch(root: Path) -> Path:
-    """Three turns of which the second was taken back, for a quarter of a dollar each, and a subagent for a dollar."""
+    """Three turns for a quarter of a dollar each, one of them taken back, and two rounds of a subagent for a dollar."""
     llm = PricedLLM(*[reply() for _ in range(3)])
     async with session_in(root, llm) as session:
         for prompt in ("one", "two", "another two"):
@@ -105,7 +106,10 @@ async def session_with_a_branch(root: Path) -> Path:
     agents = SessionLog(path.parent / "s1" / "subagents" / "agent-0123abcd.jsonl", session_id="s1", cwd=root)
     agents.append(AgentRecord("0123abcd", "explore", "find it", "t1").as_record())
     agents.append(record_of(UserMessage.of("find it")))
-    agents.append(record_of(reply(1.0)))
+    odd = call(("c1", "Write", {"type": "tool_result"}))  # looks like a result where nobody parses it
+    agents.append(record_of(odd.model_copy(update={"usage": USED, "model": "m", "cost_usd": 0.5})))
+    agents.append(record_of(error_result("c1", "no")))
+    agents.append(record_of(reply(0.5)))
     agents.close()
     return path
 
@@ -120,7 +124,7 @@ def opened(path: Path) -> Budget:
 async def test_a_resumed_session_has_spent_what_was_taken_back_and_what_its_subagents_spent(tmp_path: Path) -> None:
     budget = opened(await session_with_a_branch(tmp_path))
 
-    assert (budget.spent.usd, budget.spent.calls) == (1.75, 4)
+    assert (budget.spent.usd, budget.spent.calls) == (1.75, 5)
     assert [(child.name, child.spent.usd) for child in budget.children] == [("explore: find it", 1.0)]
 
 
@@ -130,7 +134,7 @@ async def test_a_copy_has_spent_what_its_origin_has(tmp_path: Path) -> None:
     again = fork(copies[0], tmp_path / "again")
 
     assert {opened(copy).spent.usd for copy in (*copies, again)} == {1.75}
-    assert {opened(copy).spent.tokens for copy in (*copies, again)} == {440}
+    assert {opened(copy).spent.tokens for copy in (*copies, again)} == {550}
 
 
 async def test_a_copy_of_a_session_without_other_branches_needs_no_record_of_that(tmp_path: Path) -> None:

@@ -104,6 +104,17 @@ async def test_the_editor_gets_every_paste_whole_and_what_it_saved_is_typed(tmp_
     assert terminal.said == []
 
 
+async def test_a_long_text_is_read_in_the_pager(tmp_path):
+    pager = program(tmp_path, "(place / 'read').write_text(path.read_text())")
+    terminal = Terminal(tmp_path, PAGER=pager)
+
+    await terminal.other.read(["first", "\x1b[2Jlast"], terminal.screen)
+
+    assert (tmp_path / "read").read_text().splitlines()[0] == "first"
+    assert "\x1b" not in (tmp_path / "read").read_text()
+    assert (terminal.screen.hand_overs, terminal.screen.is_handed_over) == (1, False)
+
+
 async def test_what_comes_back_into_the_input_meanwhile_is_kept(tmp_path):
     terminal = Terminal(tmp_path, "", EDITOR=program(tmp_path, "wait(); path.write_text('edited')"))
 

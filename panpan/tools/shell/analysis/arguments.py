@@ -116,6 +116,9 @@ class _Reader:
             if word.text is None and not word.is_glob:
                 fixed(word)
             if text == "--":
+                if self._operands:  # to programs that take no flags behind operands it is one itself
+                    self._doubtful.add(len(self._operands))
+                    self._operands.append(word)
                 self._certain.update(range(len(self._operands), len(self._operands) + len(waiting)))
                 self._operands += waiting[::-1]
                 break

@@ -31,12 +31,15 @@ def test_elsewhere_a_sentence_is_a_line() -> None:
 
 
 @pytest.mark.parametrize(
-    "part", ["tools/search/ls.md", "core/system_prompt.md", "config/models.json", "ui/headless/text.py"]
+    "part",
+    ["tools/search/ls.md", "core/system_prompt.md", "config/models.json", "ui/headless/text.py", "_shipped/agents"],
 )
 def test_a_part_that_is_missing_is_named_with_what_to_do(tmp_path: Path, part: str) -> None:
     package = tmp_path / "panpan"
     shutil.copytree(Path(panpan.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    (package / part).unlink()
+    shutil.copytree(Path(panpan.__file__).parents[1] / "agents", package / "_shipped" / "agents")
+    place = package / part
+    shutil.rmtree(place) if place.is_dir() else place.unlink()
 
     done = subprocess.run(
         [sys.executable, "-c", "from panpan.cli.main import main; main()", "-p", "hi"],

@@ -53,6 +53,7 @@ class View:
         self.canvas = Canvas()
         self.is_asking = False
         self.doing = ""
+        self.can_move = False
         self.clock = Clock()
         self.waiting = WaitingTime(self.clock)
         self.turns = TurnView(
@@ -64,6 +65,7 @@ class View:
             rule_place="~/rules.toml",
             waiting=self.waiting,
             doing=lambda: self.doing,
+            can_move=lambda: self.can_move,
         )
 
     async def past(self, *messages: Message) -> Sequence[str]:
@@ -196,6 +198,25 @@ def test_a_turn_that_waited_for_nobody_tells_its_time_alone() -> None:
     view.turns.begin(UserMessage.of("go"))
 
     assert ended(view, 52.5) == "52.5 s · 2 rounds"
+
+
+def test_a_turn_without_a_prompt_shows_none_and_nothing_where_nothing_was_new() -> None:
+    view = View()
+    view.turns.begin(None)
+    is_shown = bool(live(view))
+    view.turns.show(TurnEnded(rounds=0, usage=Usage(), cost_usd=None, duration_s=0.1, api_duration_s=0))
+    view.turns.end()
+
+    assert (is_shown, view.canvas.rows) == (True, [])
+
+
+def test_the_key_for_the_background_is_told_while_something_can_go_there() -> None:
+    view = View()
+    view.turns.begin(UserMessage.of("go"))
+    before = live(view)
+    view.can_move = True
+
+    assert ("ctrl+b" in before, "ctrl+b background" in live(view)) == (False, True)
 
 
 def test_a_plan_that_was_neither_approved_nor_sent_back_is_kept() -> None:

@@ -26,6 +26,5 @@ def shipped_definitions() -> Iterator[AgentDefinition]:
 def _folder() -> Traversable:
     package = files("panpan")
     installed = package.joinpath("_shipped", "agents")
-    if installed.is_dir():
-        return installed
-    return Path(str(package)).parent / "agents"
+    checkout = Path(str(package)).parent / "agents"
+    return checkout if checkout.is_dir() and not installed.is_dir() else installed

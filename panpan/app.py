@@ -193,7 +193,7 @@ class _Caller:
             outcome=self.unfinished,
             session_id=opened.forked_from or opened.id,
             is_fork=bool(opened.forked_from),
-            known=results_of_subagents(agents_folder(opened.log.path.parent, opened.id)),
+            known=results_of_subagents(agents_folder(opened.log.path.parent, opened.forked_from or opened.id)),
         )
 
     def asker(self, gate: PermissionGate) -> Asker:
@@ -248,7 +248,7 @@ def _parts(
     ask = caller.asker(services.gate)
     services.as_parent = lambda: Parent(tool_context, services.gate, ask, services.budget)
     services.subagent_host.open(
-        Place(opened.id, opened.log.path.parent, opened.git_branch, __version__),
+        Place(opened.id, opened.log.path.parent, setup.cwd, opened.git_branch, __version__),
         offered=tuple(model.tools),
     )
     if services.snapshots is not None:
@@ -276,9 +276,7 @@ def _parts(
         panpan_version=__version__,
         earlier_model=earlier_model(setup, before),
         title=before.title,
-        make_title=None if caller.is_tapped else title_maker(
-            setup, services.budget, is_attended=caller.is_attended
-        ),
+        make_title=None if caller.is_tapped else title_maker(setup, services.budget, is_attended=caller.is_attended),
         warn=warn,
         background=services.background,
         agents=services.agents,

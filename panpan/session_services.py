@@ -126,7 +126,8 @@ class SessionServices:
         """Once they are there."""
         self.as_parent: Callable[[], Parent] | None = None
         """Returns the session's own agent, as whoever starts subagents; once it is there."""
-        self._let_go_of_worktrees: Callable[[], None] = lambda: None
+        self._worktrees_made: list[Worktrees] = []
+        """None or one."""
         self._setup = setup
         self._home = home
         self.agents = load_definitions(
@@ -157,7 +158,7 @@ class SessionServices:
 
         cwd, locations = self._setup.cwd, self._setup.locations
         worktrees = Worktrees(cwd, folder=locations.worktrees_folder, kept=snapshots_folder(locations.home, cwd))
-        self._let_go_of_worktrees = worktrees.close
+        self._worktrees_made.append(worktrees)
         return worktrees
 
     def worktree_merges(self) -> "WorktreeMerges":
@@ -172,8 +173,9 @@ class SessionServices:
         return () if (self._setup.locations.project_root / ".git").exists() else (MergeWorktreeTool.name,)
 
     async def close_worktrees(self) -> None:
-        """Let other sessions have the worktrees that are left."""
-        self._let_go_of_worktrees()
+        """Remove the worktrees in which nothing was changed, and let other sessions have those that are left."""
+        for worktrees in self._worktrees_made:
+            await worktrees.aclose()
 
     async def tidy_worktrees(self) -> None:
         """Remove what earlier sessions left of worktrees, and name those with changes that nobody merged."""

@@ -11,7 +11,7 @@ from panpan.types.file_change import files_in_short
 from panpan.types.messages import Message, ToolResultMessage, UserMessage
 from panpan.ui.answer_text import AnswerText
 from panpan.ui.diff_text import diff_text
-from panpan.ui.past_turns import beginning_of_last_turns, earlier, past_events, was_interrupted
+from panpan.ui.past_turns import beginning_of_last_turns, earlier, past_events, task_end_told, was_interrupted
 from panpan.ui.repl.rendering.todos import todo_lines
 from panpan.ui.repl.rendering.user_message import user_message_lines
 from panpan.ui.repl.theme import Theme
@@ -79,6 +79,9 @@ class LineFace:
                 rows = user_message_lines(event, shutil.get_terminal_size().columns, _PLAIN)
                 await self._out.write("".join(f"{row}\n" for row in rows))
                 continue
+            if line := task_end_told(event):
+                await self.end()
+                await self._note(line)
             await self.show(event)
             if was_interrupted(event):
                 await self.end()

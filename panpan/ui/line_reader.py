@@ -46,6 +46,10 @@ class LineReader:
         self._stdin.flush_terminal()  # a line that is half typed cannot be seen
         return flushes > 0
 
+    def go_on(self) -> None:
+        """Take what is typed behind a Ctrl+D, too."""
+        self._stdin.go_on()
+
     def forget(self) -> None:
         """Forget what was read and not returned; what the terminal still holds it drops itself at Ctrl+C."""
         self._lines.clear()

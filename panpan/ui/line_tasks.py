@@ -39,5 +39,6 @@ class LineTasks:
         """Let the user who leaves say what becomes of those that run; without an answer they are stopped."""
         if tasks := tasks_to_ask_about(self._session):
             await self._out.write(f"{counted(tasks)}: {titles(tasks)}\n{STOP_OR_KEEP}")
+            self._lines.go_on()  # a second Ctrl+D is no answer
             answer = await self._lines.next() or ""
             self._session.background.keeps = answer.strip().lower() in ("k", "keep")

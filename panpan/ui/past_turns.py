@@ -6,6 +6,8 @@ longer than one of ten.
 
 from collections.abc import Iterator, Sequence
 
+from panpan.services.background_tasks.announcements import told_in
+from panpan.system.terminal_text import clean_line
 from panpan.types.content import TextBlock, ThinkingBlock
 from panpan.types.events import BlockFinished, BlockStarted, Event, TextDelta, ThinkingDelta
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
@@ -49,12 +51,22 @@ def was_interrupted(event: Event) -> bool:
     return isinstance(event, AssistantMessage) and event.stop_reason == "interrupted"
 
 
+def task_end_told(event: Event) -> str:
+    """Return the line for the end of a background task that the model was told of; empty for anything else.
+
+    A turn may have begun with it. In one that runs, faces see by themselves that tasks end.
+    """
+    if not isinstance(event, SystemReminder) or not told_in([event])[0]:
+        return ""
+    return clean_line(". ".join(event.text.split("\n")[:2]))
+
+
 def past_events(messages: Sequence[Message]) -> Iterator[Event]:
     """Yield what a face needs to show messages again."""
     for message in messages:
         if isinstance(message, AssistantMessage):
             yield from _block_events(message)
-        if not isinstance(message, SystemReminder):
+        if not isinstance(message, SystemReminder) or task_end_told(message):
             yield message
 
 

@@ -84,6 +84,10 @@ class StdinReader:
                 termios.tcsetattr(self._fd, termios.TCSANOW, as_it_was)
         return bool(self._buffer)
 
+    def go_on(self) -> None:
+        """Read on behind a Ctrl+D on a terminal, as for the answer to one more question."""
+        self._has_ended = self._has_ended and not os.isatty(self._fd)
+
     def forget(self) -> None:
         """Forget what was read and not returned."""
         self._buffer.clear()
@@ -100,7 +104,7 @@ class StdinReader:
         return taken
 
     async def _chunk(self) -> bytes:
-        """Return what has come, or b"" at the end; a terminal's end of input (Ctrl+D) counts once and for all."""
+        """Return what has come, or b"" at the end; a terminal's end of input (Ctrl+D) counts until `go_on`."""
         if self._has_ended:
             return b""
         if not self._poll.poll(0):

@@ -109,6 +109,16 @@ async def test_the_input_ends_once_and_for_all() -> None:
         assert await lines.next() is None
 
 
+async def test_one_more_question_can_be_answered_behind_it() -> None:
+    with terminal() as (keyboard, lines):
+        keyboard.type(END_OF_INPUT)
+        assert await lines.next() is None
+        lines.go_on()
+        keyboard.type("k\n")
+
+        assert await lines.next() == "k"
+
+
 async def test_a_terminal_that_was_closed_has_no_more_lines() -> None:
     with terminal() as (keyboard, lines):
         keyboard.unplug()

@@ -17,6 +17,9 @@ class Typed:
     def __init__(self, *lines: str) -> None:
         self.left = list(lines)
 
+    def go_on(self) -> None:
+        pass
+
     async def next(self) -> str | None:
         return self.left.pop(0) if self.left else None
 

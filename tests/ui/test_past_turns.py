@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from panpan.types.content import TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.events import BlockFinished, BlockStarted, TextDelta, ThinkingDelta
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
-from panpan.ui.past_turns import LAST_TURNS, MAX_CHARS, beginning_of_last_turns, past_events
+from panpan.ui.past_turns import LAST_TURNS, MAX_CHARS, beginning_of_last_turns, past_events, task_end_told
 
 
 def reply(text: str, *calls: str) -> AssistantMessage:
@@ -35,6 +35,16 @@ def conversation(*turns: tuple[int, int]) -> list[Message]:
 
 def prompts(messages: Sequence[Message]) -> list[str]:
     return [message.text for message in messages if isinstance(message, UserMessage)]
+
+
+def test_the_end_of_a_background_task_is_among_what_is_shown() -> None:
+    told = SystemReminder(text="Background task 3fa80001: finished\nIt was: \x1b[2Jmake\nmore", cause="task:3fa80001")
+    still = SystemReminder(text="Background task 3fa80002 still runs", cause="task:3fa80002:running")
+
+    assert list(past_events([still, told])) == [told]
+    assert task_end_told(told).startswith("Background task 3fa80001: finished. It was: ")
+    assert "\x1b" not in task_end_told(told)
+    assert task_end_told(UserMessage.of("Background task 3fa80001: finished")) == ""
 
 
 def test_of_thousands_of_turns_the_last_ones_are_shown() -> None:

@@ -69,7 +69,7 @@ class Budget:
             limits: Of its own; those of this one and of all above hold as well.
             agent_id: Of the subagent. One that had a budget before goes on with it, and what it has spent.
         """
-        known = self._children.get(agent_id) or self._taken_from_root(agent_id)
+        known = self._children.get(agent_id) or self._taken_from_root(agent_id) or self._root.found_below(agent_id)
         if known is not None:
             known.name, known.limits = name, limits
             return known
@@ -86,6 +86,12 @@ class Budget:
             for node in list(self.and_above())[:-1]:
                 node._spent.add(replace(known._spent, seconds=0.0))
         return known
+
+    def found_below(self, agent_id: str) -> "Budget | None":
+        """Return the budget of a subagent, however deep; one that goes on for another agent keeps its own."""
+        if (known := self._children.get(agent_id)) is not None:
+            return known
+        return next((known for child in self.children if (known := child.found_below(agent_id))), None)
 
     def and_above(self) -> "Iterator[Budget]":
         """Yield it and those whose limits hold for it as well."""

@@ -19,6 +19,7 @@ from panpan.services.permissions.reach.searches import secret_file, withheld_fil
 from panpan.services.permissions.reach.special_files import waiting_file
 from panpan.services.permissions.rules.idle_rules import IdleRule, idle_rules
 from panpan.services.permissions.rules.matching import allowing_rules, covering_rule, restriction
+from panpan.services.permissions.rules.path_pattern import PathPattern
 from panpan.services.permissions.rules.rules import Rule, RuleSource, parse_rule
 from panpan.services.permissions.rules.suggestions import narrowest_rule, prefix_rule
 from panpan.services.permissions.sandbox_bounds import sandbox_bounds
@@ -114,6 +115,21 @@ class PermissionGate(Hook):
         gate = PermissionGate(mode=mode, store=self.store, external_directory=self._external_directory)
         gate.rules = self.rules
         return gate
+
+    def for_copy(self, original: Path, copied: Path) -> "PermissionGate | None":
+        """Return a gate that restricts in a copy of the workspace what rules with absolute paths restrict in itself.
+
+        It allows all else; None where there are no such rules.
+
+        Args:
+            original: Root of the workspace, canonical.
+            copied: Root of the copy, canonical.
+        """
+        gate = PermissionGate(mode="bypassPermissions", external_directory="allow")
+        gate.rules = Rules(
+            ask=_for_copy(self.rules.ask, original, copied), deny=_for_copy(self.rules.deny, original, copied)
+        )
+        return gate if gate.rules.ask or gate.rules.deny else None
 
     def idle_rules(self, *, within_files: bool = False) -> list[IdleRule]:
         """Return the rules that can never matter beside all others, or beside those of the same file."""
@@ -254,6 +270,12 @@ class PermissionGate(Hook):
             self.rules.allow.append(rule)
         if self.store is not None:
             await anyio.to_thread.run_sync(self.store.save, text)
+
+
+def _for_copy(rules: Iterable[Rule], original: Path, copied: Path) -> list[Rule]:
+    paths = [(rule, rule.specifier) for rule in rules if isinstance(rule.specifier, PathPattern)]
+    found = [(rule, pattern.for_copy(original, copied)) for rule, pattern in paths]
+    return [replace(rule, specifier=pattern) for rule, pattern in found if pattern is not None]
 
 
 def _closed_paths(subject: Subject, protected: Iterable[LocatedUse] = ()) -> frozenset[Path]:

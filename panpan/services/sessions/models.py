@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from threading import Lock
 
 from panpan.core.hooks import Hook
 from panpan.core.system_prompt import system_prompt
@@ -58,6 +59,8 @@ class SessionModels:
         self._tap = tap or Tap()
         self._client: LLMClient | None = None
         self._of_subagents: dict[tuple[object, ...], SubagentModel] = {}
+        self._making = Lock()
+        """Held while a model of subagents is made, which are opened in threads."""
 
     def first(self) -> ModelParts:
         """Return the parts of the model that the session begins with.
@@ -98,14 +101,18 @@ class SessionModels:
         answers = self._setup.answers
         of_session = (self._setup.model.reason, answers.effort, answers.thinking_budget_tokens)
         key = (only_here, name, *of_session)
-        if key not in self._of_subagents:
-            setup = self._setup if name is None else self._setup.with_model(name)
-            here, there = self._setup.model, setup.model
-            if only_here and (here.provider, here.base_url) != (there.provider, there.base_url):
-                raise ConfigError(f"{there.model} is at {there.provider}, and only a model at {here.provider} may be")
-            client = create_client(setup.model, setup.answers)
-            self._of_subagents[key] = SubagentModel(setup.model.model, client, setup.profile, setup.context_window)
-        return self._of_subagents[key]
+        with self._making:
+            if key not in self._of_subagents:
+                self._of_subagents[key] = self._for_subagents(name, only_here=only_here)
+            return self._of_subagents[key]
+
+    def _for_subagents(self, name: str | None, *, only_here: bool) -> SubagentModel:
+        setup = self._setup if name is None else self._setup.with_model(name)
+        here, there = self._setup.model, setup.model
+        if only_here and (here.provider, here.base_url) != (there.provider, there.base_url):
+            raise ConfigError(f"{there.model} is at {there.provider}, and only a model at {here.provider} may be")
+        client = create_client(setup.model, setup.answers)
+        return SubagentModel(setup.model.model, client, setup.profile, setup.context_window)
 
     async def close_subagents(self) -> None:
         """Close what subagents asked."""

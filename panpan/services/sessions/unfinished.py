@@ -54,7 +54,7 @@ class UnfinishedCalls:
         outcome: Outcome | None = None,
         session_id: str = "",
         is_fork: bool = False,
-        known: Callable[[ToolUseBlock], ToolResultMessage | None] = lambda _: None,
+        known: Callable[[UnfinishedCall], ToolResultMessage | None] = lambda _: None,
     ) -> None:
         self._calls = tuple(calls)
         self._ask = ask
@@ -103,7 +103,7 @@ class UnfinishedCalls:
 
     async def _result(self, call: UnfinishedCall, tools: Mapping[str, Tool[Any]]) -> ToolResultMessage:
         id_ = call.tool_use.id
-        if (known := await anyio.to_thread.run_sync(self._known, call.tool_use)) is not None:
+        if (known := await anyio.to_thread.run_sync(self._known, call)) is not None:
             return known
         if not call.is_begun or (call.notes_changes and not call.changes):
             return error_result(id_, NEVER_BEGUN)

@@ -27,6 +27,8 @@ class AgentRecord:
     """The call that started it, or went on with it last."""
     worktree: str = ""
     """The copy that it works in; empty where it has none."""
+    parent: str = ""
+    """Id of the subagent whose call that was; empty: the session's own model."""
 
     def as_record(self) -> dict[str, Any]:
         """Return it for the log."""
@@ -39,6 +41,7 @@ class AgentRecord:
             "description": self.description,
             "toolUseId": self.tool_use_id,
             "worktree": self.worktree,
+            "parentAgentId": self.parent,
         }
 
 
@@ -89,8 +92,8 @@ def begun_by(record: Mapping[str, Any]) -> AgentRecord | None:
     """Return what a record of a log says of how the subagent was begun, or gone on with; None for other records."""
     match record:
         case {"subtype": "subagent", "agentId": str(id_), "agentType": str(name)} if _ID.fullmatch(id_):
-            texts = {key: str(record.get(key) or "") for key in ("description", "toolUseId", "worktree")}
-            return AgentRecord(id_, name, texts["description"], texts["toolUseId"], texts["worktree"])
+            texts = (str(record.get(key) or "") for key in ("description", "toolUseId", "worktree", "parentAgentId"))
+            return AgentRecord(id_, name, *texts)
         case _:
             return None
 

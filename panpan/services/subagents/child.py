@@ -28,6 +28,8 @@ class Parent:
     """Its limits bind what it starts."""
     depth: int = 0
     """0: the session's own model."""
+    agent_id: str = ""
+    """Of a subagent; empty: the session's own model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,9 @@ class Child:
         self.parts.log.close()
 
 
-def gate_of_child(parent: Gate, rules: PermissionGate, definition: AgentDefinition) -> ChildGate:
+def gate_of_child(
+    parent: Gate, rules: PermissionGate, definition: AgentDefinition, of_copy: PermissionGate | None = None
+) -> ChildGate:
     """Return the gate of a subagent.
 
     One that is begun in plan mode stays in it, so that it may run beside others for as long as it lives.
@@ -81,6 +85,7 @@ def gate_of_child(parent: Gate, rules: PermissionGate, definition: AgentDefiniti
         parent: That of whoever starts it.
         rules: That of the session, whose rules count for every agent.
         definition: Its own.
+        of_copy: That of the copy of the project in which it works, if any.
     """
     mode = "plan" if parent.mode == "plan" else definition.permission_mode
-    return ChildGate(parent, None if mode is None else rules.with_mode(mode))
+    return ChildGate(parent, None if mode is None else rules.with_mode(mode), of_copy)

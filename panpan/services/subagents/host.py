@@ -39,6 +39,8 @@ class Place:
     session_id: str
     sessions_folder: Path
     """That of the project."""
+    root: Path
+    """The workspace, canonical."""
     git_branch: str
     panpan_version: str
 
@@ -117,6 +119,16 @@ class SubagentHost:
     def shared_tools(self) -> Sequence[Tool[Any]]:
         """Tools that all subagents can share, since each call brings what is its agent's own."""
         return all_tools()
+
+    def claim(self, agent_id: str) -> None:
+        """Count a subagent as one that runs, before it is opened, so that nobody else goes on with it.
+
+        Raises:
+            ConfigError: It runs.
+        """
+        if agent_id in self.running:
+            raise ConfigError(f"the subagent {agent_id} still runs; wait for it, or end it with TaskStop")
+        self.running.add(agent_id)
 
     def start(self, run: Callable[[], Awaitable[None]]) -> anyio.Event:
         """Run something of a subagent, whatever becomes of whoever started it; return what is set when it is over."""

@@ -3,31 +3,35 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from panpan.core.conversation import error_result
+from panpan.core.conversation import NEVER_BEGUN, error_result
 from panpan.errors import SessionError
 from panpan.services.sessions.fold import folded
 from panpan.services.sessions.log import read_records
+from panpan.services.sessions.open_calls import UnfinishedCall
 from panpan.services.subagents.agent_log import agent_log_path, agent_records
 from panpan.services.subagents.report import going_on
 from panpan.tools.agents.task import TaskTool
-from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
+from panpan.types.content import TextBlock, ToolResultBlock
 from panpan.types.messages import AssistantMessage, ToolResultMessage
 
 
-def results_of_subagents(folder: Path) -> Callable[[ToolUseBlock], ToolResultMessage | None]:
+def results_of_subagents(folder: Path, *, parent: str = "") -> Callable[[UnfinishedCall], ToolResultMessage | None]:
     """Return what finds the result of a call that the session left open, where a subagent was begun by it.
 
     Args:
         folder: Where the logs of the session's subagents lie.
+        parent: Id of the subagent whose calls they are; empty: the session's own model.
     """
 
-    def result(use: ToolUseBlock) -> ToolResultMessage | None:
+    def result(call: UnfinishedCall) -> ToolResultMessage | None:
+        use = call.tool_use
         if use.name != TaskTool.name:
             return None
-        record = next((one for one in agent_records(folder) if one.tool_use_id == use.id), None)
+        records = (one for one in agent_records(folder) if (one.tool_use_id, one.parent) == (use.id, parent))
+        record = next(records, None)
         path = agent_log_path(folder, record.id) if record is not None else None
-        if record is None or path is None:
-            return None
+        if record is None or path is None:  # a subagent has a log before it does anything; in a fork, another session
+            return error_result(use.id, NEVER_BEGUN) if call.process_mark else None
         try:
             messages = folded(read_records(path)).messages
         except SessionError:

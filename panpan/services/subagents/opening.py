@@ -20,6 +20,7 @@ from panpan.services.sessions.unfinished import UnfinishedCalls
 from panpan.services.subagents.agent_log import AgentRecord, agent_log_path, agent_record, new_agent_id
 from panpan.services.subagents.child import Child, ChildFacts, Parent, gate_of_child
 from panpan.services.subagents.host import DEFAULT_ROUNDS, Place, SubagentHost
+from panpan.services.subagents.left_open import results_of_subagents
 from panpan.services.subagents.rights import LabelledAsker
 from panpan.tools.agents.subagents import SubagentTask
 from panpan.tools.seen_files import SeenFiles
@@ -44,18 +45,25 @@ class Opened:
     before: FoldedSession = field(default_factory=FoldedSession)
     is_new: bool = True
 
+    def is_isolated(self, task: SubagentTask) -> bool:
+        """Return whether it works in a worktree: one that goes on works where it did."""
+        if not self.is_new:
+            return bool(self.record.worktree)
+        return (task.isolation or self.definition.isolation) == "worktree"
 
-def find(host: SubagentHost, task: SubagentTask, tool_use_id: str) -> Opened:
+
+def find(host: SubagentHost, parent: Parent, task: SubagentTask) -> Opened:
     """Return what a task begins with.
 
     Raises:
-        ConfigError: There is no such kind of subagent, or none with the id, or it runs.
+        ConfigError: There is no such kind of subagent, or none with the id, or that is of another kind: rules, and what
+            may run beside it, go by the kind that the call names.
         SessionError: Its log cannot be read.
     """
-    place = _place(host)
+    place, call = _place(host), parent.context.tool_use_id
     if not task.resume:
         definition = host.definition_of(task)
-        record = AgentRecord(new_agent_id(), definition.name, task.description, tool_use_id)
+        record = AgentRecord(new_agent_id(), definition.name, task.description, call, parent=parent.agent_id)
         path = agent_log_path(place.logs, record.id)
         assert path is not None, "a new id is one"
         return Opened(record, definition, path)
@@ -63,11 +71,13 @@ def find(host: SubagentHost, task: SubagentTask, tool_use_id: str) -> Opened:
     known = agent_record(path) if path is not None and path.is_file() else None
     if path is None or known is None:
         raise ConfigError(f"this session has no subagent with the id {task.resume!r}; start a new one without resume")
-    if known.id in host.running:
-        raise ConfigError(f"the subagent {known.id} still runs; wait for it, or end it with TaskStop")
-    definition = host.definition_of(replace(task, agent=known.name))
+    if parent.agent_id not in ("", known.parent):  # whose limits would not hold for it
+        raise ConfigError(f"the subagent {known.id} belongs to another agent; start a new one without resume")
+    if task.agent != known.name:
+        raise ConfigError(f"the subagent {known.id} is a {known.name}; go on with it as subagent_type {known.name!r}")
+    definition = host.definition_of(task)
     before = resumed(path, cwd=Path(known.worktree or "/"), warn=lambda _: None)
-    return Opened(replace(known, tool_use_id=tool_use_id), definition, path, before, is_new=False)
+    return Opened(replace(known, tool_use_id=call, parent=parent.agent_id), definition, path, before, is_new=False)
 
 
 def open_child(
@@ -84,7 +94,8 @@ def open_child(
     model, note = host.model_for(task, definition)
     worktree = Path(record.worktree) if record.worktree else None
     context = child_context(parent.context, worktree)
-    gate = gate_of_child(parent.gate, host.rules, definition)
+    of_copy = None if worktree is None else host.rules.for_copy(place.root, context.paths.root)
+    gate = gate_of_child(parent.gate, host.rules, definition, of_copy)
     budget = parent.budget.child(f"{record.name}: {record.description}", definition.limits, agent_id=record.id)
     facts = ChildFacts(record, definition, model, gate, context, budget, bool(task.in_background), worktree)
     prefix = _prefix(opened, tools)
@@ -112,7 +123,12 @@ def open_child(
             ask=LabelledAsker(parent.ask, f"{record.name}: {record.description}"),
             max_rounds=definition.max_turns or DEFAULT_ROUNDS,
             budget=budget,
-            unfinished=UnfinishedCalls(opened.before.unfinished, outcome="unclear", session_id=place.session_id),
+            unfinished=UnfinishedCalls(
+                opened.before.unfinished,
+                outcome="unclear",
+                session_id=place.session_id,
+                known=results_of_subagents(place.logs, parent=record.id),
+            ),
         )
         stack.pop_all()
     return Child(facts, parts, recorder, [note] if note else [])

@@ -6,7 +6,7 @@ from dataclasses import field
 from panpan.errors import PanpanError, TurnLimitError
 from panpan.types.dataclass import dataclass
 from panpan.types.display import SummaryDisplay
-from panpan.types.events import Event, SubagentEvent, TurnEnded
+from panpan.types.events import Event, SubagentEvent, ToolFinished, ToolStarted, TurnEnded
 from panpan.types.messages import AssistantMessage, Usage
 from panpan.types.tool import Output
 
@@ -75,7 +75,20 @@ class Report:
 
 def going_on(name: str, agent_id: str) -> str:
     """Return the line that tells an agent how to go on with a subagent."""
-    return f'[{name}, id {agent_id}; Task with resume: "{agent_id}" goes on with it]'
+    return f'[{name}, id {agent_id}; Task with subagent_type: "{name}" and resume: "{agent_id}" goes on with it]'
+
+
+def told(event: Event) -> str:
+    """Return what a file tells of an event: what was said and called; nothing for most."""
+    match event:
+        case AssistantMessage():
+            return event.text.strip()
+        case ToolStarted():
+            return f"· {event.name} {event.title}".rstrip()
+        case ToolFinished(is_error=True):
+            return "  failed"
+        case _:
+            return ""
 
 
 def _reply(event: Event) -> AssistantMessage | None:

@@ -1,6 +1,8 @@
 """What a subagent may do: what whoever started it and its own definition both allow, and never more."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Protocol
 
 from panpan.core.hooks import Hook, ToolCall
@@ -35,16 +37,18 @@ class Gate(Protocol):
 
 
 class ChildGate(Hook):
-    """Two gates one behind the other; the stricter word counts. The parent's is asked as it is at the moment.
+    """Gates one behind the other; the strictest word counts. The parent's is asked as it is at the moment.
 
     Args:
         parent: That of whoever started the subagent.
         own: That of its definition; None: it has no mode of its own.
+        of_copy: That of the copy of the project in which it works; None: nothing holds there that does not anyway.
     """
 
-    def __init__(self, parent: Gate, own: PermissionGate | None = None) -> None:
+    def __init__(self, parent: Gate, own: PermissionGate | None = None, of_copy: PermissionGate | None = None) -> None:
         self._parent = parent
         self._own = own
+        self._gates: Sequence[Gate] = [gate for gate in (parent, own, of_copy) if gate is not None]
 
     @property
     def mode(self) -> PermissionMode:
@@ -54,13 +58,12 @@ class ChildGate(Hook):
         return self._own.mode
 
     async def before_tool(self, call: ToolCall) -> Decision | None:
-        decision = await self._parent.before_tool(call)
-        own = await self._own.before_tool(call) if self._own is not None else None
-        return decision if own is None else own if decision is None else stricter(decision, own)
+        decisions = [decision for gate in self._gates if (decision := await gate.before_tool(call)) is not None]
+        return reduce(stricter, decisions) if decisions else None
 
     async def denies_now(self, call: ToolCall) -> Deny | None:
-        own = await self._own.denies_now(call) if self._own is not None else None
-        return await self._parent.denies_now(call) or own
+        denials = [denial for gate in self._gates if (denial := await gate.denies_now(call)) is not None]
+        return denials[0] if denials else None
 
 
 def stricter(first: Decision, second: Decision) -> Decision:

@@ -5,7 +5,7 @@ in the background at any moment, and ends with the call that waits for it otherw
 """
 
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
 from dataclasses import replace
 
 import anyio
@@ -19,8 +19,8 @@ from panpan.services.sessions.turn_run import TurnRun
 from panpan.services.subagents.child import Child, Parent
 from panpan.services.subagents.child_tools import child_tools, only_looks
 from panpan.services.subagents.host import SubagentHost
-from panpan.services.subagents.opening import find, open_child
-from panpan.services.subagents.report import Report
+from panpan.services.subagents.opening import Opened, find, open_child
+from panpan.services.subagents.report import Report, told
 from panpan.services.subagents.worktree_use import end_worktree, worktree_for
 from panpan.tools.agents.subagents import SubagentTask
 from panpan.tools.agents.task import TaskTool
@@ -54,7 +54,7 @@ class SubagentRunner:
         definition = self._host.definitions.get(task.agent)
         if definition is None:
             return True  # nothing will run
-        if _wish(task.in_background, definition.background) or (task.isolation or definition.isolation):
+        if self._is_for_background(task, definition) or definition.isolation or (task.isolation and not task.resume):
             return True
         return only_looks(definition, self._host.shared_tools) or self._parent().gate.mode == "plan"
 
@@ -66,7 +66,7 @@ class SubagentRunner:
         except PanpanError as error:
             raise ToolError(str(error)) from error
         if running.child.facts.in_background:
-            yield running.left_in_background(ctx.tool_use_id)
+            yield await running.begun_in_background(ctx.tool_use_id)
             return
         async with aclosing(running.events(ctx.tool_use_id)) as yields:
             async for item in yields:
@@ -77,26 +77,58 @@ class SubagentRunner:
         host, parent = self._host, replace(self._parent(), context=ctx)
         if parent.depth >= host.max_depth:
             raise ToolError("this subagent may not start others; do the task yourself")
-        opened = await anyio.to_thread.run_sync(find, host, task, ctx.tool_use_id)
-        definition = opened.definition
-        task = replace(task, in_background=_wish(task.in_background, definition.background))
-        wanted = task.isolation or definition.isolation
-        if wanted == "worktree" if opened.is_new else opened.record.worktree:
-            worktree = await worktree_for(host.worktrees, opened.record)
-            opened = replace(opened, record=replace(opened.record, worktree=str(worktree)))
+        if task.resume:
+            host.claim(task.resume)
+        try:
+            opened = await anyio.to_thread.run_sync(find, host, parent, task)
+            task = replace(task, in_background=self._is_for_background(task, opened.definition))
+            if opened.is_isolated(task):
+                child = await self._in_worktree(parent, task, opened)
+            else:
+                child = await self._child(parent, task, opened)
+        except BaseException:
+            host.running.discard(task.resume)
+            raise
+        return RunningSubagent(host, child, task.prompt, can_be_moved=parent.depth == 0)
+
+    async def _in_worktree(self, parent: Parent, task: SubagentTask, opened: Opened) -> Child:
+        """Open the subagent in its worktree, which is removed again where that fails."""
+        worktrees = self._host.worktrees
+        worktree = await worktree_for(worktrees, opened.record)
+        opened = replace(opened, record=replace(opened.record, worktree=str(worktree)))
+        try:
+            return await self._child(parent, task, opened)
+        except BaseException:
+            with CancelScope(shield=True):
+                await end_worktree(worktrees, opened.record)
+            raise
+
+    async def _child(self, parent: Parent, task: SubagentTask, opened: Opened) -> Child:
+        """Open the subagent, with a Task tool of its own where it may start others."""
+        host = self._host
         child: Child | None = None
 
         def as_parent() -> Parent:
             assert child is not None, "it is asked when the subagent runs"
             return Parent(
-                child.parts.tool_context, child.facts.gate, child.parts.ask, child.parts.budget, parent.depth + 1
+                child.parts.tool_context,
+                child.facts.gate,
+                child.parts.ask,
+                child.parts.budget,
+                parent.depth + 1,
+                child.parts.id,
             )
 
         may_nest = parent.depth + 1 < host.max_depth
         nested = TaskTool(SubagentRunner(host, as_parent)) if may_nest else None
-        tools = child_tools(definition, host.shared_tools, on=host.offered, task=nested)
+        tools = child_tools(opened.definition, host.shared_tools, on=host.offered, task=nested)
         child = await anyio.to_thread.run_sync(open_child, host, parent, task, opened, tools)
-        return RunningSubagent(host, child, task.prompt)
+        return child
+
+    def _is_for_background(self, task: SubagentTask, definition: AgentDefinition) -> bool:
+        """Return whether nobody waits for it: a subagent always waits, since the session alone hears of ends."""
+        is_wanted = definition.background if task.in_background is None else task.in_background
+        return is_wanted and self._parent().depth == 0
 
 
 class RunningSubagent:
@@ -106,10 +138,12 @@ class RunningSubagent:
         host: Where it runs.
         child: The subagent.
         prompt: What it is to do.
+        can_be_moved: Whether the user may move it to the background.
     """
 
-    def __init__(self, host: SubagentHost, child: Child, prompt: str) -> None:
+    def __init__(self, host: SubagentHost, child: Child, prompt: str, *, can_be_moved: bool = True) -> None:
         self.child = child
+        self._can_be_moved = can_be_moved
         self._host = host
         self._report = Report(child.facts.record.id, child.facts.record.name)
         self._hop = EventHop[Event](_EVENTS_AHEAD)
@@ -121,24 +155,49 @@ class RunningSubagent:
 
     async def events(self, tool_use_id: str) -> AsyncGenerator[ToolYield, None]:
         """Yield what it does, then its result; leaving early ends it, unless the user wants it in the background."""
-        is_left = False
+        left: Output | None = None
         try:
-            with self._host.background.foreground(tool_use_id) as asked:
-                while events := await self._next(asked):
+            with ExitStack() as stack:
+                asked = anyio.Event()
+                if self._can_be_moved:
+                    asked = stack.enter_context(self._host.background.foreground(tool_use_id))
+                while left is None:
+                    if asked.is_set() and not self._is_over.is_set():
+                        left, asked = self._moved(tool_use_id), anyio.Event()
+                        continue
+                    events = await self._next(asked)
                     for event in events:
                         self._report.follow(event)
                         yield SubagentEvent(tool_use_id, self.child.facts.record.id, event)
-                is_left = asked.is_set() and not self._is_over.is_set()
-            if is_left:
-                yield self.left_in_background(tool_use_id)
-                return
-            yield await self._result()
+                    if not events and (self._is_over.is_set() or not asked.is_set()):
+                        break
+            yield await self._result() if left is None else left
         finally:
-            if not is_left:
+            if left is None:
                 await self._end()
 
-    def left_in_background(self, tool_use_id: str) -> Output:
-        """Let it go on by itself, and return what its parent is told."""
+    async def begun_in_background(self, tool_use_id: str) -> Output:
+        """Let it go on by itself from its beginning, and return what its parent is told.
+
+        Raises:
+            ToolError: Too many tasks run; it is ended.
+        """
+        try:
+            return self._left_in_background(tool_use_id)
+        except BaseException:
+            await self._end()
+            await self._end_worktree()
+            raise
+
+    def _moved(self, tool_use_id: str) -> Output | None:
+        """Let it go on by itself, and return what its parent is told; None where there is no room for it."""
+        try:
+            return self._left_in_background(tool_use_id)
+        except ToolError as error:
+            self.child.notes.append(f"The user wanted it in the background, and it stayed in the foreground: {error}.")
+            return None
+
+    def _left_in_background(self, tool_use_id: str) -> Output:
         record = self.child.facts.record
         info = self._host.background.start_job(
             kind="subagent",
@@ -170,8 +229,6 @@ class RunningSubagent:
     async def _next(self, asked: anyio.Event) -> Sequence[Event]:
         """Return what has come since the last time; nothing at the end, and where it is to go on in the background."""
         taken: Sequence[Event] = ()
-        if asked.is_set():
-            return taken
         async with anyio.create_task_group() as tasks:
 
             async def watch() -> None:
@@ -186,10 +243,13 @@ class RunningSubagent:
     async def _result(self) -> Output:
         """Wait for its end, and return what its parent is told."""
         await self._is_over.wait()
-        record, notes = self.child.facts.record, list(self.child.notes)
-        if record.worktree:
-            notes += await end_worktree(self._host.worktrees, record)
+        notes = [*self.child.notes, *await self._end_worktree()]
         return self._report.output(self._run.failure, notes=notes)
+
+    async def _end_worktree(self) -> Sequence[str]:
+        """Remove its worktree if it has one and changed nothing there, and return what its parent should know."""
+        record = self.child.facts.record
+        return await end_worktree(self._host.worktrees, record) if record.worktree else ()
 
     async def _end(self) -> None:
         self._scope.cancel("nobody waits for it any more")
@@ -207,23 +267,3 @@ class RunningSubagent:
                 self.child.close()
             except PanpanError as error:
                 self._run.failure.append(error)
-
-
-def _wish(asked: bool | None, default: bool) -> bool:
-    return default if asked is None else asked
-
-
-def told(event: Event) -> str:
-    """Return what a file tells of an event: what was said and called; nothing for most."""
-    from panpan.types.events import ToolFinished, ToolStarted
-    from panpan.types.messages import AssistantMessage
-
-    match event:
-        case AssistantMessage():
-            return event.text.strip()
-        case ToolStarted():
-            return f"· {event.name} {event.title}".rstrip()
-        case ToolFinished(is_error=True):
-            return "  failed"
-        case _:
-            return ""

@@ -20,7 +20,7 @@ from panpan.types.events import (
 from panpan.types.file_change import files_in_short
 from panpan.types.messages import Message, UserMessage
 from panpan.types.permission import PermissionQuestion
-from panpan.ui.past_turns import beginning_of_last_turns, earlier, past_events, was_interrupted
+from panpan.ui.past_turns import beginning_of_last_turns, earlier, past_events, task_end_told, was_interrupted
 from panpan.ui.repl.canvas import Canvas, say
 from panpan.ui.repl.paced_shower import PacedShower
 from panpan.ui.repl.rendering.cells import cut, wrapped
@@ -119,6 +119,9 @@ class TurnView:
             say(self._canvas, earlier(begin, "Ctrl+O shows them"), "dim")
         shower = PacedShower(self, lambda: False)
         for event in past_events(messages[begin:]):
+            if line := task_end_told(event):
+                self._canvas.show("")
+                say(self._canvas, line, "dim")
             await shower.show(event)
             if was_interrupted(event):
                 say(self._canvas, "[Interrupted]", "warn")

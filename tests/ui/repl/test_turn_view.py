@@ -17,7 +17,7 @@ from panpan.types.events import (
     ToolStarted,
     TurnEnded,
 )
-from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, Usage, UserMessage
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, Usage, UserMessage
 from panpan.types.permission import PermissionQuestion
 from panpan.ui.repl.rendering.cells import cell_width
 from panpan.ui.repl.theme import Theme
@@ -106,6 +106,14 @@ async def test_an_answer_that_was_interrupted_says_so_again() -> None:
     cut = answer("Half an").model_copy(update={"stop_reason": "interrupted"})
 
     assert await View().past(UserMessage.of("go"), cut) == ["❯ go", "Half an", "[Interrupted]"]
+
+
+async def test_what_began_a_turn_of_the_past_is_shown_before_its_answer() -> None:
+    told = SystemReminder(text="Background task 3fa80001: finished\nIt was: make", cause="task:3fa80001")
+    rows = await View().past(UserMessage.of("build it"), answer("It runs."), told, answer("It is done."))
+    text = "\n".join(rows)
+
+    assert text.index("It runs.") < text.index("3fa80001: finished. It was: make") < text.index("It is done.")
 
 
 async def test_nothing_of_a_new_conversation_is_shown() -> None:

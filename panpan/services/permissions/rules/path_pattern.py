@@ -8,6 +8,7 @@ that a link is no way round it.
 import os
 import re
 from collections.abc import Iterable, Sequence
+from copy import copy
 from itertools import product
 from pathlib import Path
 
@@ -34,11 +35,26 @@ class PathPattern:
     def __init__(self, text: str) -> None:
         base, pattern = _split_base(text)
         self._base = base
+        self._copied: tuple[Path, Path] | None = None
+        """Root of a copy and of what it is a copy of, for which the pattern speaks."""
         self._is_floating = base is None and "/" not in pattern.rstrip("/")
         patterns = [pattern]
         if base is not None and (resolved := _resolved_prefix(base, pattern)) is not None:
             self._base, patterns = Path("/"), [_as_absolute(base, pattern), resolved]
         self._regex = re.compile("|".join(_compiled(pattern).pattern for pattern in patterns), re.DOTALL)
+
+    def for_copy(self, original: Path, copied: Path) -> "PathPattern | None":
+        """Return what restricts in a copy of a folder what this restricts in the folder; None where this does itself.
+
+        Args:
+            original: Root of the project, canonical.
+            copied: Root of the copy, canonical.
+        """
+        if self._base is None:
+            return None
+        pattern = copy(self)
+        pattern._copied = copied, original
+        return pattern
 
     def covers(self, path: Path, root: Path) -> bool:
         """Return whether an allowance for this pattern opens `path`, which is canonical, and all that is below it."""
@@ -58,7 +74,7 @@ class PathPattern:
             is_shallow: Whether nothing is touched that lies in the folder.
         """
         fits = self._regex.fullmatch
-        for path, base in product(paths, self._bases(root)):
+        for path, base in product(map(self._in_original, paths), self._bases(root)):
             relative = _relative(path, base)
             if relative is None:
                 continue
@@ -75,6 +91,7 @@ class PathPattern:
 
     def first_restricted_file(self, folder: Path, names: Sequence[str], root: Path) -> str | None:
         """Return the first of the names of files in `folder` for which a restriction of this pattern holds."""
+        folder = self._in_original(folder)
         for base in self._bases(root):
             relative = _relative(folder, base)
             if relative is None:
@@ -84,6 +101,13 @@ class PathPattern:
             if found := next((name for name in names if fits(before + name)), None):
                 return found
         return None
+
+    def _in_original(self, path: Path) -> Path:
+        """Return what a path in a copy is a copy of; other paths as they are."""
+        if self._copied is None:
+            return path
+        copied, original = self._copied
+        return original / path.relative_to(copied) if path.is_relative_to(copied) else path
 
     def _bases(self, root: Path) -> Sequence[Path]:
         """Return where restrictions start; one without a slash names files outside the project, too."""

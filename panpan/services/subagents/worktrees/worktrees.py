@@ -145,6 +145,16 @@ class Worktrees:
                 self._let_go(agent_id)
         return changed
 
+    async def aclose(self) -> None:
+        """Remove those in which nothing was changed, as after an interrupt, and let go of the others."""
+        try:
+            for worktree in filter(None, map(self._records.read, list(self._held))):
+                if worktree.base and not worktree.changed:
+                    with suppress(PanpanError, OSError):  # the next `tidy` tries again
+                        await self.remove(worktree)
+        finally:
+            self.close()
+
     def close(self) -> None:
         """Let go of all; those in which something was changed stay, as leftovers."""
         for agent_id in list(self._held):

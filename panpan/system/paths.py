@@ -199,9 +199,7 @@ class PathResolver:
         return view
 
     def apart(self) -> "PathResolver":
-        """Return one for another agent in the same workspace: with a working directory of its own, where this one has
-        its own now, and with nothing approved.
-        """
+        """Return one for another agent in the same workspace: its working directory is its own, nothing is approved."""
         other = copy(self)
         other._approved = frozenset()
         other._cwd = _WorkingDirectory(self.cwd)

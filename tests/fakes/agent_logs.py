@@ -9,13 +9,19 @@ from panpan.types.messages import Message
 
 
 def keep_turn(
-    folder: Path, agent_id: str, call: str, *messages: Message, name: str = "explore", description: str = "find it"
+    folder: Path,
+    agent_id: str,
+    call: str,
+    *messages: Message,
+    name: str = "explore",
+    description: str = "find it",
+    parent: str = "",
 ) -> None:
     """Write a turn of a subagent, that a call began, behind those that its log has."""
     path = agent_log_path(folder, agent_id)
     assert path is not None
     log = SessionLog(path, session_id="s1", cwd=folder)
-    log.append(AgentRecord(agent_id, name, description, call).as_record())
+    log.append(AgentRecord(agent_id, name, description, call, parent=parent).as_record())
     for message in messages:
         log.append(record_of(message))
     log.close()

@@ -80,6 +80,8 @@ class BackgroundTasks(Hook):
         self._news = News()
         self._foreground = Foreground()
         self._group: TaskGroup | None = None
+        self._running_at_end: Sequence[Task] = ()
+        """Those that ran when `serve` was cancelled, which ends the jobs among them."""
 
     def open(
         self,
@@ -158,7 +160,10 @@ class BackgroundTasks(Hook):
                 for task, process in self._found:
                     self._follow(task, process, AsyncExitStack())
                 self._found = ()
-                await anyio.sleep_forever()
+                try:
+                    await anyio.sleep_forever()
+                finally:
+                    self._running_at_end = self._tasks.running
         finally:
             self._group = None
 
@@ -263,13 +268,14 @@ class BackgroundTasks(Hook):
             keep: Whether commands go on. What was moved here from the foreground, and subagents, end in any case.
         """
         running = self._tasks.running
+        to_name = {task.id: task for task in (*self._running_at_end, *running)}.values()
         if keep:
             await end_what_is_left(self.tree, self._tasks)
             let_go(running)
         else:
             await end_all(self.tree, running)
         left = self._tasks.running
-        if stopped := [task for task in running if not task.is_running]:
+        if stopped := [task for task in to_name if not task.is_running]:
             self._warn(f"stopped in the background with the session: {named(stopped)}")
         if left:
             how = "left running in the background, to be found again with the session" if keep else "could not be ended"

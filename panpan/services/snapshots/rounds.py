@@ -123,9 +123,7 @@ class RoundSnapshots(Hook):
         if self._tidying is not None:
             self._tidying.cancel("a turn begins")
         self._turn = begin.uuid if begin is not None else ""
-        self._steps, self.turn_files = [], ()
-        if not self._beside:  # else what a call of a subagent changes goes on with the step that it is in
-            self._before = None
+        self._before, self._steps, self.turn_files = None, [], ()
         if self._is_first_turn:
             self._is_first_turn = False
             self._journal.came_back |= (await self._history()).came_back

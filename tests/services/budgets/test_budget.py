@@ -244,3 +244,14 @@ def _own(budget: Budget) -> int:
     own = budget.spent.calls - sum(below.spent.calls for below in budget.children)
     assert own >= 0
     return own
+
+
+def test_a_subagent_that_goes_on_for_another_agent_has_what_it_had_left() -> None:
+    root = limited(tokens=1_000)
+    small = root.child("leader", agent_id="a").child("small", SpendingLimits(tokens=100), agent_id="b")
+    spent_by(small, input_tokens=80)
+
+    again = root.child("small", SpendingLimits(tokens=100), agent_id="b")
+
+    assert again is small
+    assert again.room.tokens == 20

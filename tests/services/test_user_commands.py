@@ -12,7 +12,8 @@ from panpan.services.user_commands import INTERRUPTED, run_user_command
 from panpan.system.environment import child_environment, user_environment
 from panpan.system.known_keys import KnownKeys
 from panpan.system.output_store import OutputStore
-from panpan.tools.shell.bash import MAX_COMMAND_BYTES, MAX_RESULT_CHARS
+from panpan.tools.shell.bash import MAX_COMMAND_BYTES
+from panpan.tools.shell.foreground_run import MAX_RESULT_CHARS
 from panpan.tools.tool import ToolContext
 from tests.fakes.context import context_in
 

@@ -50,7 +50,7 @@ async def follow_command(
                 has_ended = True
             if not has_ended and _size(task.record.output) > max_output_bytes:
                 await end_for_output(task, max_output_bytes)
-    note = await _left_running(task.tree)
+    note = "" if task.is_stopping else await _left_running(task.tree)  # what is told to stop ends a moment later
     task.end_command(exit_code_of(task, process.pid), note)
 
 

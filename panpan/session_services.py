@@ -33,7 +33,7 @@ from panpan.services.reminders.todo_changed import TodoChanged
 from panpan.services.reminders.todo_forgotten import TodoForgotten
 from panpan.services.repeated_calls import RepeatedCalls
 from panpan.services.reply_limits import ReplyLimits
-from panpan.services.result_size import ResultSize
+from panpan.services.result_size import MAX_TEXT_CHARS, ResultSize
 from panpan.services.round_limit import RoundLimit
 from panpan.services.sessions.models import SessionModels
 from panpan.services.sessions.setup import Setup
@@ -212,14 +212,15 @@ class SessionServices:
             *((self.snapshots.rounds,) if self.snapshots is not None else ()),
             self._keys_in_results,
             # last, so that what other hooks add to a result is bounded, too
-            ResultSize() if profile.max_result_chars is None else ResultSize(profile.max_result_chars),
+            ResultSize(profile.max_result_chars or MAX_TEXT_CHARS),
         )
 
     def _hooks_of_subagent(self, child: ChildFacts) -> Sequence[Hook]:
         """Return the services of a subagent, in the same order."""
         setup, settings, root = self._setup, self._setup.settings, child.context.paths.root
-        top = setup.locations.project_root if child.worktree is None else root
-        rounds = self.snapshots.rounds if self.snapshots is not None and child.worktree is None else None
+        is_in_copy = root != setup.cwd  # its own, or that of the subagent that started it
+        top = root if is_in_copy else setup.locations.project_root
+        rounds = self.snapshots.rounds if self.snapshots is not None and not is_in_copy else None
         return (
             child.gate,
             self._sandbox_questions,
@@ -234,7 +235,7 @@ class SessionServices:
             MakeRoom(Compactor(), settings.compaction, child.model.context_window, self._warn),
             *((SnapshotsBeside(rounds, child.record.id),) if rounds is not None else ()),
             self._keys_in_results,
-            ResultSize(),
+            ResultSize(child.model.profile.max_result_chars or MAX_TEXT_CHARS),
         )
 
     def _reminders_of_subagent(self, child: ChildFacts) -> Reminders:

@@ -77,6 +77,8 @@ class SubagentRunner:
         host, parent = self._host, replace(self._parent(), context=ctx)
         if parent.depth >= host.max_depth:
             raise ToolError("this subagent may not start others; do the task yourself")
+        if not ctx.runs_alone and not self.runs_beside_others(task):  # it was to wait for the others, in plan mode
+            raise ToolError("plan mode ended before this began, and now it has to run alone; make the call again")
         if task.resume:
             host.claim(task.resume)
         try:

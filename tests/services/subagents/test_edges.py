@@ -10,15 +10,17 @@ from typing import Any
 import anyio
 import pytest
 
+from panpan.errors import ToolError
 from panpan.services.sessions import models
 from panpan.services.sessions.open_calls import UnfinishedCall
 from panpan.services.subagents.left_open import results_of_subagents
 from panpan.types.content import ToolUseBlock
 from panpan.types.events import Event, SubagentEvent
-from panpan.types.messages import ToolResultMessage
+from panpan.types.messages import AssistantMessage, ToolResultMessage
+from panpan.types.tool import Output
 from tests.fakes.agent_logs import keep_turn
 from tests.fakes.askers import yes
-from tests.model_server import Reply, ToolCall, call, calls, say
+from tests.model_server import Reply, call, calls, say
 from tests.model_server.recording import RecordedRequest
 from tests.model_server.script import Hold, Step
 from tests.system.backends import until
@@ -85,22 +87,19 @@ async def test_one_that_finds_no_room_in_the_background_stays_where_it_is(place:
 
 
 async def test_one_that_is_done_when_it_is_moved_reports_all_the_same(place: Place) -> None:
-    def child(request: RecordedRequest) -> Step:
-        if replies_so_far(request):
-            return say("it was the seed")
-        return calls(*(ToolCall("Glob", {"pattern": f"*{number}"}) for number in range(N)))
-
-    with place.answering(calls(task("look")), say("done"), child=child):
+    with place.answering(child=lambda _: say("it was the seed")):
         async with place.open() as session:
-            events: list[Event] = []
-            async with aclosing(session.submit("go")) as turn_events:
-                async for event in turn_events:
-                    events.append(event)
-                    if isinstance(event, SubagentEvent) and session.background.movable:
-                        await until(lambda: not session.running_agents)  # a slow face
-                        session.background.move()
+            tool, context = session.parts.model.tools["Task"], replace(session.parts.tool_context, tool_use_id="t1")
+            args = tool.input_model.model_validate(task("look").input)
+            async with aclosing(tool.run(args, context)) as yields:
+                await anext(yields)
+                await until(lambda: not session.running_agents)
+                assert session.background.move() == ["t1"]
+                *events, output = [item async for item in yields]
 
-    assert results(events)[0].text.startswith("it was the seed")
+    assert any(isinstance(one, SubagentEvent) and isinstance(one.event, AssistantMessage) for one in events)
+    assert isinstance(output, Output)
+    assert output.text.startswith("it was the seed")
     assert not session.background.tasks
 
 
@@ -134,6 +133,17 @@ async def test_those_that_end_with_the_session_are_named(place: Place) -> None:
 
     assert not tree.members()
     assert [warning for warning in place.warnings if "stopped in the background" in warning and "look" in warning]
+
+
+async def test_one_that_ran_side_by_side_for_plan_mode_does_not_begin_where_that_is_over(place: Place) -> None:
+    with place.answering():
+        async with place.open() as session:
+            tool = session.parts.model.tools["Task"]
+            args = tool.input_model.model_validate(task("work", "general-purpose").input)
+            context = replace(session.parts.tool_context, tool_use_id="t1", runs_alone=False)
+            with pytest.raises(ToolError, match="make the call again"):
+                async with aclosing(tool.run(args, context)) as yields:
+                    await anext(yields)
 
 
 # going on with one

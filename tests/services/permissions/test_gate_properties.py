@@ -137,7 +137,8 @@ SPELLINGS = {
     "streams": lambda command, at: f"{command} 2>&1 >/dev/null </dev/null",
     "stream before": lambda command, at: f"2>/dev/null {command}",
     "xargs": lambda command, at: f"find . | xargs {command}",
-    "exec": lambda command, at: f"find . -exec {command} {{}} \\;",
+    # without {}, which is never empty: `cat a.py ./b` is another command than `cat a.py`, and an exact rule is exact
+    "exec": lambda command, at: f"find . -exec {command} \\;",
     "braces": lambda command, at: command.replace(" ", " {", 1) + ",}" if command.count(" ") == 1 else command,
     "locale": lambda command, at: f"LC_ALL=C {command}",
     "moved": lambda command, at: f"cd . ; {command}",

@@ -90,8 +90,8 @@ def start_detached(
 
 def exit_code_in(file: Path) -> int | None:
     """Return the exit code that a command left; None where there is none, or not yet."""
-    with suppress(OSError, ValueError):
-        text = file.read_bytes()[:16]
+    with suppress(OSError, ConfigError, ValueError), os.fdopen(open_private_file(file, os.O_RDONLY), "rb") as opened:
+        text = opened.read(16)
         if text.endswith(b"\n"):
             return int(text)
     return None

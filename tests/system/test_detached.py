@@ -156,6 +156,12 @@ def test_an_exit_code_counts_only_whole(content: str, tmp_path: Path) -> None:
     assert exit_code_in(tmp_path / "exit") is None
 
 
+def test_an_exit_code_that_is_no_file_holds_up_nothing(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "exit")
+
+    assert exit_code_in(tmp_path / "exit") is None
+
+
 async def test_a_child_that_is_left_alone_does_not_stay_as_a_dead_one(tmp_path: Path) -> None:
     started = Started(tmp_path, "sleep", "600")
 

@@ -11,7 +11,10 @@ from collections.abc import Iterable
 from panpan.services.background_tasks.registry import TaskRecord
 from panpan.system.terminal_text import clean_line
 from panpan.tools.tasks.task_text import ended_in_result, state_line
-from panpan.types.messages import Message, SystemReminder, ToolResultMessage
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage
+
+TELLING_TOOLS = frozenset({"TaskOutput", "TaskStop"})
+"""Tools of whose results the first line counts; others show what commands and files say."""
 
 _CAUSE = re.compile(r"task:([0-9a-f]{8})(:running)?")
 _TAG = re.compile(r"<(?=/?system-reminder)", re.IGNORECASE)
@@ -19,13 +22,16 @@ _TAG = re.compile(r"<(?=/?system-reminder)", re.IGNORECASE)
 
 def told_in(messages: Iterable[Message]) -> tuple[set[str], set[str]]:
     """Return the ids of the tasks of whose end the conversation tells, and of those that it says still run."""
-    ended, running = set[str](), set[str]()
+    ended, running, telling = set[str](), set[str](), set[str]()
     for message in messages:
         match message:
             case SystemReminder(cause=cause) if found := _CAUSE.fullmatch(cause):
                 (running if found[2] else ended).add(found[1])
-            case ToolResultMessage() if task_id := ended_in_result(message.text):
-                ended.add(task_id)
+            case AssistantMessage():
+                telling.update(use.id for use in message.tool_uses if use.name in TELLING_TOOLS)
+            case ToolResultMessage() if message.tool_use_id in telling:
+                if task_id := ended_in_result(message.text):
+                    ended.add(task_id)
             case _:
                 pass
     return ended, running

@@ -18,7 +18,8 @@ from panpan.config.settings import BackgroundSettings
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.errors import ToolError
-from panpan.services.background_tasks.commands import STOP_GRACE_S, follow_command, follow_moved
+from panpan.services.background_tasks.announcements import TELLING_TOOLS
+from panpan.services.background_tasks.commands import STOP_GRACE_S, end_what_it_left, follow_command, follow_moved
 from panpan.services.background_tasks.commands_begun import started, taken
 from panpan.services.background_tasks.ending import end_all, end_what_is_left, let_go
 from panpan.services.background_tasks.foreground import Foreground
@@ -44,7 +45,6 @@ log = logging.getLogger(__name__)
 
 _STOP_LIMIT_S = 10.0
 """How long the end of a task is waited for that was told to end."""
-_TELLING_TOOLS = frozenset({"TaskOutput", "TaskStop"})
 
 
 class BackgroundTasks(Hook):
@@ -140,7 +140,7 @@ class BackgroundTasks(Hook):
 
     @property
     def goes_on_at_timeout(self) -> bool:
-        return self._settings.at_timeout == "go_on" and self._group is not None
+        return self._settings.at_timeout == "go_on" and self._group is not None and self._has_room
 
     async def wait_changed(self) -> None:
         """Return when the next one begins or ends."""
@@ -230,7 +230,9 @@ class BackgroundTasks(Hook):
 
     async def stop(self, task_id: str) -> TaskInfo:
         task = self._tasks.known(task_id)
-        if task.is_running:
+        if not task.is_running:
+            await end_what_it_left(task)
+        else:
             task.is_stopping = True
             if task.scope is not None:
                 task.scope.cancel("it was told to stop")
@@ -288,7 +290,7 @@ class BackgroundTasks(Hook):
         return self._news.take(self._tasks)
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
-        if call.tool.name in _TELLING_TOOLS:
+        if call.tool.name in TELLING_TOOLS:
             self._news.told_in_result(output.text)
         return output
 
@@ -305,6 +307,10 @@ class BackgroundTasks(Hook):
     def _max_output_bytes(self) -> int:
         return self._settings.max_output_mb * 10**6
 
+    @property
+    def _has_room(self) -> bool:
+        return len(self._tasks.running) < self._settings.max_tasks
+
     def _new_output(self, task_id: str) -> Path:
         return self._store.directory / f"task-{task_id}.txt"
 
@@ -317,10 +323,10 @@ class BackgroundTasks(Hook):
         """
         if self._group is None:
             raise RuntimeError("the background tasks are not served")
-        if (number := len(self._tasks.running)) >= self._settings.max_tasks:
+        if not self._has_room:
             raise ToolError(
-                f"{number:,} tasks run in the background, as many as may (setting background.max_tasks); wait for one "
-                "with TaskOutput, or end one with TaskStop"
+                f"{len(self._tasks.running):,} tasks run in the background, as many as may (setting "
+                "background.max_tasks); wait for one with TaskOutput, or end one with TaskStop"
             )
 
     def _follow(self, task: Task, process: RunningProcess, resources: AsyncExitStack) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import anyio
 
-from panpan.errors import ConfigError
+from panpan.errors import ConfigError, ToolError
 from panpan.services.background_tasks.task import Task
 from panpan.system.detached import exit_code_in
 from panpan.system.output_store import LeftOutput
@@ -52,6 +52,8 @@ async def follow_command(
                 await end_for_output(task, max_output_bytes)
     note = "" if task.is_stopping else await _left_running(task.tree)  # what is told to stop ends a moment later
     task.end_command(exit_code_of(task, process.pid), note)
+    if note:
+        await _bound_what_is_left(task, max_output_bytes)
 
 
 def exit_code_of(task: Task, pid: int) -> int | None:
@@ -136,6 +138,30 @@ class _OutputFile:
         with suppress(OSError):
             while data and self._fd >= 0:
                 data = data[os.write(self._fd, data) :]
+
+
+async def end_what_it_left(task: Task) -> None:
+    """End what a command left running that has ended; known by its mark alone, as its number may be another's by now.
+
+    Raises:
+        ToolError: It cannot be ended.
+    """
+    if not task.record.mark:
+        return
+    tree = ProcessTree(task.record.mark)
+    if await tree.look():
+        if await tree.end(STOP_GRACE_S):
+            raise ToolError(f"what the background task {task.named} left running was told to end, and still runs")
+        task.update(note="what it had left running was ended")
+
+
+async def _bound_what_is_left(task: Task, max_output_bytes: int) -> None:
+    """Watch the output that what is left goes on to print to, until it is too large; does not end by itself."""
+    while _size(task.record.output) <= max_output_bytes:  # noqa: ASYNC110 - nobody tells when a file grows
+        await anyio.sleep(_LOOK_S)
+    await ProcessTree(task.record.mark).end(STOP_GRACE_S)
+    limit = f"more than {max_output_bytes // 10**6:,} MB (setting background.max_output_mb)"
+    task.update(note=f"what it had left running was stopped because it printed {limit}")
 
 
 async def _left_running(tree: ProcessTree | None) -> str:

@@ -6,6 +6,7 @@ The rule: nothing is awaited between the start of a process and its task, so tha
 from collections.abc import Callable
 from pathlib import Path
 
+from panpan.errors import PanpanError, ToolError
 from panpan.services.background_tasks.task import Task
 from panpan.services.background_tasks.task_set import TaskSet
 from panpan.system.detached import start_detached
@@ -34,7 +35,10 @@ def started(
     task.tree = ProcessTree()
     exit_file = tasks.registry.exit_file(task.id)
     leavings = tuple(command.leavings)
-    task.update(session_mark=tree.mark, mark=task.tree.mark, exit_file=exit_file, leavings=leavings)
+    try:
+        task.note(session_mark=tree.mark, mark=task.tree.mark, exit_file=exit_file, leavings=leavings)
+    except PanpanError as exc:  # after a crash nobody would know of it
+        raise ToolError(f"cannot start the command in the background, as no record of it can be kept: {exc}") from exc
     try:
         process = start_detached(
             command.argv,

@@ -1,6 +1,6 @@
 """Reading what a task printed: the end of it, or the lines that match a pattern.
 
-The rule: keys are taken out, and a window begins with a line, so that no part of a key is left of one that was cut. A
+The rule: keys are taken out before anything is cut, so that no part of one is left; a window begins with a line. A
 pattern is searched for by a program of its own, so that one that runs away holds up nothing.
 """
 
@@ -35,7 +35,11 @@ class Window:
     """Where the next window begins, in bytes: behind the last whole line, so that a line that grows is seen whole."""
 
 
-def window_of(path: Path, start: int, *, max_bytes: int, keys: KnownKeys) -> Window:
+_LEAD_BYTES = 16 * 1024
+"""How much before a window is looked at for the beginning of a key; no key is that long."""
+
+
+def window_of(path: Path, start: int, *, max_bytes: int, keys: KnownKeys, grows: bool = False) -> Window:
     """Return what an output holds from a place on, or the end of that.
 
     Args:
@@ -43,6 +47,7 @@ def window_of(path: Path, start: int, *, max_bytes: int, keys: KnownKeys) -> Win
         start: The place, in bytes.
         max_bytes: The most that is read.
         keys: What is taken out.
+        grows: Whether more may be printed, so that what may be the beginning of a key is left for later.
 
     Raises:
         ToolError: The file cannot be read.
@@ -56,14 +61,17 @@ def window_of(path: Path, start: int, *, max_bytes: int, keys: KnownKeys) -> Win
     with os.fdopen(fd, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         from_ = max(start, size - max_bytes)
-        file.seek(from_)
-        data = file.read(max_bytes)
+        lead_bytes = min(from_, _LEAD_BYTES)
+        file.seek(from_ - lead_bytes)
+        data = file.read(lead_bytes + max_bytes)
+    lead, data = data[:lead_bytes], data[lead_bytes:]
     is_cut = from_ > start
     if is_cut:
-        data = data[data.find(b"\n") + 1 :]
+        first_line = data.find(b"\n") + 1
+        lead, data = lead + data[:first_line], data[first_line:]
     last_line = data.rfind(b"\n") + 1
     end = size - (len(data) - last_line) if len(data) - last_line < max_bytes else size
-    return Window(_text_of(data, keys), is_cut, end)
+    return Window(_text_of(lead, data, keys, grows=grows), is_cut, end)
 
 
 async def matching_lines(path: Path, pattern: str, *, max_bytes: int, keys: KnownKeys, ripgrep: str | None) -> Window:
@@ -83,7 +91,7 @@ async def matching_lines(path: Path, pattern: str, *, max_bytes: int, keys: Know
         return Window("", is_cut=False, end=0)
     request = SearchRequest(str(path.parent), "lines", file=path.name, pattern=pattern)
     found = await search(request, ripgrep)
-    numbered = (numbered_line(rest) for _, rest in parse_records(found.stdout, "lines"))
+    numbered = (numbered_line(rest) for _, rest in parse_records(_without_keys(found.stdout, keys), "lines"))
     lines = [f"{number}{mark}{text}" for number, mark, text in numbered]
     kept, room = len(lines), max_bytes
     while kept and (room := room - len(lines[kept - 1].encode(errors="replace")) - 1) >= 0:
@@ -92,7 +100,16 @@ async def matching_lines(path: Path, pattern: str, *, max_bytes: int, keys: Know
     return Window(text, is_cut=kept > 0 or found.is_partial, end=0)
 
 
-def _text_of(data: bytes, keys: KnownKeys) -> str:
+def _without_keys(data: bytes, keys: KnownKeys) -> bytes:
+    stream = keys.stream()
+    return stream.feed(data) + stream.finish()
+
+
+def _text_of(lead: bytes, data: bytes, keys: KnownKeys, *, grows: bool) -> str:
+    """Return data as text without keys, also without the rest of one that began in what led to it."""
+    stream = keys.stream()
+    stream.feed(lead)
+    data = stream.feed(data) + (b"" if grows else stream.finish())
     folder = LineFolder()
     folded = folder.feed(data) + folder.finish()
     return keys.redact(folded.decode(errors="replace"))

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from panpan.errors import ConfigError
 from panpan.system.atomic_write import DiskOperations, write_atomic
-from panpan.system.private import make_private_folder
+from panpan.system.private import make_private_folder, open_private_file
 from panpan.types.background import TaskInfo, TaskKind, TaskState
 
 MAX_ENDED = 1000
@@ -26,7 +27,7 @@ _SUFFIX = ".json"
 class TaskRecord(BaseModel):
     """One task, as it is kept."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
     id: str
     kind: TaskKind
@@ -136,8 +137,8 @@ class _NoWaiting(DiskOperations):
 
 def _read(path: Path) -> TaskRecord | None:
     try:
-        with path.open("rb") as file:
+        with os.fdopen(open_private_file(path, os.O_RDONLY), "rb") as file:
             record = TaskRecord.model_validate_json(file.read(_MAX_RECORD_BYTES))
-    except (OSError, ValidationError):
+    except (OSError, ConfigError, ValidationError):
         return None
     return record if record.id == path.name.removesuffix(_SUFFIX) else None

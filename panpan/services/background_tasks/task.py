@@ -79,11 +79,19 @@ class Task:
         """Its id and title, for people."""
         return f"{self.id} ({self.record.title})"
 
+    def note(self, **fields: object) -> None:
+        """Change what is known of it.
+
+        Raises:
+            PanpanError: It is known in memory only.
+        """
+        self.record = self.record.model_copy(update=fields)
+        self._registry.save(self.record)
+
     def update(self, **fields: object) -> None:
         """Change what is known of it, in memory at least."""
-        self.record = self.record.model_copy(update=fields)
         try:
-            self._registry.save(self.record)
+            self.note(**fields)
         except PanpanError as error:
             self._warn(f"what is known of the background task {self.named} is not on disk: {error}")
 

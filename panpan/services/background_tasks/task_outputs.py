@@ -49,5 +49,6 @@ class TaskOutputs:
         self._read_up_to.clear()
 
     async def _window(self, task: Task, start: int, max_bytes: int) -> Window:
-        read = partial(window_of, task.record.output, start, max_bytes=max_bytes, keys=self._keys)
+        grows = task.is_running
+        read = partial(window_of, task.record.output, start, max_bytes=max_bytes, keys=self._keys, grows=grows)
         return await to_thread.run_sync(read)

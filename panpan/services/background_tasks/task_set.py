@@ -34,8 +34,10 @@ class TaskSet:
     def load(self) -> None:
         """Read what is kept, forget what is too much, and name what cannot be read."""
         records, damaged = self.registry.load()
-        for path in damaged:
+        for path in damaged[:_MAX_NAMED]:
             self._warn(f"what {path} says of a background task cannot be read, so it is left out")
+        if len(damaged) > _MAX_NAMED:
+            self._warn(f"nor can {len(damaged) - _MAX_NAMED:,} more beside it, which are left out, too")
         for record in [record for record in records if record.state != "running"][:-MAX_ENDED]:
             self.registry.remove(record.id)
             records.remove(record)

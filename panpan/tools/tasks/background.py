@@ -107,7 +107,7 @@ class Background(Protocol):
         ...
 
     async def stop(self, task_id: str) -> TaskInfo:
-        """End a task with all that it started, and return how it ended; nothing is done where it has.
+        """End a task with all that it started, also what it left running, and return how it ended.
 
         Raises:
             ToolError: There is no such task, or it cannot be ended.

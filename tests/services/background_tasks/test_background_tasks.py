@@ -163,6 +163,38 @@ async def test_one_that_prints_without_end_is_stopped(home: Home) -> None:
         assert ended.note == "stopped because it printed more than 1 MB (setting background.max_output_mb)"
 
 
+async def test_what_a_task_left_running_is_ended_when_it_is_told_to_stop(home: Home) -> None:
+    async with home.serving() as tasks:
+        info = await start(tasks, "sleep 600 & exit 0")
+        await tasks.wait(info.id, 20)
+        assert marked(tasks.tree.mark) == ["sleep"]
+
+        stopped = await tasks.stop(info.id)
+
+        assert marked(tasks.tree.mark) == []
+        assert (stopped.state, stopped.note) == ("finished", "what it had left running was ended")
+        assert (await tasks.stop(info.id)) == stopped
+
+
+async def test_what_a_task_left_running_prints_no_more_than_it_may(home: Home) -> None:
+    flood = "while :; do head -c 100000 /dev/zero; sleep 0.01; done"
+    async with home.serving(settings=BackgroundSettings(max_output_mb=1)) as tasks:
+        info = await start(tasks, f"({flood}) & exit 0")
+        await tasks.wait(info.id, 20)
+
+        await until(lambda: marked(tasks.tree.mark) == [])
+        await until(lambda: "more than 1 MB" in tasks.tasks[0].note)
+
+
+async def test_nothing_is_started_of_which_no_record_can_be_kept(home: Home) -> None:
+    (home.folder / "tasks").touch()
+    async with home.serving() as tasks:
+        with pytest.raises(ToolError, match="no record of it can be kept"):
+            await start(tasks, "sleep 600")
+
+        assert (tasks.tasks, marked(tasks.tree.mark)) == ([], [])
+
+
 async def test_what_a_task_left_running_is_named_and_ends_with_the_session(home: Home) -> None:
     async with home.serving() as tasks:
         info = await start(tasks, "sleep 600 & echo done")
@@ -361,6 +393,23 @@ async def test_keys_are_taken_out_also_where_the_window_begins_within_one(home: 
             assert "0123456789" not in text, size
         assert await output_of(tasks, info.id, max_bytes=1000) == "first [redacted]\n[redacted]\n"
         assert await output_of(tasks, info.id, "sk-", max_bytes=1000) == "1:first [redacted]\n2:[redacted]"
+
+
+async def test_keys_are_taken_out_of_what_has_no_lines_and_comes_in_parts(home: Home) -> None:
+    key = "sk-" + "0123456789" * 5
+    script = f"printf 'xxxxxxxx{key[:20]}'; until [ -e go ]; do sleep 0.01; done; printf '{key[20:]}yyyyyyyy'"
+    async with home.serving(key=key) as tasks:
+        info = await start(tasks, script, cwd=home.folder)
+        await until(lambda: info.output.exists() and info.output.stat().st_size == 28)
+        first = (await tasks.read(info.id, pattern=None, max_bytes=10)).text
+        (home.folder / "go").touch()
+        await tasks.wait(info.id, 20)
+        second = (await tasks.read(info.id, pattern=None, max_bytes=100)).text
+
+        assert "0123456789" not in first
+        assert second == "[redacted]yyyyyyyy"
+        for size in range(1, 70):
+            assert "9yyy" not in await output_of(tasks, info.id, max_bytes=size), size
 
 
 async def test_lines_that_match_are_found_in_all_of_it(home: Home) -> None:

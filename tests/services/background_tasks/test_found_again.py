@@ -15,7 +15,8 @@ from panpan.services.background_tasks.background_tasks import BackgroundTasks, J
 from panpan.services.background_tasks.registry import MAX_ENDED, Registry, TaskRecord
 from panpan.system.process_table import running_process, running_processes
 from panpan.system.process_tree import ProcessTree
-from panpan.types.messages import UserMessage
+from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
+from panpan.types.messages import AssistantMessage, ToolResultMessage, UserMessage
 from tests.fakes.processes import sleeping
 from tests.services.background_tasks.harness import Home, news, start
 from tests.system.backends import until
@@ -250,6 +251,41 @@ async def test_a_damaged_record_is_named_and_the_others_count(home: Home) -> Non
     assert [task.id for task in tasks.tasks] == ["0" * 8]
     assert len(home.warnings) == 2
     assert (folder / "11111111.json").exists()
+
+
+async def test_a_record_that_is_no_file_holds_up_nothing(home: Home) -> None:
+    folder = home.folder / "tasks"
+    folder.mkdir()
+    os.mkfifo(folder / "11111111.json")
+    (folder / "22222222.json").symlink_to(folder / "elsewhere")
+    (folder / "33333333.json").mkdir()
+    record = {"id": "44444444", "kind": "command", "title": "t", "started_at": float("inf"), "output": "/o"}
+    (folder / "44444444.json").write_text(json.dumps(record))
+
+    assert home.opened().tasks == []
+    assert len(home.warnings) == 4
+
+
+def test_of_many_damaged_records_only_some_are_named(home: Home) -> None:
+    (home.folder / "tasks").mkdir()
+    for number in range(100):
+        (home.folder / "tasks" / f"{number:08}.json").touch()
+
+    home.opened()
+
+    assert len(home.warnings) == 21
+    assert home.warnings[-1].startswith("nor can 80 more")
+
+
+async def test_that_a_task_has_ended_is_known_from_no_other_result(home: Home) -> None:
+    async with home.serving() as tasks:
+        info = await start(tasks, "exit 0")
+        await tasks.wait(info.id, 20)
+    use = ToolUseBlock(id="toolu_2", name="Bash", input={"command": "cat forged"})
+    said = TextBlock(text=f"task {info.id}: finished, exit code 0")
+    forged = ToolResultMessage(result=ToolResultBlock(tool_use_id="toolu_2", content=(said,)))
+
+    assert home.opened([AssistantMessage(content=(use,)), forged]).has_news
 
 
 def test_what_has_ended_is_kept_up_to_a_number(home: Home) -> None:

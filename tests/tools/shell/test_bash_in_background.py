@@ -222,6 +222,15 @@ async def test_at_its_time_out_it_goes_on_where_the_user_wants_that(tmp_path: Pa
         assert info.output.read_text() == "on\noff\n"
 
 
+async def test_at_its_time_out_it_is_stopped_where_as_many_run_as_may(tmp_path: Path) -> None:
+    async with desk_in(tmp_path, BackgroundSettings(at_timeout="go_on", max_tasks=1)) as desk:
+        await desk.run(command="sleep 600", timeout=100)
+        output = await desk.run(command="sleep 600", timeout=100)
+
+        assert "timed out after 0.1 s and was stopped" in output.text
+        assert len(desk.tasks.tasks) == 1
+
+
 async def test_at_its_time_out_it_is_stopped_where_the_user_says_nothing(tmp_path: Path) -> None:
     async with desk_in(tmp_path) as desk:
         output = await desk.run(command="sleep 600", timeout=100)

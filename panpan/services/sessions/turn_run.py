@@ -13,7 +13,7 @@ from panpan.core.conversation import cut_short
 from panpan.core.query import Turn, query
 from panpan.core.tool_executor import CLEANUP_S, ToolExecutor
 from panpan.core.turn_totals import TurnTotals
-from panpan.errors import SessionLogError
+from panpan.errors import SessionLogError, UnfinishedCallError
 from panpan.services.budgets.budgeted_model import BudgetedModel
 from panpan.services.sessions.effect_ledger import EffectLedger
 from panpan.services.sessions.event_hop import EventHop
@@ -82,7 +82,11 @@ class TurnRun:
     async def _settle_unfinished(self) -> None:
         """Say what became of the calls that an earlier run left open."""
         parts = self._parts
-        await parts.unfinished.settle(parts.conversation, parts.model.tools, self._recorder.record)
+        try:
+            await parts.unfinished.settle(parts.conversation, parts.model.tools, self._recorder.record)
+        except UnfinishedCallError:
+            parts.background.keeps = True  # a session that cannot go on leaves all as it found it
+            raise
 
     async def _drive(self) -> None:
         """Pass on the events of the loop."""

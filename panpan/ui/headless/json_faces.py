@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 
 from panpan.errors import PanpanError
+from panpan.services.project_context.collect import SESSION_START
 from panpan.services.sessions.session import SessionInfo
 from panpan.types.background import TaskInfo
 from panpan.types.events import (
@@ -48,7 +49,8 @@ class JsonFace(HeadlessFace):
 class StreamJsonFace(JsonFace):
     """Prints a line for each message, each notice, and each delta where asked for; the result object ends a turn.
 
-    What happens in a subagent is printed in the same way, with the id of the call that started it.
+    What happens in a subagent is printed in the same way, with the id of the call that started it; but for the project
+    context, which is that of the session.
 
     Args:
         out: Standard output.
@@ -85,6 +87,8 @@ class StreamJsonFace(JsonFace):
         match event:
             case AssistantMessage() | ToolResultMessage() | UserMessage():
                 await self._print({**wire.message_line(event, self._session_id), **origin})
+            case SystemReminder(cause=cause) if origin and cause == SESSION_START:
+                pass  # what the session itself was told, which is long
             case RetryScheduled() | Waiting() | PermissionDecided(is_allowed=False) | SystemReminder() | Compacted():
                 await self._print({**wire.notice_line(event, self._session_id), **origin})
             case _:

@@ -101,6 +101,11 @@ class DialogQueue:
         return self.first.dialog if self.first is not None else None
 
     @property
+    def all(self) -> Sequence[Dialog[Any]]:
+        """The dialog that is shown, and those that come after it."""
+        return [one.dialog for one in self._open]
+
+    @property
     def waiting(self) -> int:
         """How many come after it."""
         return max(len(self._open) - 1, 0)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from time import monotonic
+from typing import Any
 
 import anyio
 
@@ -19,6 +20,8 @@ from panpan.ui.repl.contents import Contents
 from panpan.ui.repl.desk import Desk
 from panpan.ui.repl.dialog_keys import DialogKeys
 from panpan.ui.repl.dialog_queue import DialogQueue
+from panpan.ui.repl.dialogs.dialog import Dialog
+from panpan.ui.repl.dialogs.permission import PermissionDialog
 from panpan.ui.repl.dialogs.pick import PickDialog
 from panpan.ui.repl.greeting import greeting
 from panpan.ui.repl.hand_over import HandOver
@@ -60,6 +63,8 @@ class Repl:
         self._dialogs = DialogQueue(self.refresh, monotonic, lambda: bool(desk.draft.text), desk.draft.insert)
         self._status = StatusView(session, desk.env, lambda: desk.screen.vi_mode, self.refresh, self._hint.show)
         self._todos = TodosView(lambda: session.todos)
+        kinds = session.agents
+        colours = {one.name: one.color for one in kinds}
         self._view = TurnView(
             self,
             session.conversation,
@@ -72,6 +77,7 @@ class Repl:
             doing=lambda: self._todos.doing,
             asked_about=lambda: asking.asked_about,
             subagents=session.past_subagents,
+            colour_of=lambda kind: colours.get(kind, ""),
         )
         self._work = Work(self, self._view, commands, self._give_back)
         self._leaving = Leaving(session, self._work, self.choose)
@@ -90,7 +96,7 @@ class Repl:
         )
         paths = session.parts.tool_context.paths
         self._files = FileIndex(paths)
-        agents = {one.name: " ".join(one.description.split()) for one in session.agents}
+        agents = {one.name: " ".join(one.description.split()) for one in kinds}
         self._completer = InputCompleter(commands, self._files, paths, lambda command: command.offers(session), agents)
         self._other_programs = HandOver(desk.draft, self._view.transcript, desk.env, self._hint.show)
         self._clipboard = ClipboardPaste(desk.draft, desk.env, session.add_folder, self._hint.show)
@@ -266,8 +272,8 @@ class Repl:
         return self._screen.room_for_dialog
 
     def _is_asking(self) -> bool:
-        """Whether the turn waits for the user; a list that he opened himself holds nothing up."""
-        return not isinstance(self._dialogs.current, PickDialog | None)
+        """Whether the turn waits for the user; a list that he opened and a subagent beside it hold nothing up."""
+        return any(_holds_up_turn(dialog) for dialog in self._dialogs.all)
 
     # What comes from below
 
@@ -286,3 +292,8 @@ class Repl:
         self._actions.key_pressed()
         if not self._dialogs.takes_keys:
             self._dialogs.typed_elsewhere()
+
+
+def _holds_up_turn(dialog: Dialog[Any]) -> bool:
+    """Return whether the turn waits until a dialog is answered."""
+    return dialog.ends_turn() if isinstance(dialog, PermissionDialog) else not isinstance(dialog, PickDialog)

@@ -38,7 +38,27 @@ Role: TypeAlias = Literal[
     "string",
     "number",
     "comment",
+    "agent_red",  # from here on: what the definition of a subagent asks for
+    "agent_blue",
+    "agent_green",
+    "agent_yellow",
+    "agent_purple",
+    "agent_orange",
+    "agent_pink",
+    "agent_cyan",
 ]
+
+AGENT_ROLES: Mapping[str, Role] = {
+    "red": "agent_red",
+    "blue": "agent_blue",
+    "green": "agent_green",
+    "yellow": "agent_yellow",
+    "purple": "agent_purple",
+    "orange": "agent_orange",
+    "pink": "agent_pink",
+    "cyan": "agent_cyan",
+}
+"""By the colours that a definition may name."""
 
 _RESET = "\x1b[0m"
 
@@ -67,6 +87,14 @@ _DARK: Mapping[Role, str] = {
     "string": "32",
     "number": "36",
     "comment": "2",
+    "agent_red": "31",
+    "agent_blue": "94",
+    "agent_green": "32",
+    "agent_yellow": "93",
+    "agent_purple": "35",
+    "agent_orange": "33",
+    "agent_pink": "95",
+    "agent_cyan": "36",
 }
 # yellow and cyan cannot be read on white
 _LIGHT: Mapping[Role, str] = {
@@ -80,6 +108,10 @@ _LIGHT: Mapping[Role, str] = {
     "code": "34",
     "name": "1",
     "number": "34",
+    "agent_blue": "34",
+    "agent_yellow": "1",
+    "agent_orange": "91",
+    "agent_cyan": "1;34",
 }
 _HIGH_CONTRAST: Mapping[Role, str] = {
     **_DARK,
@@ -103,6 +135,9 @@ _HIGH_CONTRAST: Mapping[Role, str] = {
     "string": "",
     "number": "",
     "comment": "",
+    **dict.fromkeys(AGENT_ROLES.values(), "1"),
+    "agent_red": "1;31",
+    "agent_green": "1;32",
 }
 # NO_COLOR (https://no-color.org) is about colour: bold and dim may stay
 _PLAIN: Mapping[Role, str] = {

@@ -14,9 +14,10 @@ from panpan.ui.call_title import title_of
 from panpan.ui.repl.canvas import Canvas
 from panpan.ui.repl.rendering.cells import cut
 from panpan.ui.repl.rendering.live_output import LiveOutput
-from panpan.ui.repl.rendering.subagent import RunningSubagent, step_row, subagent_rows
+from panpan.ui.repl.rendering.subagent import RunningSubagent, SubagentState, step_row, subagent_rows
 from panpan.ui.repl.rendering.tool import result_lines, running_line, title_line
-from panpan.ui.repl.subagent_progress import SubagentProgress
+from panpan.ui.repl.subagent_progress import Step, SubagentProgress
+from panpan.ui.repl.theme import AGENT_ROLES, Role
 from panpan.ui.repl.transcript import Transcript
 
 _FOLDED_LINES = 3
@@ -35,6 +36,8 @@ class _Running:
     subagent: SubagentProgress | None = None
     """What the subagent does that it runs; None where it runs none."""
     ended_s: float | None = None
+    """When it ended: its result comes when those of the calls before it are there."""
+    is_error: bool = False
 
     def elapsed_s(self, now_s: float) -> float:
         """Return how long it has taken."""
@@ -49,6 +52,7 @@ class ToolsView:
         clock: Returns seconds that only ever grow.
         transcript: Keeps what those printed that were cut short.
         asked_about: Returns the ids of the calls about which the user is asked at the moment.
+        colour_of: Returns the colour of a kind of subagent, as its definition says; empty where it has none.
     """
 
     def __init__(
@@ -57,6 +61,7 @@ class ToolsView:
         clock: Callable[[], float],
         transcript: Transcript,
         asked_about: Callable[[], Collection[str]] = tuple,
+        colour_of: Callable[[str], str] = lambda kind: "",
     ) -> None:
         self._canvas = canvas
         self._clock = clock
@@ -64,6 +69,7 @@ class ToolsView:
         self._running: dict[str, _Running] = {}
         self._transcript = transcript
         self._asked_about = asked_about
+        self._colour_of = colour_of
         self.is_expanded = False
 
     @property
@@ -104,8 +110,9 @@ class ToolsView:
                     return
             case ToolProgress(tool_use_id=use_id, text=text) if use_id in self._running:
                 self._running[use_id].output.feed(text)
-            case ToolFinished(tool_use_id=use_id) if use_id in self._running:
-                self._running[use_id].ended_s = self._clock()
+            case ToolFinished(tool_use_id=use_id, is_error=is_error) if use_id in self._running:
+                ended = self._running[use_id]
+                ended.ended_s, ended.is_error = self._clock(), is_error
             case ToolResultMessage():
                 self._show_result(event)
             case _:
@@ -121,9 +128,13 @@ class ToolsView:
         for tool in self._shown:
             elapsed_s = tool.elapsed_s(now_s)
             if tool.subagent is not None:
-                subagents.append(RunningSubagent(tool.name, tool.title, elapsed_s, tool.subagent))
+                subagents.append(self._row_of(tool, elapsed_s, tool.subagent))
                 continue
-            rows.append(running_line(tool.name, tool.title, now_s, elapsed_s, width, theme, timeout_s=tool.timeout_s))
+            if tool.ended_s is None:
+                row = running_line(tool.name, tool.title, now_s, elapsed_s, width, theme, timeout_s=tool.timeout_s)
+            else:
+                row = title_line(tool.name, tool.title, elapsed_s, tool.is_error, width, theme)
+            rows.append(row)
             if self.is_expanded and (above := tool.output.count_above(count)):
                 rows.append(theme.paint("dim", cut(f"    … {above:,} line{'s' * (above != 1)} above", width)))
             rows += tool.output.preview(count, width, theme)
@@ -134,9 +145,13 @@ class ToolsView:
         """The turn is over: no result follows; what was still running is shown as far as it got."""
         theme, width = self._canvas.theme, self._canvas.width
         for tool in self._running.values():
-            steps = tool.subagent.steps(_FOLDED_LINES, (), has_words=False) if tool.subagent is not None else ()
+            is_over, elapsed_s = tool.ended_s is not None, tool.elapsed_s(self._clock())
+            agent = self._agent_role(tool.name, tool.title)
+            steps: Sequence[Step] = ()
+            if tool.subagent is not None and not is_over:
+                steps = tool.subagent.steps(_FOLDED_LINES, (), has_words=False)
             self._canvas.show(
-                title_line(tool.name, tool.title, tool.elapsed_s(self._clock()), True, width, theme),
+                title_line(tool.name, tool.title, elapsed_s, tool.is_error or not is_over, width, theme, agent=agent),
                 *tool.output.preview(_FOLDED_LINES, width, theme),
                 *(step_row(step, width, theme) for step in steps),
             )
@@ -144,6 +159,15 @@ class ToolsView:
                 self._transcript.keep_cut_short(f"{tool.name} {tool.title} (what it printed until then)", printed)
         self._running.clear()
         self._asked.clear()
+
+    def _row_of(self, tool: _Running, elapsed_s: float, progress: SubagentProgress) -> RunningSubagent:
+        state: SubagentState = "runs" if tool.ended_s is None else "failed" if tool.is_error else "done"
+        agent = self._agent_role(tool.name, tool.title)
+        return RunningSubagent(tool.name, tool.title, elapsed_s, progress, state, agent)
+
+    def _agent_role(self, name: str, title: str) -> Role | None:
+        """Return the colour of the kind of subagent that the title of a call names first."""
+        return AGENT_ROLES.get(self._colour_of(title.partition(":")[0])) if name == TaskTool.name else None
 
     def _follow_subagent(self, tool: _Running, event: SubagentEvent) -> bool:
         """Let a call have an event of its subagent; return whether that changes what is shown."""
@@ -160,6 +184,6 @@ class ToolsView:
         elapsed_s = None if tool is None or says_time else tool.elapsed_s(self._clock())
         theme, width = self._canvas.theme, self._canvas.width
         self._canvas.show(
-            title_line(name, title, elapsed_s, message.is_error, width, theme),
+            title_line(name, title, elapsed_s, message.is_error, width, theme, agent=self._agent_role(name, title)),
             *result_lines(message, use, width, theme, title=title, is_expanded=self.is_expanded),
         )

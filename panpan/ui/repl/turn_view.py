@@ -45,13 +45,14 @@ class TurnView:
         conversation: What they make longer.
         has_begun: Called when a turn has begun.
         is_over: Called when a turn is over, with the seconds that it took.
-        is_asking: Whether the user is asked something at the moment.
+        is_asking: Whether the turn waits for an answer of the user.
         rule_place: Where "always" is kept, as it is shown.
         waiting: How long the user was waited for, which is not the turn's own time.
         can_move: Whether a call runs that could go on in the background.
         doing: Returns what the model says that it is doing; empty where it says nothing.
         asked_about: Returns the ids of the calls about which the user is asked at the moment.
         subagents: Tells what subagents said and did; None: nothing of it is known.
+        colour_of: Returns the colour of a kind of subagent; empty where it has none.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class TurnView:
         doing: Callable[[], str] = lambda: "",
         asked_about: Callable[[], Collection[str]] = tuple,
         subagents: PastSubagents | None = None,
+        colour_of: Callable[[str], str] = lambda kind: "",
     ) -> None:
         self._canvas = canvas
         self._has_begun = has_begun
@@ -81,7 +83,7 @@ class TurnView:
         """When the turn began."""
         self._transcript = Transcript(conversation, subagents)
         self._reply = ReplyView(canvas, self._transcript)
-        self._tools = ToolsView(canvas, monotonic, self._transcript, asked_about)
+        self._tools = ToolsView(canvas, monotonic, self._transcript, asked_about, colour_of)
         self._began_s: float | None = None
         """When the turn began; None: none runs."""
         self._waits_for = ""
@@ -209,7 +211,8 @@ class TurnView:
         """Return the rows that say what goes on, and how to stop it."""
         theme, now_s = self._canvas.theme, monotonic()
         if self._is_asking():  # which says itself what its keys do
-            return [theme.paint("dim", cut("… waiting for your answer", width))]
+            parts = [("… waiting for your answer", 0), *([("the others go on", 1)] if self._tools.are_moving else [])]
+            return [theme.paint("dim", cut(fitted(parts, width, " · ") or parts[0][0], width))]
         if self._retry is not None and now_s < self._retry_at_s:
             reason = clean_line(self._retry.reason[:_MAX_REASON_CHARS])
             pause = f"! try {self._retry.attempt} in {self._retry_at_s - now_s:.0f} s"

@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from panpan.ui.repl.theme import Role, Theme, ThemeName
+from panpan.ui.repl.theme import AGENT_ROLES, Role, Theme, ThemeName
 
 
 @pytest.mark.parametrize("name", get_args(ThemeName))
@@ -19,6 +19,11 @@ def test_the_plain_theme_has_no_colour(role: Role) -> None:
     codes = re.findall(r"\x1b\[([0-9;]+)m", Theme("plain").paint(role, "text"))
 
     assert {code for found in codes for code in found.split(";")} <= {"0", "1", "2"}
+
+
+@pytest.mark.parametrize("name", ["dark", "light"])
+def test_the_colours_of_subagents_are_told_apart(name: ThemeName) -> None:
+    assert len({Theme(name).paint(role, "x") for role in AGENT_ROLES.values()}) == len(AGENT_ROLES)
 
 
 def test_nothing_is_not_painted() -> None:

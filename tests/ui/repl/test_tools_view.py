@@ -1,12 +1,13 @@
 """Tools that run: a row each with their time, and the last lines of what they print."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panpan.core.conversation import Conversation, error_result
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.display import SummaryDisplay
-from panpan.types.events import TextDelta, ToolProgress, ToolStarted
+from panpan.types.events import TextDelta, ToolFinished, ToolProgress, ToolStarted
 from panpan.types.messages import AssistantMessage, ToolResultMessage
 from panpan.ui.repl.rendering.cells import without_sequences
 from panpan.ui.repl.rendering.subagent import MAX_ROWS, MAX_ROWS_EXPANDED
@@ -114,6 +115,56 @@ def test_of_a_subagent_that_is_done_one_line_stays_with_its_summary() -> None:
 
     assert canvas.rows == ["● Task explore: one", "  └ 12 rounds · 34,567 tokens · 41 s"]
     assert rows_of(view) == []
+
+
+def test_what_has_ended_is_shown_so_while_one_before_it_still_runs() -> None:
+    clock = Clock()
+    view, canvas = agents_view(clock)
+    for event in (
+        ToolStarted("g", "Grep", "loss"),
+        ToolStarted("t1", "Task", "explore: one"),
+        ToolStarted("t2", "Task", "explore: two"),
+        *of_agent(*looks("1", "loss"), call="t1", agent="a"),
+        *of_agent(*looks("1", "model"), call="t2", agent="b"),
+        ToolFinished("g", True, 1.0),
+        ToolFinished("t2", False, 1.0),
+    ):
+        clock.now_s += 1
+        view.follow(event)
+    clock.now_s += 100
+
+    assert rows_of(view) == [
+        "✗ Grep loss 11 s",
+        "* Task explore: one 1 round · 110 tokens · 1 min 51 s",
+        "    ● Grep loss",
+        "● Task explore: two 1 round · 110 tokens · 10 s",
+    ]
+    assert canvas.rows == []
+    view.end()
+    assert [row for row in canvas.rows if row.startswith(("✗ T", "● T"))] == [
+        "✗ Task explore: one 1 min 51 s",
+        "● Task explore: two 10 s",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("theme", "painted"), [(Theme("dark"), "\x1b[31mexplore\x1b[0m: one"), (Theme("plain"), "explore: one")]
+)
+def test_the_kind_of_a_subagent_has_its_colour_while_it_runs_and_afterwards(theme: Theme, painted: str) -> None:
+    canvas = Canvas()
+    canvas.theme = theme
+    colours = {"explore": "red", "writer": "beige"}
+    view = ToolsView(canvas, Clock(), Transcript(Conversation()), colour_of=lambda kind: colours.get(kind, ""))
+
+    view.follow(ToolStarted("t1", "Task", "explore: one"))
+    view.follow(ToolStarted("t2", "Task", "writer: two"))
+    view.follow(ToolStarted("b", "Bash", "explore: three"))
+    live = "\n".join(view.live_lines(60))
+    view.follow(error_result("t1", "no"))
+
+    assert painted in live
+    assert ("writer: two" in live, "explore: three" in live) == (True, True), "which have no colour"
+    assert painted in canvas.rows[0]
 
 
 def test_a_past_call_of_task_says_which_subagent_it_was() -> None:

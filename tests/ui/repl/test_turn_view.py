@@ -180,8 +180,10 @@ def test_nothing_moves_while_only_the_user_is_waited_for() -> None:
 
     view.turns.show(ToolStarted("2", "Bash", "make"))
     assert view.turns.is_moving
+    assert live(view).endswith("… waiting for your answer · the others go on")
     view.turns.show(ToolFinished("2", False, 1.0))
     assert not view.turns.is_moving
+    assert live(view).endswith("… waiting for your answer")
 
 
 def ended(view: View, duration_s: float) -> str:

@@ -1,6 +1,10 @@
-"""Subagents that run: a row each with how much they did, and below it the newest steps, in rows that are bounded."""
+"""Subagents that run: a row each with how much they did, and below it the newest steps, in rows that are bounded.
+
+One that has ended stays among them, without steps, until the results of the calls before it are there.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Literal, TypeAlias
 
 from panpan.system.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
@@ -8,7 +12,7 @@ from panpan.ui.repl.rendering.cells import cell_width, cut
 from panpan.ui.repl.rendering.duration import spoken_s
 from panpan.ui.repl.rendering.fitting import fitted
 from panpan.ui.repl.rendering.spinner import spinner
-from panpan.ui.repl.rendering.tool import call_line
+from panpan.ui.repl.rendering.tool import call_line, end_mark
 from panpan.ui.repl.subagent_progress import Step, StepState, SubagentProgress
 from panpan.ui.repl.theme import Role, Theme
 
@@ -28,6 +32,8 @@ _MARKS: Mapping[StepState, tuple[str, Role]] = {
 }
 _BEHIND: Mapping[StepState, str] = {"asks": " waits for your answer", "refused": " was not allowed"}
 
+SubagentState: TypeAlias = Literal["runs", "done", "failed"]
+
 
 @dataclass(frozen=True, slots=True)
 class RunningSubagent:
@@ -38,6 +44,9 @@ class RunningSubagent:
     title: str
     elapsed_s: float
     progress: SubagentProgress
+    state: SubagentState = "runs"
+    agent: Role | None = None
+    """Colour of its kind; None: it has none."""
 
 
 def subagent_rows(
@@ -62,18 +71,40 @@ def subagent_rows(
     if not running:
         return []
     room = MAX_ROWS_EXPANDED if is_expanded else MAX_ROWS
-    shown = running if len(running) <= room else running[: room - 1]
-    most = min(room // len(shown) - 1, _EXPANDED_STEPS if is_expanded else _FOLDED_STEPS)
+    shown, hidden = _with_row(running, room)
+    working = sum(one.state == "runs" for one in shown)
+    room_for_steps = (room - len(shown) - bool(hidden)) // max(working, 1)
+    most = min(room_for_steps, _EXPANDED_STEPS if is_expanded else _FOLDED_STEPS)
     rows: list[str] = []
     for one in shown:
-        mark = theme.paint("accent", spinner(now_s, theme))
-        rows.append(call_line(mark, one.name, one.title, _counts(one, width), width, theme))
-        steps = one.progress.steps(most, asked_about, has_words=is_expanded)
+        is_over = one.state != "runs"
+        mark = end_mark(one.state == "failed", theme) if is_over else theme.paint("accent", spinner(now_s, theme))
+        rows.append(call_line(mark, one.name, one.title, _counts(one, width), width, theme, agent=one.agent))
+        steps = () if is_over else one.progress.steps(most, asked_about, has_words=is_expanded)
         rows += [step_row(step, width, theme) for step in steps]
-    if more := len(running) - len(shown):
-        noun = "subagent works" if more == 1 else "subagents work"
-        rows.append(theme.paint("dim", cut(f"… {more:,} more {noun}", width)))
-    return rows
+    return [*rows, theme.paint("dim", cut(_told_of(hidden), width))] if hidden else rows
+
+
+def _with_row(
+    running: Sequence[RunningSubagent], room: int
+) -> tuple[Sequence[RunningSubagent], Sequence[RunningSubagent]]:
+    """Return those that have a row, in their order, and the others; those that work come first."""
+    if len(running) <= room:
+        return running, ()
+    by_importance = sorted(range(len(running)), key=lambda index: running[index].state != "runs")
+    kept = set(by_importance[: room - 1])
+    hidden = [one for index, one in enumerate(running) if index not in kept]
+    return [running[index] for index in sorted(kept)], hidden
+
+
+def _told_of(hidden: Sequence[RunningSubagent]) -> str:
+    """Return what is said of those that have no row."""
+    working = sum(one.state == "runs" for one in hidden)
+    over = len(hidden) - working
+    if not working:
+        return f"… {over:,} more {'subagent has' if over == 1 else 'subagents have'} ended"
+    said = f"… {working:,} more {'subagent works' if working == 1 else 'subagents work'}"
+    return f"{said}, {over:,} ended" if over else said
 
 
 def step_row(step: Step, width: int, theme: Theme) -> str:

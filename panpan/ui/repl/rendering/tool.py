@@ -15,7 +15,7 @@ from panpan.ui.repl.rendering.markdown_rows import markdown_rows
 from panpan.ui.repl.rendering.printed import INDENT_CELLS, hanging, printed_rows
 from panpan.ui.repl.rendering.spinner import spinner
 from panpan.ui.repl.rendering.todos import todo_lines, todos_of
-from panpan.ui.repl.theme import Theme
+from panpan.ui.repl.theme import Role, Theme
 
 MAX_DIFF_ROWS = 60
 """Of one file, unless all is wanted."""
@@ -46,10 +46,23 @@ def running_line(
     return call_line(theme.paint("accent", spinner(now_s, theme)), name, title, time, width, theme)
 
 
-def title_line(name: str, title: str, elapsed_s: float | None, is_error: bool, width: int, theme: Theme) -> str:
-    """Return the row of a call that is over; `elapsed_s` is None where it never ran."""
-    mark = theme.paint("bad", "✗") if is_error else theme.paint("good", "●")
-    return call_line(mark, name, title, _shown_time(elapsed_s or 0.0), width, theme)
+def title_line(
+    name: str,
+    title: str,
+    elapsed_s: float | None,
+    is_error: bool,
+    width: int,
+    theme: Theme,
+    *,
+    agent: Role | None = None,
+) -> str:
+    """Return the row of a call that is over; `elapsed_s` is None where it never ran, `agent` as with `call_line`."""
+    return call_line(end_mark(is_error, theme), name, title, _shown_time(elapsed_s or 0.0), width, theme, agent=agent)
+
+
+def end_mark(is_error: bool, theme: Theme) -> str:
+    """Return what stands before a call that is over."""
+    return theme.paint("bad", "✗") if is_error else theme.paint("good", "●")
 
 
 def result_lines(
@@ -108,7 +121,9 @@ def _spoken_limit(seconds: float) -> str:
     return spoken_s(whole).removesuffix(" 0 s").removesuffix(" 0 min") if whole >= 10 else f"{whole} s"
 
 
-def call_line(mark: str, name: str, title: str, behind: str, width: int, theme: Theme) -> str:
+def call_line(
+    mark: str, name: str, title: str, behind: str, width: int, theme: Theme, *, agent: Role | None = None
+) -> str:
     """Return the row of a call.
 
     Args:
@@ -118,9 +133,15 @@ def call_line(mark: str, name: str, title: str, behind: str, width: int, theme: 
         behind: Its time and the like, with a blank before.
         width: Cells of a row.
         theme: How it looks.
+        agent: Colour of the kind of subagent that the title begins with, before a colon; None: it has none.
     """
-    said = f"{mark} {theme.paint('strong', clean_line(name))} {clean_line(title)}".rstrip(" ")
+    said = f"{mark} {theme.paint('strong', clean_line(name))} {_title(clean_line(title), agent, theme)}".rstrip(" ")
     return cut(cut(said, max(width - cell_width(behind), 1)) + theme.paint("dim", behind), width)
+
+
+def _title(title: str, agent: Role | None, theme: Theme) -> str:
+    kind, colon, rest = title.partition(":")
+    return f"{theme.paint(agent, kind)}:{rest}" if agent is not None and colon else title
 
 
 def _text_rows(message: ToolResultMessage, room: int, *, fill: Callable[[str, int], list[str]] = broken) -> list[str]:

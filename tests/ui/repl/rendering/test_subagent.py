@@ -1,5 +1,7 @@
 """Subagents that run, drawn at three widths and in rows that are bounded."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,6 +55,19 @@ def test_several_keep_their_own_rows_and_share_the_room() -> None:
         for n in range(6)
         for row in (f"* Task explore: {n} 1 round · 1 tool call · 110 tokens · 41 s", f"    · Grep of {n}")
     ]
+
+
+def test_where_there_are_many_those_that_work_have_the_rows() -> None:
+    over = [replace(running("a", title=f"explore: {n}"), state="done") for n in range(20)]
+    working = [running("a", title=f"explore: late {n}") for n in range(4)]
+
+    rows = subagent_rows([*over, *working], (), 0.0, 80, PLAIN)
+
+    assert [row for row in rows if "late" in row] == [row for row in rows if row.startswith("* ")]
+    assert sum("late" in row for row in rows) == 4
+    assert rows[-1] == "… 13 more subagents have ended"
+    many = subagent_rows([*over, *working * 4], (), 0.0, 80, PLAIN)
+    assert many[-1] == "… 5 more subagents work, 20 ended"
 
 
 @pytest.mark.parametrize("width", [30, 60, 100])

@@ -16,13 +16,14 @@ import pytest
 
 from panpan.app import open_session
 from panpan.services.sessions.session import Session
+from panpan.types.display import SummaryDisplay
 from panpan.types.events import Event, PermissionDecided, SubagentEvent, TurnEnded
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 from tests.fakes.askers import yes
 from tests.model_server import ModelServer, Reply, ToolCall, call, calls, say, serving
 from tests.model_server.recording import RecordedRequest
-from tests.model_server.script import Hold, Step
+from tests.model_server.script import Hold, HttpError, Step
 from tests.system.backends import until
 
 Child = Callable[[RecordedRequest], Step]
@@ -338,11 +339,30 @@ async def test_an_interrupt_ends_all_of_them_and_what_they_started(place: Place)
             tasks.start_soon(stop)
             events = await turn(session)
             running, agents = tree.members(), set(session.running_agents)
+            ends = [record.end for record in session.past_subagents.records()]
 
     assert running == []
+    assert ends == ["stopped"] * 3
     assert agents == set()
     assert isinstance(events[-1], TurnEnded)
     assert events[-1].is_interrupted
+
+
+async def test_its_log_says_how_it_ended(place: Place) -> None:
+    def child(request: RecordedRequest) -> Step:
+        if prompt_of(request) == "bad":
+            return HttpError(400, "no such thing")
+        return call("LS", {}) if prompt_of(request) == "long" else say("found")
+
+    kinds = {"short": {"description": "d", "prompt": "p", "tools": ["LS"], "maxTurns": 1}}
+    parent = calls(task("good"), task("bad"), task("long", "short")), say("done")
+    with place.answering(*parent, child=child):
+        async with place.open(agents=kinds) as session:
+            await turn(session)
+            records = session.past_subagents.records()
+
+    ends = {record.description: record.end for record in records}
+    assert ends == {"good": "done", "bad": "failed", "long": "done"}
 
 
 def name_of(pid: int) -> str:
@@ -393,13 +413,15 @@ async def test_one_that_runs_can_be_moved_to_the_background(place: Place) -> Non
                     events.append(event)
                     if isinstance(event, SubagentEvent) and isinstance(event.event, ToolResultMessage):
                         assert list(session.background.move()) == [event.parent_tool_use_id]
-            assert [task.state for task in session.background.tasks] == ["running"]
+            (moved,) = session.background.tasks
+            assert moved.state == "running"
             go_on.set()
             with anyio.fail_after(20):
                 await session.background.drain()
             second = await turn(session)
 
     assert "works in the background as task" in results(events)[0].text
+    assert results(events)[0].display == SummaryDisplay(text=f"works in the background as task {moved.id}")
     assert ["it was the seed" in event.text for event in second if isinstance(event, SystemReminder)] == [True]
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from panpan.services.sessions.log import SessionLog
 from panpan.services.sessions.records import record_of
-from panpan.services.subagents.agent_log import AgentRecord, agent_log_path
+from panpan.services.subagents.agent_log import AgentEnd, AgentRecord, agent_log_path, end_record
 from panpan.types.messages import Message
 
 
@@ -16,6 +16,7 @@ def keep_turn(
     name: str = "explore",
     description: str = "find it",
     parent: str = "",
+    end: AgentEnd | None = None,
 ) -> None:
     """Write a turn of a subagent, that a call began, behind those that its log has."""
     path = agent_log_path(folder, agent_id)
@@ -24,4 +25,6 @@ def keep_turn(
     log.append(AgentRecord(agent_id, name, description, call, parent=parent).as_record())
     for message in messages:
         log.append(record_of(message))
+    if end is not None:
+        log.append(end_record(end))
     log.close()

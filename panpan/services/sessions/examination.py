@@ -37,6 +37,7 @@ KNOWN_SUBTYPES = frozenset(
         "snapshot",
         "spent",
         "subagent",
+        "subagent_end",
         "imported",
     }
 )

@@ -4,8 +4,9 @@ import re
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from panpan.errors import SessionError
 from panpan.services.sessions.log import read_records
@@ -13,6 +14,9 @@ from panpan.types.dataclass import dataclass
 from panpan.types.ids import new_id
 
 _ID = re.compile(r"[0-9a-f]{8}")
+
+AgentEnd: TypeAlias = Literal["done", "failed", "stopped"]
+"""How a turn of a subagent ended; stopped: by the user, or by whoever started it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,8 @@ class AgentRecord:
     """The copy that it works in; empty where it has none."""
     parent: str = ""
     """Id of the subagent whose call that was; empty: the session's own model."""
+    end: AgentEnd | None = None
+    """How its last turn ended; None: it runs, or panpan ended before it did. A record of its own in the log."""
 
     def as_record(self) -> dict[str, Any]:
         """Return it for the log."""
@@ -43,6 +49,11 @@ class AgentRecord:
             "worktree": self.worktree,
             "parentAgentId": self.parent,
         }
+
+
+def end_record(end: AgentEnd) -> dict[str, Any]:
+    """Return the record that the turn of a subagent is over."""
+    return {"type": "system", "subtype": "subagent_end", "uuid": new_id(), "outcome": end}
 
 
 def new_agent_id() -> str:
@@ -69,12 +80,18 @@ def agent_records(folder: Path) -> Iterator[AgentRecord]:
 
 
 def agent_record(path: Path) -> AgentRecord | None:
-    """Return how the subagent of a log was begun, or last gone on with; None where it does not say.
+    """Return how the subagent of a log was begun, or last gone on with, and how that ended; None where it does not say.
 
     Raises:
         SessionError: It cannot be read.
     """
-    return next(iter(reversed(list(begun_in(path)))), None)
+    last: AgentRecord | None = None
+    for record in read_records(path, only=lambda line: b'"subagent' in line):
+        if (begun := begun_by(record)) is not None:
+            last = begun
+        elif last is not None and (end := _end_by(record)) is not None:
+            last = replace(last, end=end)
+    return last
 
 
 def begun_in(path: Path) -> Iterator[AgentRecord]:
@@ -92,8 +109,18 @@ def begun_by(record: Mapping[str, Any]) -> AgentRecord | None:
     """Return what a record of a log says of how the subagent was begun, or gone on with; None for other records."""
     match record:
         case {"subtype": "subagent", "agentId": str(id_), "agentType": str(name)} if _ID.fullmatch(id_):
-            texts = (str(record.get(key) or "") for key in ("description", "toolUseId", "worktree", "parentAgentId"))
-            return AgentRecord(id_, name, *texts)
+            keys = ("description", "toolUseId", "worktree", "parentAgentId")
+            description, call, worktree, parent = (str(record.get(key) or "") for key in keys)
+            return AgentRecord(id_, name, description, call, worktree, parent)
+        case _:
+            return None
+
+
+def _end_by(record: Mapping[str, Any]) -> AgentEnd | None:
+    match record:
+        case {"subtype": "subagent_end", "outcome": "done" | "failed" | "stopped"}:
+            end: AgentEnd = record["outcome"]
+            return end
         case _:
             return None
 

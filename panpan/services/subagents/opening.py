@@ -77,7 +77,9 @@ def find(host: SubagentHost, parent: Parent, task: SubagentTask) -> Opened:
         raise ConfigError(f"the subagent {known.id} is a {known.name}; go on with it as subagent_type {known.name!r}")
     definition = host.definition_of(task)
     before = resumed(path, cwd=Path(known.worktree or "/"), warn=lambda _: None)
-    return Opened(replace(known, tool_use_id=call, parent=parent.agent_id), definition, path, before, is_new=False)
+    return Opened(
+        replace(known, tool_use_id=call, parent=parent.agent_id, end=None), definition, path, before, is_new=False
+    )
 
 
 def open_child(

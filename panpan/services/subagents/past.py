@@ -67,5 +67,5 @@ class PastSubagents:
         return PastTurns(self._folder)
 
     def records(self) -> Sequence[AgentRecord]:
-        """Return how each was begun, or last gone on with, the oldest first; reads files."""
+        """Return how each was begun, or last gone on with, and how that ended, the oldest first; reads files."""
         return list(agent_records(self._folder))

@@ -7,14 +7,16 @@ import anyio
 from anyio import CancelScope, move_on_after
 
 from panpan.core.tool_executor import CLEANUP_S
-from panpan.errors import PanpanError, ToolError
+from panpan.errors import PanpanError, ToolError, TurnLimitError
 from panpan.services.background_tasks.background_tasks import JobEnd
 from panpan.services.sessions.event_hop import EventHop
 from panpan.services.sessions.turn_run import TurnRun
+from panpan.services.subagents.agent_log import AgentEnd, end_record
 from panpan.services.subagents.child import Child
 from panpan.services.subagents.host import SubagentHost
 from panpan.services.subagents.report import Report, told
 from panpan.services.subagents.worktree_use import end_worktree
+from panpan.types.display import SummaryDisplay
 from panpan.types.events import Event, SubagentEvent
 from panpan.types.messages import UserMessage
 from panpan.types.tool import Output, ToolYield
@@ -103,7 +105,8 @@ class RunningSubagent:
             f"The subagent works in the background as task {info.id}. You are told when it ends; go on meanwhile. "
             f"What it does is written to {info.output}."
         )
-        return Output(f"{text} {notes}".rstrip())
+        shown = SummaryDisplay(text=f"works in the background as task {info.id}")
+        return Output(f"{text} {notes}".rstrip(), shown)
 
     async def _in_background(self, write: Callable[[str], None]) -> JobEnd:
         """Follow it to its end; whoever cancels this ends it."""
@@ -153,9 +156,19 @@ class RunningSubagent:
         """Run its turn, and give back what it holds."""
         try:
             await self._run.run(self._prompt)
+            self.child.recorder.note(end_record(self._end_of_turn()))
+        except PanpanError as error:
+            self._run.failure.append(error)
         finally:
             self._host.running.discard(self.child.facts.record.id)
             try:
                 self.child.close()
             except PanpanError as error:
                 self._run.failure.append(error)
+
+    def _end_of_turn(self) -> AgentEnd:
+        """Return how the turn ended; one that has had all rounds that it may take is done."""
+        failures = self._run.failure
+        if failures and not isinstance(failures[0], TurnLimitError):
+            return "failed"
+        return "stopped" if self._scope.cancelled_caught else "done"

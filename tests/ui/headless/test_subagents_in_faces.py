@@ -7,6 +7,7 @@ from typing import Any
 from panpan.core.conversation import error_result
 from panpan.services.sessions.session import SessionInfo
 from panpan.types.events import BlockStarted, Event, PermissionDecided, RetryScheduled, SubagentEvent, TextDelta
+from panpan.types.messages import SystemReminder
 from panpan.types.permission import Reason
 from panpan.ui.headless import wire
 from panpan.ui.headless.face import TurnSummary
@@ -44,6 +45,18 @@ async def test_a_message_of_a_subagent_bears_the_call_that_began_it() -> None:
         ("user", "t1", "a1b2c3d4"),
     ]
     assert lines[0]["message"]["content"][0]["text"] == "I look."
+
+
+async def test_the_project_context_is_printed_once_and_what_else_a_subagent_is_told_each_time() -> None:
+    context = SystemReminder(text="a long context", cause="session:start")
+    inside = of_agent(context, SystemReminder(text="Plan mode is on.", cause="plan:on"))
+
+    lines = await lines_of(context, *inside)
+
+    assert [(line["cause"], line.get("agent_id")) for line in lines] == [
+        ("session:start", None),
+        ("plan:on", "a1b2c3d4"),
+    ]
 
 
 async def test_of_nested_subagents_the_innermost_call_counts() -> None:

@@ -133,11 +133,11 @@ def test_what_has_ended_is_shown_so_while_one_before_it_still_runs() -> None:
         view.follow(event)
     clock.now_s += 100
 
-    assert rows_of(view) == [
+    assert [without_sequences(row) for row in view.live_lines(100)] == [
         "✗ Grep loss 11 s",
-        "* Task explore: one 1 round · 110 tokens · 1 min 51 s",
+        "* Task explore: one 1 round · 1 tool call · 110 tokens · 1 min 51 s",
         "    ● Grep loss",
-        "● Task explore: two 1 round · 110 tokens · 10 s",
+        "● Task explore: two 1 round · 1 tool call · 110 tokens · 10 s",
     ]
     assert canvas.rows == []
     view.end()

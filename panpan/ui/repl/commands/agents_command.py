@@ -45,7 +45,7 @@ def _told(definition: AgentDefinition) -> str:
 
 
 def _state(record: AgentRecord, running: Collection[str]) -> str:
-    state = "runs" if record.id in running else "ended"
+    state = "runs" if record.id in running else record.end or "interrupted when panpan ended"
     worktree = f", in {record.worktree}" if record.worktree else ""
     return clean_line(f"{record.name}: {record.description} ({state}{worktree})")
 

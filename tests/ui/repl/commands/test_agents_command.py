@@ -31,14 +31,18 @@ async def test_each_kind_is_listed_with_what_it_is_for_and_may_use(tmp_path: Pat
 async def test_those_of_the_session_are_listed_with_what_became_of_them(tmp_path: Path) -> None:
     terminal = terminal_in(tmp_path / "p", width=120)
     folder = tmp_path / "p" / "s1" / "subagents"
-    keep_turn(folder, "aaaaaaaa", "t1", name="explore", description="find the loss")
+    keep_turn(folder, "aaaaaaaa", "t1", name="explore", description="find the loss", end="failed")
+    keep_turn(folder, "aaaaaaaa", "t3", name="explore", description="find the loss", end="done")
+    keep_turn(folder, "cccccccc", "t4", name="plan", description="plan it", end="done")
+    keep_turn(folder, "cccccccc", "t5", name="plan", description="plan it")
     keep_turn(folder, "bbbbbbbb", "t2", name="writer", description="tell of it")
     terminal.session.agents = (EXPLORE,)
     terminal.session.running_agents = {"bbbbbbbb"}
 
     await type_in(terminal, "/agents")
 
-    assert "aaaaaaaa  explore: find the loss (ended)" in terminal.text
+    assert "aaaaaaaa  explore: find the loss (done)" in terminal.text
+    assert "cccccccc  plan: plan it (interrupted when panpan ended)" in terminal.text
     assert "bbbbbbbb  writer: tell of it (runs)" in terminal.text
 
 

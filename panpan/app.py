@@ -281,6 +281,7 @@ def _parts(
         background=services.background,
         agents=services.agents,
         running_agents=lambda: services.subagent_host.running,
+        waiting_changes=services.waiting_changes,
         on_close=(
             services.subagent_host.aclose,
             partial(_end_background, services.background, tool_context.sandbox),

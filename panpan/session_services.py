@@ -6,6 +6,8 @@ Apart from `app.py` only for its length: this, too, decides which parts there ar
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from anyio import to_thread
+
 from panpan.config.locations import snapshots_folder
 from panpan.config.settings_writer import RuleFile
 from panpan.core.conversation import Conversation
@@ -178,14 +180,23 @@ class SessionServices:
             await worktrees.aclose()
 
     async def tidy_worktrees(self) -> None:
-        """Remove what earlier sessions left of worktrees, and name those with changes that nobody merged."""
+        """Remove what was left of worktrees before, and name those with changes that nobody merged."""
         if not self._setup.locations.worktrees_folder.is_dir():
             return
-        for worktree in await self.subagent_host.worktrees.tidy():
-            self._warn(
-                f"the subagent {worktree.agent_id} of an earlier session left changes in {worktree.path}; ask for them "
-                "to be shown, merged or discarded"
-            )
+        left = [worktree.agent_id for worktree in await self.subagent_host.worktrees.tidy()]
+        if line := await self._waiting_line(left):
+            self._warn(line)
+
+    async def waiting_changes(self) -> str:
+        """Return which worktrees that were used in this session hold changes, in a line; empty where none does."""
+        return await self._waiting_line([id_ for made in self._worktrees_made for id_ in await made.unmerged()])
+
+    async def _waiting_line(self, agent_ids: Sequence[str]) -> str:
+        from panpan.services.subagents.waiting_worktrees import waiting_line
+
+        place = self.subagent_host.place
+        assert place is not None, "the session is open"
+        return await to_thread.run_sync(waiting_line, agent_ids, place) if agent_ids else ""
 
     def history(self) -> Sequence[Message]:
         """Return all that was said."""

@@ -19,7 +19,7 @@ import pytest
 
 import panpan
 from panpan import errors
-from panpan.cli.main import cli
+from panpan.cli.main import EPILOG, cli
 from panpan.config.environment import OTHER_VARIABLES, VARIABLES
 from panpan.config.settings_file import parse_settings
 from panpan.config.vendors import VENDORS
@@ -302,6 +302,7 @@ def test_the_exit_codes_of_the_readme_are_those_of_the_errors() -> None:
     classes = [value for value in vars(errors).values() if isinstance(value, type)]
 
     assert codes == {0, 129, 130, 143} | {kind.exit_code for kind in classes if issubclass(kind, errors.PanpanError)}
+    assert codes == {int(code) for code in re.findall(r"\d+", EPILOG.partition("Exit codes:")[2])}
 
 
 def test_the_readme_names_every_mode_tool_and_vendor() -> None:

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, aclosing
 
 import pytest
 
 from panpan.services.sessions.session import Session
+from panpan.types.events import SubagentEvent
+from panpan.types.messages import ToolResultMessage
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 from tests.model_server import Reply, call, calls, say, serving
 from tests.model_server.recording import RecordedRequest
@@ -88,18 +90,55 @@ async def test_what_one_session_left_the_next_one_names_and_merges(repository):
     with answering(IN_A_WORKTREE, say("later")) as repository.server:
         async with allowed(repository, []) as session:
             (left,) = results(await turn(session))
+            waiting = await session.waiting_changes()
     agent_id = id_of(left)
     assert repository.warnings == []
+    assert f"1 worktree holds changes that are not merged, of this session {agent_id} (" in waiting
 
     with answering(merge(agent_id), say("merged")) as repository.server:
         async with allowed(repository, []) as session:
             await until(lambda: bool(repository.warnings))
             (result,) = results(await turn(session))
+            assert await session.waiting_changes() == ""
 
-    assert [agent_id in warning for warning in repository.warnings] == [True]
+    (warning,) = repository.warnings
+    assert f"of earlier sessions {agent_id} (" in warning
     assert not result.is_error
     assert (repository.workspace / "a.txt").read_text() == "two\n"
     assert len(worktrees_of(repository)) == 1
+
+
+async def test_a_session_that_goes_on_names_what_it_left_itself_as_its_own(repository):
+    with answering(IN_A_WORKTREE, say("later")) as repository.server:
+        async with allowed(repository, []) as session:
+            (left,) = results(await turn(session))
+        async with repository.open(resume=session.info.id):
+            await until(lambda: bool(repository.warnings))
+
+    (warning,) = repository.warnings
+    assert f"of this session {id_of(left)} (" in warning
+    assert "earlier" not in warning
+
+
+async def test_people_see_which_files_wait_in_the_worktree(repository):
+    change = "echo two > a.txt; for name in b c d e; do echo new > $name.txt; done"
+    with answering(IN_A_WORKTREE, say("later"), change=change) as repository.server:
+        async with allowed(repository, []) as session:
+            (left,) = results(await turn(session))
+
+    assert left.display.text.endswith(
+        " s · a.txt +1 −1, b.txt +1 −0, c.txt +1 −0 and 2 more in its worktree, not merged"  # noqa: RUF001
+    )
+
+
+async def test_what_an_interrupted_subagent_changed_waits_too(repository):
+    with answering(IN_A_WORKTREE, say("later")) as repository.server:
+        async with allowed(repository, []) as session:
+            async with aclosing(session.submit("go")) as events:
+                async for event in events:
+                    if isinstance(event, SubagentEvent) and isinstance(event.event, ToolResultMessage):
+                        session.interrupt()
+            assert "1 worktree holds changes" in await session.waiting_changes()
 
 
 async def test_the_model_is_told_of_merging_only_where_there_is_git(repository, tmp_path):

@@ -13,13 +13,20 @@ from panpan.cli.options import RUN_OPTIONS
 from panpan.config.locations import Locations
 from panpan.config.trust import trust_of
 from panpan.errors import ConfigError, ToolError
-from panpan.services.subagents.definitions.files import read_file, read_place
+from panpan.services.subagents.definitions.files import NOT_FILLED_IN, ReadFile, head_of, read_file, read_place
+from panpan.services.subagents.definitions.given import SOURCE as GIVEN
 from panpan.services.subagents.definitions.given import parse_given
 from panpan.services.subagents.definitions.load import AgentDefinitions, load_definitions
-from panpan.services.subagents.definitions.places import OWN_FOLDER, Place, format_of
+from panpan.services.subagents.definitions.places import (
+    OWN_FOLDER,
+    Place,
+    format_of,
+    places_of_project,
+    places_of_user,
+)
 from panpan.services.subagents.definitions.problem import Problem
 from panpan.services.subagents.definitions.read_definition import name_problem
-from panpan.services.subagents.definitions.tool_names import notes_on_tools
+from panpan.services.subagents.definitions.tool_names import notes_on_tools, notes_on_tools_in
 from panpan.services.subagents.definitions.written import as_text, new_text
 from panpan.system.atomic_write import FileChangedError, write_atomic
 from panpan.system.home import user_home
@@ -61,6 +68,9 @@ def list_agents(ctx: click.Context, cwd: Path | None, as_json: bool) -> int:
         assert stronger is not None
         by = _where(stronger, locations)
         click.echo(f"{_where(one, locations)}: {one.name} is defined by {by}, which counts", err=True)
+    for problem in definitions.problems:
+        if problem.text == NOT_FILLED_IN:
+            click.echo(f"panpan: note: {problem}", err=True)
     for warning in definitions.warnings:
         click.echo(f"panpan: warning: {warning}", err=True)
     return 0
@@ -106,6 +116,7 @@ def new(ctx: click.Context, name: str, is_for_user: bool, cwd: Path | None) -> i
     except ToolError as error:
         raise ConfigError(printable(str(error))) from error
     click.echo(printable(str(path)))
+    click.echo("fill in its description: until then the model is not offered it", err=True)
     return 0
 
 
@@ -115,13 +126,20 @@ def new(ctx: click.Context, name: str, is_for_user: bool, cwd: Path | None) -> i
 @click.pass_context
 def check(ctx: click.Context, paths: Sequence[Path], cwd: Path | None) -> int:
     """Check all definitions, or the files and folders PATH, and end with 1 where one cannot be used."""
-    if paths:
-        found, problems = _checked(paths)
-    else:
-        definitions = _definitions(ctx, _locations(ctx, cwd))
-        found, problems = [*definitions.all, *definitions.hidden], list(definitions.problems)
     known = _known_tools()
-    problems += [note for one in found for note in notes_on_tools(one, known)]
+    if paths:
+        files = list(_files_at(paths))
+        found = [file.definition for file, _ in files if file.definition is not None]
+        problems = [problem for file, _ in files for problem in file.problems]
+    else:
+        locations = _locations(ctx, cwd)
+        definitions = _definitions(ctx, locations)
+        files = list(_files_of(locations, _folder(ctx)))
+        found, problems = [*definitions.all, *definitions.hidden], list(definitions.problems)
+        problems += [note for one in found if one.source == GIVEN for note in notes_on_tools(one, known)]
+    problems += [
+        note for file, place in files for note in notes_on_tools_in(head_of(file, place), known, str(file.path))
+    ]
     for problem in sorted(problems, key=lambda problem: (problem.source, problem.line)):
         click.echo(f"{printable(problem.place)}: {_kind(problem)}: {printable(problem.text)}")
     errors = sum(problem.is_error for problem in problems)
@@ -133,21 +151,24 @@ def _kind(problem: Problem) -> str:
     return "error" if problem.is_error else "note"
 
 
-def _checked(paths: Sequence[Path]) -> tuple[list[AgentDefinition], list[Problem]]:
-    """Return what the files define, and what is wrong with them.
+def _files_of(locations: Locations, cwd: Path) -> Iterator[tuple[ReadFile, Place]]:
+    """Yield all files that define something here, or should, each with its folder."""
+    users = places_of_user(locations.home, user_home())
+    for place in (*places_of_project(locations.project_root, cwd, users=users), *users):
+        yield from ((file, place) for file in read_place(place))
+
+
+def _files_at(paths: Sequence[Path]) -> Iterator[tuple[ReadFile, Place]]:
+    """Yield the files at these paths, each with its folder.
 
     Raises:
         ConfigError: There is no such file or folder.
     """
-    found, problems = [], list[Problem]()
     for path in paths:
         if not path.exists():
             raise ConfigError(f"there is no file or folder {printable(str(path))}")
         place = Place(path, format_of(path.absolute()), is_for_panpan=True)
-        for file in read_place(place) if path.is_dir() else (read_file(path, place),):
-            found += [file.definition] if file.definition is not None else []
-            problems += file.problems
-    return found, problems
+        yield from ((file, place) for file in (read_place(place) if path.is_dir() else (read_file(path, place),)))
 
 
 def _known_tools() -> Sequence[str]:
@@ -164,8 +185,13 @@ def _locations(ctx: click.Context, cwd: Path | None) -> Locations:
 def _definitions(ctx: click.Context, locations: Locations) -> AgentDefinitions:
     options: dict[str, Any] = ctx.meta.get(RUN_OPTIONS) or {}
     given = parse_given(options["agents"]) if options.get("agents") else None
-    cwd = chosen_folder(ctx, ctx.params.get("cwd")).expanduser().resolve()
-    return load_definitions(locations.project_root, cwd, locations.home, user_home(), given, trust=trust_of(locations))
+    return load_definitions(
+        locations.project_root, _folder(ctx), locations.home, user_home(), given, trust=trust_of(locations)
+    )
+
+
+def _folder(ctx: click.Context) -> Path:
+    return chosen_folder(ctx, ctx.params.get("cwd")).expanduser().resolve()
 
 
 def _where(definition: AgentDefinition, locations: Locations) -> str:

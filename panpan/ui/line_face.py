@@ -1,4 +1,7 @@
-"""The face that only prints lines: the answer as it streams, a line for each tool, the diff of each change."""
+"""The face that only prints lines: the answer as it streams, a line for each tool, the diff of each change.
+
+What subagents do while a question waits is printed after it, so that it does not stand in the user's answer.
+"""
 
 import shutil
 from collections.abc import Sequence
@@ -6,7 +9,7 @@ from time import monotonic
 
 from panpan.system.terminal_text import clean_for_terminal
 from panpan.types.display import DiffDisplay, TodoDisplay
-from panpan.types.events import Event, TurnEnded
+from panpan.types.events import Event, SubagentEvent, TurnEnded
 from panpan.types.file_change import files_in_short
 from panpan.types.messages import Message, ToolResultMessage, UserMessage
 from panpan.ui.answer_text import AnswerText
@@ -44,9 +47,21 @@ class LineFace:
         self._waiting = waiting or WaitingTime(monotonic)
         self._waited_before_s = 0.0
         """When the last turn ended."""
+        self._held: list[Event] = []
+        """What subagents did while a question waited."""
 
     async def show(self, event: Event) -> None:
-        """Print what `event` adds."""
+        """Print what `event` adds; of a subagent, while a question waits, with the next one that is printed."""
+        self._held.append(event)
+        if not (self._waiting.is_open and isinstance(event, SubagentEvent)):
+            await self._print_held()
+
+    async def _print_held(self) -> None:
+        held, self._held = self._held, []
+        for event in held:
+            await self._print(event)
+
+    async def _print(self, event: Event) -> None:
         await self._answer.follow(event)
         for line in self._tool_lines.lines(event):
             await self._answer.break_line()
@@ -59,7 +74,7 @@ class LineFace:
                 for row in todo_lines(todos, max(shutil.get_terminal_size().columns - 4, 4), _PLAIN):
                     await self._out.write(f"    {row}\n")
             case TurnEnded():
-                await self.end()
+                await self._answer.end()
                 await self._note(_summary(event, self._take_waited_s()))
             case _:
                 pass
@@ -90,6 +105,7 @@ class LineFace:
 
     async def end(self) -> None:
         """The turn is over; what comes next stands on a line of its own."""
+        await self._print_held()
         await self._answer.end()
 
     def _take_waited_s(self) -> float:

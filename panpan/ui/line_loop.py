@@ -20,7 +20,7 @@ from panpan.ui.line_commands import LineCommands
 from panpan.ui.line_face import LineFace
 from panpan.ui.line_reader import LineReader
 from panpan.ui.line_tasks import LineTasks
-from panpan.ui.repl.commands.command import Leave, Next
+from panpan.ui.repl.commands.command import Leave, Next, OpenSession
 from panpan.ui.repl.commands.registry import command_in
 from panpan.ui.repl.rendering.plain_text import LEAST_WIDTH, plain_rows
 from panpan.ui.session_change import SessionChange
@@ -135,17 +135,20 @@ class _LineLoop:
         )
         if not is_shown:
             await self._face.show_past(session.conversation.messages)
-        while received.exit_code is None and (prompt := await self._ask_for_prompt()) is not None:
-            if (command := command_in(prompt)) is not None:
-                if (then := await self._run_command(command)) is not None:
-                    await self._tasks.ask()
+        while received.exit_code is None:
+            prompt = await self._ask_for_prompt()
+            if prompt is None:
+                if received.exit_code is not None or await self._tasks.may_leave():
+                    break
+            elif (command := command_in(prompt)) is not None:
+                then = await self._run_command(command)
+                if then is not None and await self._tasks.may_leave():
+                    await self._say_what_comes(then)
                     return then
             elif prompt.startswith("!") and len(prompt) > 1:
                 await self._run_in_shell(prompt[1:].strip())
             elif prompt:
                 await self._show_turn(await self._with_mentions(prompt))
-        if received.exit_code is None:
-            await self._tasks.ask()
         await self._say_how_to_go_on()
         return Leave()
 
@@ -232,8 +235,15 @@ class _LineLoop:
             await self._warn(note)
         return message
 
+    async def _say_what_comes(self, then: Next) -> None:
+        if isinstance(then, OpenSession) and then.said:
+            await self._say(then.said)
+
     async def _warn(self, text: str) -> None:
-        rows = plain_rows(f"panpan: {text}", max(shutil.get_terminal_size().columns, LEAST_WIDTH))
+        await self._say(f"panpan: {text}")
+
+    async def _say(self, text: str) -> None:
+        rows = plain_rows(text, max(shutil.get_terminal_size().columns, LEAST_WIDTH))
         await self._out.write("".join(f"{row}\n" for row in rows))
 
     async def _show_turn(self, prompt: UserMessage) -> None:

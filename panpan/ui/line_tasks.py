@@ -8,9 +8,10 @@ from panpan.services.sessions.session import Session
 from panpan.ui.leaving_tasks import tasks_to_ask_about
 from panpan.ui.line_reader import LineReader
 from panpan.ui.stdout import StdoutWriter
-from panpan.ui.task_text import counted, ended_line, titles
+from panpan.ui.task_text import cannot_be_kept, counted, ended_line, titles
 
-STOP_OR_KEEP = "s stops before you leave, k keeps running: "
+STOP_OR_KEEP = "s stops before you leave, k keeps running, b goes back to the session: "
+STOP_OR_STAY = "s stops and leaves, b goes back to the session: "
 
 
 class LineTasks:
@@ -35,10 +36,20 @@ class LineTasks:
                 self._told.add(task.id)
                 await self._out.write(f"{ended_line(task)}\n")
 
-    async def ask(self) -> None:
-        """Let the user who leaves say what becomes of those that run; without an answer they are stopped."""
-        if tasks := tasks_to_ask_about(self._session):
-            await self._out.write(f"{counted(tasks)}: {titles(tasks)}\n{STOP_OR_KEEP}")
-            self._lines.go_on()  # a second Ctrl+D is no answer
-            answer = await self._lines.next() or ""
-            self._session.background.keeps = answer.strip().lower() in ("k", "keep")
+    async def may_leave(self) -> bool:
+        """Let the user who leaves say what becomes of those that run, and return whether he still wants to leave.
+
+        Without an answer they are stopped.
+        """
+        tasks = tasks_to_ask_about(self._session)
+        if not tasks.all:
+            return True
+        unkept = f"{cannot_be_kept(tasks.ending)}\n" if tasks.ending else ""
+        choices = STOP_OR_KEEP if tasks.keepable else STOP_OR_STAY
+        await self._out.write(f"{counted(tasks.all)}: {titles(tasks.all)}\n{unkept}{choices}")
+        self._lines.go_on()  # a second Ctrl+D is no answer
+        answer = (await self._lines.next() or "").strip().lower()
+        stays = answer in ("b", "back")
+        if tasks.keepable and not stays:
+            self._session.background.keeps = answer in ("k", "keep")
+        return not stays

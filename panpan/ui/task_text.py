@@ -41,6 +41,11 @@ def counted(tasks: Sequence[TaskInfo]) -> str:
     return f"{len(tasks)} background task{'s run' if len(tasks) != 1 else ' runs'}"
 
 
+def cannot_be_kept(tasks: Sequence[TaskInfo]) -> str:
+    """Return that tasks end with panpan, such as "cannot be kept running: explore: the loss"."""
+    return f"cannot be kept running: {titles(tasks)}"
+
+
 def titles(tasks: Sequence[TaskInfo]) -> str:
     """Return what tasks do, the first of them by their titles."""
     names = [clean_line(task.title) for task in tasks[:_MOST_NAMED]]

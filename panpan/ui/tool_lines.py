@@ -37,6 +37,8 @@ class ToolLines:
         """Names of the calls that have started, by id; of a subagent, who it is."""
         self._subagents: set[str] = set()
         """Ids of those of them that run one."""
+        self._beside: set[str] = set()
+        """Ids of those that ran while another did."""
         self._newest_id = ""
 
     def lines(self, event: Event) -> Sequence[str]:
@@ -50,6 +52,7 @@ class ToolLines:
                 if name == TaskTool.name:
                     self._running[tool_use_id] = _one_line(title)
                     self._subagents.add(tool_use_id)
+                    self._beside |= self._subagents if len(self._subagents) > 1 else set()
                 return (f"● {name} {_one_line(title)}",)
             case SubagentEvent():
                 return self._lines_of_subagent(event)
@@ -59,7 +62,9 @@ class ToolLines:
                     self._newest_id = tool_use_id
                     return (_line_of_refused(use), *_result_lines(event, ""))
                 name = self._running.pop(tool_use_id, "")
-                whose = f"{name}: " if name and tool_use_id != self._newest_id else ""
+                is_plain = tool_use_id == self._newest_id and tool_use_id not in self._beside
+                self._beside.discard(tool_use_id)
+                whose = f"{name}: " if name and not is_plain else ""
                 return _result_lines(event, whose)
             case RetryScheduled(attempt=attempt, reason=reason, delay_s=delay_s):
                 return (f"! {_one_line(reason)}; try {attempt} in {delay_s:.1f} s",)

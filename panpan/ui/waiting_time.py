@@ -25,6 +25,11 @@ class WaitingTime:
         return self._before_s + (self._clock() - self._since_s if self._open else 0.0)
 
     @property
+    def is_open(self) -> bool:
+        """Whether the user is asked something at the moment."""
+        return self._open > 0
+
+    @property
     def answered_s(self) -> float:
         """So far, without what is open."""
         return self._before_s

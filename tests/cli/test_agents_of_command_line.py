@@ -88,9 +88,16 @@ def test_a_new_one_can_be_checked_listed_and_is_never_written_over(folder: Path)
 
     assert panpan(folder, "agents", "new", "fresh").stdout == f"{path}\n"
     checked = panpan(folder, "agents", "check")
-    assert (checked.return_value, checked.stdout) == (0, "")
-    assert checked.stderr == "7 usable, 0 errors, 0 notes\n"
-    assert "fresh" in panpan(folder, "agents", "list").stdout
+    assert checked.return_value == 0
+    assert checked.stdout.startswith(f"{path}:4: note: its description is still that of a new file")
+    assert checked.stderr == "6 usable, 0 errors, 1 notes\n"
+    listed = panpan(folder, "agents", "list")
+    assert "fresh.md" not in listed.stdout
+    assert "fresh.md:4: its description is still" in listed.stderr
+
+    path.write_text(path.read_text().replace("Say here when to use it.", "Reads."))
+    assert panpan(folder, "agents", "check").stderr == "7 usable, 0 errors, 0 notes\n"
+    assert "fresh.md" in panpan(folder, "agents", "list").stdout
 
     path.write_text("mine now")
     assert "exists already" in refusal(panpan(folder, "agents", "new", "fresh"))
@@ -112,7 +119,7 @@ def test_a_name_that_could_lead_elsewhere_is_no_name(folder: Path, name: str) ->
 
 
 def test_the_check_names_each_file_and_line_and_ends_with_1(folder: Path) -> None:
-    broken = write(folder, "broken", "permissionMode: yolo")
+    broken = write(folder, "broken", "permissionMode: yolo", "disallowedTools: [Bsh]")
     noted = write(folder, "noted", "tools: Read, Grpe")
 
     result = panpan(folder, "agents", "check")
@@ -121,9 +128,18 @@ def test_the_check_names_each_file_and_line_and_ends_with_1(folder: Path) -> Non
     assert result.stdout.splitlines() == [
         f"{broken}:4: error: there is no permission mode 'yolo'; there are default, acceptEdits, plan, dontAsk, "
         "bypassPermissions",
-        f"{noted}: note: there is no tool Grpe, so it means nothing; did you mean Grep?",
+        f"{broken}:5: note: there is no tool Bsh, so it means nothing; did you mean Bash?",
+        f"{noted}:4: note: there is no tool Grpe, so it means nothing; did you mean Grep?",
     ]
-    assert result.stderr == "7 usable, 1 errors, 1 notes\n"
+    assert result.stderr == "7 usable, 1 errors, 2 notes\n"
+
+
+def test_tools_of_the_command_line_are_checked_too(folder: Path) -> None:
+    given = '{"quick": {"description": "d", "prompt": "p", "tools": "Grpe"}}'
+
+    assert panpan(folder, "--agents", given, "agents", "check").stdout == (
+        "--agents: note: there is no tool Grpe, so it means nothing; did you mean Grep?\n"
+    )
 
 
 def test_files_and_folders_can_be_checked_wherever_they_lie(folder: Path) -> None:

@@ -11,6 +11,7 @@ import pexpect
 import pytest
 
 from panpan.ui.line_loop import HOW_TO_LEAVE, PROMPT
+from panpan.ui.line_tasks import STOP_OR_KEEP
 from tests.e2e.conftest import COMMAND, Panpan, wait_until
 from tests.model_server import Hold, HttpError, Reply, Stall, Text, ToolCall, call, say, serving
 
@@ -481,3 +482,25 @@ def test_a_signal_ends_it_and_it_says_how_to_go_on_once(
 
     assert str(terminal.child.before).count("to go on from here: panpan -c") == 1
     assert terminal.child.exitstatus == 128 + signal.SIGTERM
+
+
+def test_who_leaves_while_something_runs_in_the_background_may_stay(panpan: Panpan, terminals: list[Terminal]) -> None:
+    command = {"command": "for n in $(seq 400); do sleep 0.05; done", "run_in_background": True}
+    with serving([call("Bash", command), say("It runs.")]) as server:
+        panpan.use(server)
+        terminal = Terminal(panpan, "--permission-mode", "bypassPermissions")
+        terminals.append(terminal)
+        terminal.type("run it")
+        terminal.expect("It runs.")
+        terminal.expect(PROMPT)
+        for leave in (terminal.child.sendeof, lambda: terminal.type("/clear")):
+            leave()
+            terminal.expect(STOP_OR_KEEP)
+            terminal.type("b")
+            said = terminal.expect(PROMPT)
+            assert "a new session begins" not in said
+        terminal.type("exit")
+        terminal.expect(STOP_OR_KEEP)
+        terminal.type("s")
+
+        assert terminal.end() == 0

@@ -94,6 +94,25 @@ def test_one_that_was_killed_at_work_goes_on_where_it_was(panpan: Panpan) -> Non
     assert "while the subagent worked on this" in json.dumps(server.requests[0].messages)
 
 
+def test_at_its_end_a_run_names_the_worktrees_with_changes_that_nobody_merged(panpan: Panpan) -> None:
+    (panpan.workspace / "a.txt").write_text("one\n")
+    for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+        identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"]
+        subprocess.run(["git", *identity, *arguments], cwd=panpan.workspace, check=True)
+
+    def child(request: RecordedRequest) -> Step:
+        return say("Done.") if rounds_of(request) else call("Write", {"file_path": "b.txt", "content": "two\n"})
+
+    isolated = task("write", subagent_type="general-purpose", isolation="worktree")
+    with serving(by_agent([calls(isolated), say("Later.")], child)) as server:
+        panpan.use(server)
+        done = panpan.run("-p", "ask somebody", "-v", "--permission-mode", "acceptEdits")
+
+    assert (done.code, done.stdout) == (0, "Later.\n")
+    assert "b.txt +1 \N{MINUS SIGN}0 in its worktree, not merged" in done.stderr
+    assert "1 worktree holds changes that are not merged, of this session " in done.stderr.splitlines()[-1]
+
+
 def test_definitions_of_the_command_line_count(panpan: Panpan) -> None:
     agents = {"poet": {"description": "writes verse", "prompt": "You write verse.", "tools": ["Read"]}}
     with serving(

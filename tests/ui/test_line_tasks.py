@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from panpan.config.settings import BackgroundSettings, Settings
-from panpan.ui.line_tasks import LineTasks
+from panpan.ui.line_tasks import STOP_OR_KEEP, STOP_OR_STAY, LineTasks
 from tests.fakes.background import FakeBackground, task
 from tests.ui.memory import Memory
 
@@ -47,8 +47,8 @@ async def test_an_end_is_told_once() -> None:
 async def test_who_leaves_says_what_becomes_of_them(line: str | None, keeps: bool) -> None:
     background = FakeBackground(task())
     tasks, out = tasks_of(background, *([] if line is None else [line]))
-    await tasks.ask()
 
+    assert await tasks.may_leave()
     assert background.keeps is keeps
     assert out.text.startswith("1 background task runs: npm run build\n")
 
@@ -56,6 +56,24 @@ async def test_who_leaves_says_what_becomes_of_them(line: str | None, keeps: boo
 @pytest.mark.parametrize(("state", "at_exit"), [("finished", "ask"), ("running", "stop")])
 async def test_nobody_is_asked_for_nothing(state: str, at_exit: str) -> None:
     tasks, out = tasks_of(FakeBackground(task(state=state)), at_exit=at_exit)
-    await tasks.ask()
 
+    assert await tasks.may_leave()
     assert out.text == ""
+
+
+@pytest.mark.parametrize(("line", "leaves"), [("s", True), ("b", False), ("Back", False), (None, True)])
+async def test_of_what_cannot_be_kept_he_is_asked_whether_he_wants_to_leave(line: str | None, leaves: bool) -> None:
+    background = FakeBackground(task(title="find it", kind="subagent"))
+    tasks, out = tasks_of(background, *([] if line is None else [line]))
+
+    assert await tasks.may_leave() is leaves
+    assert background.keeps is False
+    assert out.text == f"1 background task runs: find it\ncannot be kept running: find it\n{STOP_OR_STAY}"
+
+
+async def test_who_is_asked_may_stay() -> None:
+    background = FakeBackground(task(), task("b", "find it", kind="subagent"))
+    tasks, out = tasks_of(background, "b")
+
+    assert not await tasks.may_leave()
+    assert out.text.endswith(f"\ncannot be kept running: find it\n{STOP_OR_KEEP}")

@@ -130,6 +130,18 @@ def test_calls_of_several_subagents_say_whose_they_are() -> None:
     ]
 
 
+def test_each_result_of_several_subagents_says_whose_it_is() -> None:
+    several = (ToolStarted("t1", "Task", "explore: one"), ToolStarted("t2", "Task", "plan: two"))
+    alone = (ToolStarted("t3", "Task", "explore: three"), result("t3"))
+
+    assert lines_of(*several, result("t1"), result("t2"), *alone)[2:] == [
+        "  └ explore: one: ok",
+        "  └ plan: two: ok",
+        "● Task explore: three",
+        "  └ ok",
+    ]
+
+
 def test_a_subagent_that_was_not_begun_says_which_it_would_have_been() -> None:
     asked = call(("t1", "Task", {"prompt": "go", "description": "find it", "subagent_type": "explore"}))
 

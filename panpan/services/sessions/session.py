@@ -335,6 +335,10 @@ class Session(AsyncContextManagerMixin):
         """The ids of the subagents that run at the moment."""
         return self.parts.running_agents()
 
+    async def waiting_changes(self) -> str:
+        """Return which worktrees of subagents hold changes that nobody merged, in a line; mostly nothing."""
+        return await self.parts.waiting_changes()
+
     @property
     def past_subagents(self) -> PastSubagents:
         """Tells of the subagents that the session has had, from their logs."""

@@ -50,12 +50,13 @@ class Report:
         calls = f"{self.tool_calls} tool call{'' if self.tool_calls == 1 else 's'}"
         return f"{rounds} · {calls} · {self.usage.context_tokens:,} tokens · {self.duration_s:.0f} s"
 
-    def output(self, failures: Sequence[Exception], *, notes: Sequence[str] = ()) -> Output:
+    def output(self, failures: Sequence[Exception], *, notes: Sequence[str] = (), waiting: str = "") -> Output:
         """Return the result of the call that ran it.
 
         Args:
             failures: What ended it, the first first; nothing where it ended well.
             notes: What its parent should know besides, one sentence each.
+            waiting: What of its work is not in the project yet, in a few words for people.
         """
         words, is_error = self.text or NO_WORDS, False
         match failures[0] if failures else None:
@@ -70,7 +71,8 @@ class Report:
             case error:
                 raise error
         kept = going_on(self.name, self.agent_id)
-        return Output("\n\n".join([words, *notes, kept]), SummaryDisplay(text=self.summary), is_error=is_error)
+        summary = " · ".join(filter(None, (self.summary, waiting)))
+        return Output("\n\n".join([words, *notes, kept]), SummaryDisplay(text=summary), is_error=is_error)
 
 
 def going_on(name: str, agent_id: str) -> str:

@@ -15,7 +15,7 @@ from panpan.services.subagents.agent_log import AgentEnd, end_record
 from panpan.services.subagents.child import Child
 from panpan.services.subagents.host import SubagentHost
 from panpan.services.subagents.report import Report, told
-from panpan.services.subagents.worktree_use import end_worktree
+from panpan.services.subagents.worktree_use import WorktreeEnd, end_worktree
 from panpan.types.display import SummaryDisplay
 from panpan.types.events import Event, SubagentEvent
 from panpan.types.messages import UserMessage
@@ -138,13 +138,14 @@ class RunningSubagent:
     async def _result(self) -> Output:
         """Wait for its end, and return what its parent is told."""
         await self._is_over.wait()
-        notes = [*self.child.notes, *await self._end_worktree()]
-        return self._report.output(self._run.failure, notes=notes)
+        worktree = await self._end_worktree()
+        notes = [*self.child.notes, *worktree.notes]
+        return self._report.output(self._run.failure, notes=notes, waiting=worktree.summary)
 
-    async def _end_worktree(self) -> Sequence[str]:
-        """Remove its worktree if it has one and changed nothing there, and return what its parent should know."""
+    async def _end_worktree(self) -> WorktreeEnd:
+        """Remove its worktree if it has one and changed nothing there, and return what became of it."""
         record = self.child.facts.record
-        return await end_worktree(self._host.worktrees, record) if record.worktree else ()
+        return await end_worktree(self._host.worktrees, record) if record.worktree else WorktreeEnd()
 
     async def _end(self) -> None:
         self._scope.cancel("nobody waits for it any more")

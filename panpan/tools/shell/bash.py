@@ -23,6 +23,7 @@ from panpan.tools.shell.read_only_environment import read_only_environment
 from panpan.tools.shell.working_directory import DirectoryReport, find_shell, follow, shell_arguments, start_directory
 from panpan.tools.tasks.background import Background, BackgroundCommand
 from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
+from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, Progress, ToolYield
 
 MAX_TIMEOUT_MS = 600_000
@@ -158,7 +159,10 @@ class BashTool(Tool[BashInput]):
                 leavings=ctx.sandbox.leavings,
             )
             info = await self._background.start_command(command, stack)
-        return Output(f"runs in the background as task {info.id}; its output goes to {info.output}")
+        return Output(
+            f"runs in the background as task {info.id}; its output goes to {info.output}",
+            SummaryDisplay(text=f"runs in the background as task {info.id} (/tasks)"),
+        )
 
     async def _environment(self, args: BashInput, ctx: ToolContext, cwd: Path) -> dict[str, str]:
         environment = dict(ctx.environment)

@@ -12,6 +12,7 @@ from panpan.tools.shell.line_folder import LineFolder
 from panpan.tools.shell.progress_pacer import ProgressPacer
 from panpan.tools.tasks.background import Background, MovedCommand
 from panpan.tools.tool import ToolContext
+from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output
 
 MAX_RESULT_CHARS = 30_000
@@ -84,5 +85,9 @@ class ForegroundRun:
         why = "its time was up, so it" if self._is_time_up else "the user wants it in the background: it"
         return Output(
             f"{why} goes on in the background as task {info.id}, and ends with panpan; what it printed so far, and "
-            f"what it prints from now on, is in {info.output}"
+            f"what it prints from now on, is in {info.output}",
+            SummaryDisplay(
+                text=f"{'its time was up; it ' if self._is_time_up else ''}goes on in the background as task {info.id} "
+                "(/tasks)"
+            ),
         )

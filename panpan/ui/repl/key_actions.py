@@ -149,7 +149,7 @@ class KeyActions:
 
     def to_background(self) -> None:
         if self._session.background.move():
-            self._say("it goes on in the background; /tasks shows it")
+            self._say("it goes on in the background and ends with panpan; /tasks shows it")
         else:
             self._work.send(Sent("/tasks"))
 

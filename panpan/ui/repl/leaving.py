@@ -1,14 +1,13 @@
 """How a session is left: at once, or once the user has said what becomes of the tasks that run in the background."""
 
-from collections.abc import Awaitable, Callable, Sequence
-
 import anyio
 
 from panpan.services.sessions.session import Session
 from panpan.ui.leaving_tasks import tasks_to_ask_about
-from panpan.ui.repl.commands.command import Leave, Next, Option
+from panpan.ui.repl.canvas import say
+from panpan.ui.repl.commands.command import Leave, Next, OpenSession, Option, Terminal, numbered
 from panpan.ui.repl.work import Work
-from panpan.ui.task_text import counted, titles
+from panpan.ui.task_text import cannot_be_kept, counted, titles
 
 
 class Leaving:
@@ -17,17 +16,15 @@ class Leaving:
     Args:
         session: What he leaves.
         work: Does what he sends, until then.
-        choose: Lets him pick.
+        terminal: Lets him pick, and is told what comes then.
     """
 
-    def __init__(
-        self, session: Session, work: Work, choose: Callable[[str, Sequence[Option]], Awaitable[int | None]]
-    ) -> None:
+    def __init__(self, session: Session, work: Work, terminal: Terminal) -> None:
         self.then: Next = Leave()
         """What comes after this session."""
         self._session = session
         self._work = work
-        self._choose = choose
+        self._terminal = terminal
         self._is_wanted = anyio.Event()
         self._is_at_once = anyio.Event()
 
@@ -55,6 +52,8 @@ class Leaving:
             await self._is_wanted.wait()
             self._is_wanted = anyio.Event()
             if await self._may_leave():
+                if isinstance(self.then, OpenSession) and self.then.said:
+                    say(self._terminal, self.then.said, "dim")
                 self._is_at_once.set()
                 return
             self.then = Leave()
@@ -63,13 +62,16 @@ class Leaving:
     async def _may_leave(self) -> bool:
         """Let the user say what becomes of the tasks that run, and return whether he still wants to leave."""
         tasks = tasks_to_ask_about(self._session)
-        if not tasks:
+        if not tasks.all:
             return True
-        options = [
-            Option("Stop", titles(tasks)),
-            Option("Keep running", f"panpan -r {self._session.info.id} takes up the session with them"),
-            Option("Stay here"),
-        ]
-        picked = await self._choose(f"{counted(tasks)}. Before you leave:", options)
+        title = f"{counted(tasks.all)}. Before you leave:"
+        if not tasks.keepable:
+            stop = Option("Stop and leave", cannot_be_kept(tasks.ending))
+            return await self._terminal.choose(title, numbered([stop, Option("Stay here")])) == 0
+        keep = f"panpan -r {self._session.info.id} takes up the session with them"
+        if tasks.ending:
+            keep = f"{cannot_be_kept(tasks.ending)}; {keep.removesuffix('them')}the others"
+        options = [Option("Stop", titles(tasks.all)), Option("Keep running", keep), Option("Stay here")]
+        picked = await self._terminal.choose(title, numbered(options))
         self._session.background.keeps = picked == 1
         return picked in (0, 1)

@@ -80,7 +80,7 @@ class Repl:
             colour_of=lambda kind: colours.get(kind, ""),
         )
         self._work = Work(self, self._view, commands, self._give_back)
-        self._leaving = Leaving(session, self._work, self.choose)
+        self._leaving = Leaving(session, self._work, self)
         self._background = BackgroundWatch(
             session.background, lambda line: say(self, f"\n{line}", "dim"), self._work.wake, self.refresh
         )

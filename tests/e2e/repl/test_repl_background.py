@@ -57,3 +57,23 @@ def test_what_runs_is_moved_listed_and_asked_about_by_who_leaves(panpan: Panpan,
 
     assert (code, "left running in the background" in said) == (0, True)
     assert "stopped in the background: Build" in resumed.stderr
+
+
+def test_who_leaves_is_asked_about_what_he_moved_and_answers_with_a_number(panpan: Panpan, start: Start) -> None:
+    with serving([call("Bash", {"command": HELD}), say("It goes on.")]) as server:
+        panpan.use(server)
+        repl = start(*FREE)
+        repl.submit("run it")
+        repl.wait_for("ctrl+b background")
+        repl.send(ctrl("b"))
+        repl.wait_for("in the background and ends with panpan")
+        repl.wait_for("It goes on.")
+        repl.wait_for("└ goes on in the background as task ")
+        repl.wait_for_prompt()
+        repl.send(ctrl("d"))
+        repl.answer("1 background task runs. Before you leave", "2")
+        repl.wait_for_prompt()
+        repl.submit("/exit")
+        repl.answer("1. Stop and leave", "1")
+
+        assert repl.wait() == 0

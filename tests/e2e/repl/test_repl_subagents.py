@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain, repeat
 from threading import Event
+from typing import Any
 
 from tests.e2e.conftest import Panpan, wait_until
 from tests.e2e.repl.conftest import Start
@@ -18,8 +19,9 @@ Child = Callable[[str, int], Step]
 """Answers a subagent by what it is to do, and how many replies it has had."""
 
 
-def tasks(*names: str) -> Reply:
-    looks = ({"description": name, "prompt": f"do: {name}", "subagent_type": "explore"} for name in names)
+def tasks(*names: str, **more: Any) -> Reply:
+    common = {"subagent_type": "explore", **more}
+    looks = ({"description": name, "prompt": f"do: {name}", **common} for name in names)
     return calls(*(ToolCall("Task", look) for look in looks))
 
 
@@ -80,6 +82,25 @@ def test_while_one_asks_the_other_goes_on_and_the_first_that_is_done_is_shown_so
         repl.wait_for("└ 2 rounds · 1 tool call")
         ends.set()
         repl.wait_for("All said.")
+
+
+def test_the_question_of_one_in_the_background_does_not_hold_up_the_turn(panpan: Panpan, start: Start) -> None:
+    def child(name: str, rounds: int) -> Step:
+        return call("Read", {"file_path": "/etc/hostname"}) if rounds == 0 else say("Read it.")
+
+    go_on = Event()
+    parent = chain([tasks("asks", run_in_background=True), held("It works.", go_on)], repeat(say("Heard of it.")))
+    with serving(answering(parent, child)) as server:
+        panpan.use(server)
+        repl = start()
+        repl.submit("ask one")
+        repl.wait_for("? explore: asks asks:")
+        repl.wait_for(lambda screen: any("working" in row and "esc interrupts" in row for row in screen.visible))
+        assert "waiting for your answer" not in repl.text
+        go_on.set()
+        repl.wait_for("It works.")
+        repl.answer("? explore: asks asks:", "y")
+        repl.wait_for("Heard of it.")
 
 
 def test_those_that_run_are_moved_to_the_background_and_wake_the_model_when_they_end(

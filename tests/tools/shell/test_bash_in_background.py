@@ -17,6 +17,7 @@ from panpan.system.output_store import OutputStore
 from panpan.system.process_table import running_processes
 from panpan.tools.shell.bash import BashInput, BashTool
 from panpan.tools.tool import ToolContext
+from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, Progress
 from tests.fakes.context import context_in
 from tests.services.background_tasks.harness import Home
@@ -87,6 +88,7 @@ def test_a_call_returns_at_once_and_the_command_goes_on(backend: str, tmp_path: 
 
             (info,) = desk.tasks.running
             assert output.text == f"runs in the background as task {info.id}; its output goes to {info.output}"
+            assert output.display == SummaryDisplay(text=f"runs in the background as task {info.id} (/tasks)")
             assert (info.title, info.tool_use_id) == ("wait for it", "toolu_1")
             assert running_with(desk.ctx.processes.mark) == []
             (desk.root / "go").touch()
@@ -143,6 +145,7 @@ def test_a_command_is_moved_with_all_that_it_printed(backend: str, tmp_path: Pat
                 f"the user wants it in the background: it goes on in the background as task {info.id}, and ends with "
                 f"panpan; what it printed so far, and what it prints from now on, is in {info.output}"
             )
+            assert output.display == SummaryDisplay(text=f"goes on in the background as task {info.id} (/tasks)")
             assert not output.is_error
             assert info.output.read_text() == lines
             (desk.root / "go").touch()
@@ -217,6 +220,8 @@ async def test_at_its_time_out_it_goes_on_where_the_user_wants_that(tmp_path: Pa
 
         (info,) = desk.tasks.running
         assert output.text.startswith(f"its time was up, so it goes on in the background as task {info.id}, ")
+        shown = f"its time was up; it goes on in the background as task {info.id} (/tasks)"
+        assert output.display == SummaryDisplay(text=shown)
         (desk.root / "go").touch()
         assert (await desk.tasks.wait(info.id, 20)).state == "finished"
         assert info.output.read_text() == "on\noff\n"

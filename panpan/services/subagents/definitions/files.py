@@ -6,6 +6,7 @@ read becomes a prompt.
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from panpan.errors import ToolError
@@ -15,6 +16,7 @@ from panpan.services.subagents.definitions.opencode import from_opencode
 from panpan.services.subagents.definitions.places import Format, Place
 from panpan.services.subagents.definitions.problem import Problem
 from panpan.services.subagents.definitions.read_definition import definition_from
+from panpan.services.subagents.definitions.written import TO_FILL_IN
 from panpan.system.canonical import canonical_path, is_below
 from panpan.system.protected import protections
 from panpan.system.read_file import read_regular_file
@@ -27,6 +29,7 @@ MAX_FILES = 200
 MAX_DEPTH = 3
 """Folders in folders."""
 _MAX_ENTRIES = 5_000
+NOT_FILLED_IN = "its description is still that of a new file, so the model is not offered it until you fill it in"
 
 _TRANSLATIONS = {"opencode": from_opencode, "gemini": from_gemini}
 
@@ -99,12 +102,28 @@ def read_text(text: str, source: str, place: Place, stem: str) -> tuple[AgentDef
     if head is None:
         return None, ()
     definition, problems = definition_from(head, parts.body, source)
+    if definition is not None and definition.description == TO_FILL_IN:
+        problems.append(Problem(NOT_FILLED_IN, head["description"].line, is_error=False))
+        definition = None
     problems += [
         Problem(f"{key} stands there twice; this one counts", line, is_error=False)
         for key, line in parts.repeated.items()
         if key in head
     ]
     return definition, tuple(Problem(one.text, one.line or 1, one.is_error, source) for one in problems)
+
+
+def head_of(file: ReadFile, place: Place) -> Mapping[str, Entry]:
+    """Return the head of a file by panpan's keys; nothing where it has none that can be read.
+
+    Args:
+        file: The file.
+        place: Where it lies.
+    """
+    with suppress(FrontMatterError, UnicodeDecodeError):
+        if (parts := read_front_matter(file.data.decode())) is not None:
+            return _in_our_keys(parts.head, place.format, file.path.stem) or {}
+    return {}
 
 
 def _in_our_keys(head: Mapping[str, Entry], format_: Format, stem: str) -> Mapping[str, Entry] | None:

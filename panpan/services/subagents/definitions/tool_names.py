@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 
-from panpan.services.subagents.definitions.front_matter import Value
+from panpan.services.subagents.definitions.front_matter import Entry, Value
 from panpan.services.subagents.definitions.problem import Problem
 from panpan.types.agent import AgentDefinition
 
@@ -78,12 +78,35 @@ def notes_on_tools(definition: AgentDefinition, known: Collection[str]) -> Itera
         definition: Which tools it names.
         known: The names of all tools.
     """
+    names = (*(definition.tools or ()), *definition.disallowed_tools)
+    yield from notes_on_unknown(names, known, source=definition.source)
+
+
+def notes_on_tools_in(head: Mapping[str, Entry], known: Collection[str], source: str) -> Iterator[Problem]:
+    """Yield the same for a head, each with its line, whether the definition can be used or not."""
+    for key, counted in (("tools", given_tools), ("disallowedTools", taken_tools)):
+        if key in head and not isinstance(value := head[key].value, Mapping):
+            names = counted(tool_names(value)) or ()
+            yield from notes_on_unknown(names, known, line=head[key].line, source=source)
+
+
+def notes_on_unknown(
+    names: Iterable[str], known: Collection[str], *, line: int = 0, source: str = ""
+) -> Iterator[Problem]:
+    """Yield a note on each name that no tool has.
+
+    Args:
+        names: What is said.
+        known: The names of all tools.
+        line: Where it is said.
+        source: In which file.
+    """
     from difflib import get_close_matches
 
     lower = {name.lower(): name for name in known}
-    for name in (*(definition.tools or ()), *definition.disallowed_tools):
+    for name in names:
         if any(fnmatchcase(tool, name) for tool in known) or name.startswith("mcp__"):
             continue
         close = lower.get(name.lower()) or next(iter(get_close_matches(name, known, n=1, cutoff=0.75)), None)
         advice = f"; did you mean {close}?" if close else ""
-        yield Problem(f"there is no tool {name}, so it means nothing{advice}", is_error=False, source=definition.source)
+        yield Problem(f"there is no tool {name}, so it means nothing{advice}", line, is_error=False, source=source)

@@ -5,11 +5,14 @@ from collections.abc import Iterator
 
 from panpan.types.agent import AgentDefinition
 
+TO_FILL_IN = "Say here when to use it."
+"""The description of a new definition that nobody has filled in yet."""
+
 _NEW = """\
 ---
 name: {name}
 # The model chooses by this: say for what kind of task it is, and what comes back.
-description: Say here when to use it.
+description: {description}
 # What it may use; without this line, all that a subagent can have. Or take some away: disallowedTools: Write, Bash
 tools: Read, LS, Glob, Grep, Bash
 # plan: it changes nothing. An agent never may do more than the session that starts it.
@@ -41,7 +44,7 @@ def new_text(name: str) -> str:
     Args:
         name: Of the agent.
     """
-    return _NEW.format(name=name)
+    return _NEW.format(name=name, description=TO_FILL_IN)
 
 
 def as_text(definition: AgentDefinition) -> str:

@@ -145,6 +145,18 @@ class Worktrees:
                 self._let_go(agent_id)
         return changed
 
+    async def unmerged(self) -> Sequence[str]:
+        """Return the subagents whose worktrees are in use here and hold changes, or what cannot be told."""
+        found = list[str]()
+        for worktree in filter(None, map(self._records.read, sorted(set(self._held) - self._tidied))):
+            try:
+                async with self.lock:
+                    is_changed = bool(worktree.base) and (await self.compare(worktree)).is_changed
+            except PanpanError:
+                is_changed = True
+            found += [worktree.agent_id] if is_changed else []
+        return found
+
     async def aclose(self) -> None:
         """Remove those in which nothing was changed, as after an interrupt, and let go of the others."""
         try:

@@ -68,8 +68,8 @@ async def _fork(terminal: Terminal, rest: str) -> None:
         return
     folder = Locations.find(session.info.cwd, terminal.env).sessions_folder
     copy = await to_thread.run_sync(fork, session.parts.log.path, folder)
-    say(terminal, f"going on in a copy; the way back: /resume, or panpan -r {session.info.id}", "dim")
-    terminal.leave(OpenSession(copy.stem, goes_on=True))
+    said = f"going on in a copy; the way back: /resume, or panpan -r {session.info.id}"
+    terminal.leave(OpenSession(copy.stem, goes_on=True, said=said))
 
 
 BRANCH_COMMANDS: Sequence[Command] = (

@@ -1,6 +1,7 @@
 """What a slash command is, and what it may do with the terminal it was typed in."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import field, replace
 from typing import Protocol, TypeAlias
 
 from panpan.config.ui_look import ThemeSetting
@@ -22,6 +23,8 @@ class OpenSession:
     """Its id; None: a new one."""
     goes_on: bool = False
     """Whether it says what this one does, as a copy of it, so that what was chosen here counts there."""
+    said: str = field(default="", compare=False)
+    """What the user is told once this session is left, since he may stay after all."""
 
 
 Next: TypeAlias = Leave | OpenSession
@@ -35,6 +38,13 @@ class Option:
     label: str
     detail: str = ""
     is_current: bool = False
+    key: str = ""
+    """Picks it at once, as long as nothing is typed; empty: none does."""
+
+
+def numbered(options: Sequence[Option]) -> Sequence[Option]:
+    """Return a few options, nine at most, that are picked by their numbers, counted from 1."""
+    return [replace(option, key=str(number)) for number, option in enumerate(options, 1)]
 
 
 OptionSearch: TypeAlias = Callable[[str], Awaitable[Mapping[int, Option]]]

@@ -17,7 +17,7 @@ KEYS: Sequence[tuple[str, str]] = (
     ("Ctrl+S", "put what is typed aside; in an empty input, bring it back"),
     ("Ctrl+D", "leave, where the input is empty"),
     ("Ctrl+O", "show output and thoughts whole, and fold them again; later, the whole conversation in a pager"),
-    ("Ctrl+B", "let the command that runs go on in the background; where none can, show what is there"),
+    ("Ctrl+B", "let what runs go on in the background, until panpan ends; where nothing can, show what is there"),
     ("Ctrl+T", "hide what the model has set out to do, or show it again"),
     ("Ctrl+R", "search what was typed before"),
     ("Ctrl+Z", "back to the shell; fg goes on"),

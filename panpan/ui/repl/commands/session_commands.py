@@ -17,8 +17,8 @@ async def _clear(terminal: Terminal, rest: str) -> None:
     if not terminal.session.conversation.messages:
         say(terminal, "nothing has been said in this session yet; it is as good as a new one")
         return
-    say(terminal, f"a new session begins; the way back: /resume, or panpan -r {terminal.session.info.id}", "dim")
-    terminal.leave(OpenSession())
+    way_back = f"/resume, or panpan -r {terminal.session.info.id}"
+    terminal.leave(OpenSession(said=f"a new session begins; the way back: {way_back}"))
 
 
 async def _resume(terminal: Terminal, wanted: str) -> None:

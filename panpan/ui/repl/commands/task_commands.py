@@ -8,21 +8,22 @@ from panpan.services.sessions.session import Session
 from panpan.system.terminal_text import clean_line
 from panpan.types.background import TaskInfo
 from panpan.ui.repl.canvas import say
-from panpan.ui.repl.commands.command import Command, Option, Terminal
+from panpan.ui.repl.commands.command import Command, Option, Terminal, numbered
 from panpan.ui.task_text import ended_line, task_detail
 
 MAX_BYTES = 1_000_000
 """Of an output that is shown, its end; all of it is in its file."""
 
-_SHOW, _STOP = Option("Show its output"), Option("Stop it")
+_ID_CHARS = 8
+_SHOW, _STOP = numbered([Option("Show its output"), Option("Stop it")])
 
 
-async def _tasks(terminal: Terminal, id_: str) -> None:
+async def _tasks(terminal: Terminal, wanted: str) -> None:
     tasks = terminal.session.background.tasks
     if not tasks:
         say(terminal, "nothing runs in the background, and nothing has in this session")
         return
-    task = _task_of(id_, tasks) if id_ else await _chosen(terminal, tasks)
+    task = _task_of(wanted, tasks) if wanted else await _chosen(terminal, tasks)
     if task is None:
         return
     if not task.is_running:
@@ -45,11 +46,18 @@ async def _chosen(terminal: Terminal, tasks: Sequence[TaskInfo]) -> TaskInfo | N
     return None if picked is None else tasks[picked]
 
 
-def _task_of(id_: str, tasks: Sequence[TaskInfo]) -> TaskInfo:
-    for task in tasks:
-        if task.id == id_:
-            return task
-    raise ConfigError(f"there is no background task {clean_line(id_)[:40]}; /tasks lists them")
+def _task_of(wanted: str, tasks: Sequence[TaskInfo]) -> TaskInfo:
+    """Return the task of an id, of a number in the list, or of the beginning of an id."""
+    shown = clean_line(wanted)[:40]
+    found = [task for task in tasks if task.id == wanted]
+    if not found and wanted.isascii() and wanted.isdecimal() and len(wanted) < _ID_CHARS:
+        found = [task for number, task in enumerate(tasks, 1) if number == int(wanted)]
+    found = found or [task for task in tasks if task.id.startswith(wanted.lower())]
+    if not found:
+        raise ConfigError(f"there is no background task {shown}; /tasks lists them")
+    if len(found) > 1:
+        raise ConfigError(f"several background tasks begin with {shown}; /tasks lists them")
+    return found[0]
 
 
 async def _show(terminal: Terminal, task: TaskInfo) -> None:
@@ -71,7 +79,7 @@ TASK_COMMANDS: Sequence[Command] = (
         "tasks",
         "Show what runs in the background, and stop it",
         _tasks,
-        arguments="[id]",
+        arguments="[number or id]",
         is_immediate=True,
         offers=_ids,
         offers_choice=True,

@@ -31,11 +31,13 @@ class _Entry:
     index: int
     row: ListRow
     is_current: bool
+    key: str
 
     @classmethod
     def of(cls, index: int, option: Option) -> Self:
-        label = f"{'✓' if option.is_current else ' '} {on_one_line(option.label)}"
-        return cls(index, ListRow(label, on_one_line(option.detail)), option.is_current)
+        number = f"{option.key}. " if option.key else ""
+        label = f"{'✓' if option.is_current else ' '} {number}{on_one_line(option.label)}"
+        return cls(index, ListRow(label, on_one_line(option.detail)), option.is_current, option.key)
 
     def has(self, words: Sequence[str]) -> bool:
         text = f"{self.row.label} {self.row.detail}".casefold()
@@ -44,6 +46,8 @@ class _Entry:
 
 class PickDialog:
     """Lets the user pick one option; what he types narrows the list to what has every word of it.
+
+    The key of an option picks it, as long as nothing is typed; a paste never does.
 
     Args:
         title: What is picked, on one line.
@@ -90,7 +94,8 @@ class PickDialog:
         shown = self._matches[self._top : self._top + most]
         rows = [drawing.row(entry.row, is_selected=at == self._selected) for at, entry in enumerate(shown, self._top)]
         note = self._note(len(shown))
-        keys = fitted([("enter picks", 1), ("esc leaves", 0), ("typing narrows", 2)], width - 2 - len(note), ", ")
+        picks = "a number or enter picks" if any(entry.key for entry in self._entries) else "enter picks"
+        keys = fitted([(picks, 1), ("esc leaves", 0), ("typing narrows", 2)], width - 2 - len(note), ", ")
         hint = theme.paint("dim", cut(f"  {note}{keys}", width))
         return [
             theme.paint("question", cut(f"? {self._title}", width)),
@@ -127,6 +132,10 @@ class PickDialog:
                 self._selected = min(self._selected + MOST_ROWS, last)
             case _:
                 before = self._filter.text
+                keyed = [entry.index for entry in self._entries if entry.key == key]
+                if keyed and not before:
+                    self.answer = keyed[0]
+                    return
                 self._filter.press(key)
                 self._narrow(before)
 

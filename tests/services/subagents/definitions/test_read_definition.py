@@ -9,7 +9,7 @@ from panpan.services.subagents.definitions.places import Format, Place
 from panpan.services.subagents.definitions.problem import Problem
 from panpan.services.subagents.definitions.read_definition import COLORS, KEYS, MAX_DESCRIPTION_CHARS
 from panpan.services.subagents.definitions.tool_names import notes_on_tools
-from panpan.services.subagents.definitions.written import as_text, new_text
+from panpan.services.subagents.definitions.written import TO_FILL_IN, as_text, new_text
 from panpan.types.agent import AgentDefinition, SpendingLimits
 from panpan.types.permission import PermissionMode
 
@@ -250,8 +250,15 @@ def test_a_definition_of_gemini_is_understood() -> None:
     assert read(with_head("tools: {a: b}"), "gemini")[0] is None
 
 
-def test_a_new_file_can_be_used_as_it_is_and_shows_every_key() -> None:
-    text = new_text("my-agent")
+def test_a_new_file_defines_nothing_until_its_description_is_filled_in() -> None:
+    definition, (problem,) = read(new_text("my-agent"))
+
+    assert definition is None
+    assert (problem.line, problem.is_error) == (4, False)
+
+
+def test_a_new_file_that_is_filled_in_can_be_used_and_shows_every_key() -> None:
+    text = new_text("my-agent").replace(TO_FILL_IN, "Reads a change.")
 
     assert notes(text) == []
     assert defined(text).name == "my-agent"

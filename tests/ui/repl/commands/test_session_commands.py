@@ -27,8 +27,10 @@ def keep_session(terminal: FakeTerminal, session_id: str, prompt: str, *, writte
 async def test_clear_opens_a_new_session_and_says_the_way_back(tmp_path: Path) -> None:
     terminal = await type_in(terminal_in(tmp_path / "p", UserMessage.of("hello")), "/clear")
 
-    assert terminal.then == OpenSession(resume=None)
-    assert "panpan -r s1" in terminal.text
+    assert isinstance(terminal.then, OpenSession)
+    assert terminal.then.resume is None
+    assert "panpan -r s1" in terminal.then.said
+    assert terminal.text == ""
 
 
 async def test_clear_leaves_a_session_alone_in_which_nothing_was_said(tmp_path: Path) -> None:

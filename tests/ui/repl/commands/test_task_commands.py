@@ -80,3 +80,16 @@ async def test_one_is_named_by_its_id(tmp_path):
 async def test_an_id_that_is_none_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="there is no background task nope"):
         await type_in(terminal_with(tmp_path, task()), "/tasks nope")
+
+
+@pytest.mark.parametrize("wanted", ["2", "12345678", "bbbb", "BB", "12"])
+async def test_one_is_named_by_its_number_and_by_the_beginning_of_its_id(tmp_path, wanted):
+    tasks = task("aaaa0001"), task("bbbb0002" if wanted.lower().startswith(("2", "b")) else "12345678", "pytest")
+    terminal = await type_in(terminal_with(tmp_path, *tasks, picks=[1]), f"/tasks {wanted}")
+
+    assert [one.id for one in terminal.session.background.running] == ["aaaa0001"]
+
+
+async def test_the_beginning_of_several_ids_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="several background tasks begin with aaaa"):
+        await type_in(terminal_with(tmp_path, task("aaaa0001"), task("aaaa0002")), "/tasks aaaa")

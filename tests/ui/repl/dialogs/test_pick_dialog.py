@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.ui.repl.commands.command import Option
+from panpan.ui.repl.commands.command import Option, numbered
 from panpan.ui.repl.dialogs.pick import MOST_ROWS, NothingPicked, PickDialog
 from panpan.ui.repl.theme import Theme
 from tests.ui.repl.dialogs.drawn import keys, pastes, press_all, rows_of, texts, themes, typed, unchanged_by, widths
@@ -45,6 +45,22 @@ def test_enter_picks_what_is_selected(pressed: list[str], index: int) -> None:
     press_all(dialog, pressed[-1])
 
     assert dialog.answer == index
+
+
+@pytest.mark.parametrize(("pressed", "answer"), [("2", 1), ("3", 2), ("4", None), ("b2", None)])
+def test_the_number_of_a_few_answers_as_long_as_nothing_is_typed(pressed: str, answer: int | None) -> None:
+    few = numbered([Option("Stop"), Option("Keep"), Option("Stay")])
+
+    assert "    2. Keep" in rows_of(after(few))
+    assert "a number or enter picks" in rows_of(after(few))[-1]
+    assert after(few, *pressed).answer == answer
+
+
+def test_a_pasted_number_answers_nothing() -> None:
+    dialog = after(numbered([Option("Stop"), Option("Keep")]))
+    dialog.paste("2")
+
+    assert dialog.answer is None
 
 
 @pytest.mark.parametrize("key", ["escape", "c-c"])

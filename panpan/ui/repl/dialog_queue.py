@@ -56,8 +56,8 @@ class DialogQueue:
         self._give_back = give_back
         self.early = EarlyLetter()
         """What was pressed before the dialog took keys."""
-        self._was_waiting = False
-        """Whether the dialog said, when that was last asked, that it takes keys in a moment."""
+        self._has_said_wait = False
+        """Whether the dialog was drawn as one that takes no keys yet."""
         self._open: deque[_Open] = deque()
         self._answered = 0
         """How many were, of those that came since none was open."""
@@ -118,9 +118,12 @@ class DialogQueue:
         return self._quiet.has_lasted(QUIET_S) and (self._is_turned_to or not self._has_draft())
 
     def is_moving(self) -> bool:
-        """Return whether it takes keys in a moment, or did when this was last asked and does now."""
-        was_waiting, self._was_waiting = self._was_waiting, self._quiet.is_short_of(QUIET_S)
-        return was_waiting or self._was_waiting
+        """Return whether it takes keys in a moment, or, once, whether it does and was drawn as if it did not."""
+        if self._quiet.is_short_of(QUIET_S):
+            return True
+        has_changed = self._has_said_wait and self.takes_keys
+        self._has_said_wait = self._has_said_wait and not has_changed
+        return has_changed
 
     def is_early(self, key: str) -> bool:
         """Return whether a key comes before the dialog takes keys, and may be an answer or the first of a text."""
@@ -155,6 +158,7 @@ class DialogQueue:
         """
         if (dialog := self.current) is None:
             return ()
+        self._has_said_wait = self._has_said_wait or not self.takes_keys
         rows = dialog.lines(width, theme) if width >= NARROWEST else ()
         is_too_small = not 0 < len(rows) <= room
         if is_too_small is not self._is_too_small:

@@ -326,6 +326,16 @@ async def test_until_it_takes_keys_it_says_so_and_moves(queue, clock):
         assert not queue.is_moving()
 
 
+async def test_the_words_go_also_where_all_was_drawn_for_another_reason_until_then(queue, clock):
+    async with asked(queue, bash()):
+        assert head(queue) == "? Bash  a moment …"
+        queue.was_drawn(True)
+        clock.now_s += QUIET_S  # nobody asked meanwhile whether it moves, since there was always something to draw
+        assert queue.is_moving()
+        assert head(queue) == "? Bash"
+        assert not queue.is_moving()
+
+
 async def test_a_letter_that_comes_too_early_answers_only_when_it_is_pressed_again(queue, clock, draft):
     async with asked(queue, dialog := bash()):
         queue.was_drawn(True)

@@ -76,7 +76,8 @@ async def test_what_comes_after_the_session_is_returned(tmp_path: Path) -> None:
     terminal = await lines.type("/clear")
 
     assert terminal.then == OpenSession()
-    assert "panpan -r s1" in lines.out.text
+    assert "panpan -r s1" in terminal.then.said  # shown when he has decided what becomes of what runs
+    assert lines.out.text == ""
 
 
 async def test_what_the_model_is_asked_is_returned(tmp_path: Path) -> None:

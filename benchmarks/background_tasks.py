@@ -9,8 +9,7 @@ from benchmarks.figure import Figure
 from panpan.services.background_tasks.background_tasks import BackgroundTasks
 from panpan.services.background_tasks.registry import Registry, TaskRecord
 from panpan.system.output_store import OutputStore
-from panpan.types.content import TextBlock, ToolResultBlock
-from panpan.types.messages import ToolResultMessage
+from panpan.types.messages import SystemReminder
 
 TITLE = "1,000 background tasks of one session"
 
@@ -62,6 +61,5 @@ def _times_s(folder: Path) -> tuple[float, float]:
     return opened_at - started_at, ended_at - opened_at
 
 
-def _told(number: int) -> ToolResultMessage:
-    text = f"task {number:08x}: finished, exit code 0, 10 s"
-    return ToolResultMessage(result=ToolResultBlock(tool_use_id=f"toolu_{number}", content=(TextBlock(text=text),)))
+def _told(number: int) -> SystemReminder:
+    return SystemReminder(text="A background task ended.", cause=f"task:{number:08x}")

@@ -81,6 +81,7 @@ async def open_session(
     is_attended: bool = False,
     trusts_project: bool = False,
     agents: Mapping[str, Any] | None = None,
+    agent: str | None = None,
     env: Mapping[str, str] | None = None,
     tap: Tap | None = None,
     warn: Callable[[str], None] = lambda _: None,
@@ -110,6 +111,7 @@ async def open_session(
         trusts_project: Whether what the project's own settings say is believed in this session, as they are now,
             whatever the user said of the project; where requests go and with which key is never a project's.
         agents: Kinds of subagents beside those of files, by name: for each the keys of a definition, and `prompt`.
+        agent: The kind of subagent that the main conversation of a new session is, by name; None: none.
         env: The environment; None is that of the process.
         tap: Sees all that crosses the session's borders, and may stand in for it, as a cassette does; closed with it.
         warn: Told what the user should know, one sentence each.
@@ -119,14 +121,22 @@ async def open_session(
         BudgetError: There is a budget and the model's price is not known.
     """
     logging.getLogger("panpan").addHandler(logging.NullHandler())  # or Python prints what nobody listens to
+    env = os.environ if env is None else env
+    setup = set_up(Path(cwd), env, overrides or {}, (), why_model=why_model, trusts_project=trusts_project)
+    if agent is not None and resume is None and not continues:  # one that goes on stays what it was begun as
+        from panpan.services.subagents.main_agent import main_agent
+
+        main = main_agent(agent, setup, agents, warn=warn)
+        why_model = f"the agent {agent} names it" if "model" in main.overrides else why_model
+        overrides = {**(overrides or {}), **main.overrides}
+        setup = set_up(Path(cwd), env, overrides, (), why_model=why_model, trusts_project=trusts_project)
+        append_system_prompt = "\n\n".join(filter(None, (main.prompt, append_system_prompt)))
     prompts = PromptWishes(system_prompt, append_system_prompt)
     is_tapped = tap is not None
     tap = tap or Tap()
     clock = TurnClock()
     askers = tap.askers(timed_askers(Askers(ask, ask_user, ask_plan), clock))
     caller = _Caller(askers, unfinished, prompts, says_yes, is_attended, is_tapped, warn)
-    env = os.environ if env is None else env
-    setup = set_up(Path(cwd), env, overrides or {}, (), why_model=why_model, trusts_project=trusts_project)
     setup = tap.setup(setup)
     services = SessionServices(setup, tap, warn, clock=clock, agents=agents)
     every_tool = all_tools(
@@ -156,7 +166,9 @@ async def open_session(
     finally:
         tap.close()
         if forks and not is_attended and parts.unfinished.are_open:  # it has nothing that its origin has not
-            parts.log.path.unlink(missing_ok=True)
+            from panpan.services.sessions.forking import discard_fork
+
+            discard_fork(parts.log.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +248,7 @@ def _parts(
     services.conversation = Conversation(prefix.system or "", prefix.tools, before.messages, before.compactions)
     services.conversation.replies_beside.extend(before.replies_beside)
     count_earlier(services.budget, opened.log.path, before.spent)
-    services.todos.open(opened.id)
+    services.todos.open(opened.id, opened.forked_from)
     services.background.open(
         setup.locations.tasks_folder / opened.id,
         tool_context.outputs,

@@ -236,14 +236,18 @@ class SessionServices:
             child.gate,
             self._sandbox_questions,
             RepeatedCalls(settings.permission.doom_loop),
-            GivenContext(lambda: project_context(self.conversation), child.worktree),
+            GivenContext(
+                lambda: project_context(self.conversation), child.worktree, is_made_anew=child.has_new_worktree
+            ),
             NestedMemory(root, top, self._home, setup.locations.home, self._warn),
             InterruptNotice(),
             PlanNotice(lambda: child.gate.mode),
             self._reminders_of_subagent(child),
             RoundLimit(),
             ReplyLimits(),
-            MakeRoom(Compactor(), settings.compaction, child.model.context_window, self._warn),
+            MakeRoom(
+                Compactor(), settings.compaction, child.model.context_window, self._warn, subagent=child.record.label
+            ),
             *((SnapshotsBeside(rounds, child.record.id),) if rounds is not None else ()),
             self._keys_in_results,
             ResultSize(child.model.profile.max_result_chars or MAX_TEXT_CHARS),

@@ -271,6 +271,94 @@ async def test_a_finished_one_goes_on_by_its_id_and_knows_what_it_did(place: Pla
     assert without_marks(request.body["messages"])[0] == without_marks(begun["messages"])[0]
 
 
+async def test_a_fork_goes_on_with_the_subagents_of_its_origin_by_itself_and_pays_once(place: Place) -> None:
+    async def last_and_spent(name: str) -> tuple[str, int]:
+        with place.answering(calls(task(name, resume=agent_id)), say("ok")):
+            async with place.open(resume=origin, forks=name == "fork") as session:
+                before = session.budget.spent.calls
+                (result,) = results(await turn(session))
+                texts = [block["text"] for message in place.of_subagents[0].messages for block in message["content"]]
+                told = [text for text in texts if not text.startswith("<system-reminder>")]
+        assert not result.is_error
+        return " ".join(told), before
+
+    with place.answering(calls(task("first")), say("ok")):
+        async with place.open() as session:
+            agent_id = id_of(results(await turn(session))[0])
+            origin = session.info.id
+
+    fork, spent = await last_and_spent("fork")
+    again, spent_in_origin = await last_and_spent("again")
+
+    assert (fork, again) == ("first done fork", "first done again")
+    assert spent == spent_in_origin == 3
+
+
+async def test_the_todos_of_the_session_are_none_of_its_business(place: Place) -> None:
+    mine = {"todos": [{"content": "mine", "status": "in_progress", "activeForm": "doing mine"}]}
+    its = {"todos": [{"content": "its", "status": "pending", "activeForm": "doing its"}]}
+
+    def child(request: RecordedRequest) -> Step:
+        return say("done") if replies_so_far(request) else call("TodoWrite", its)
+
+    kinds = {"lister": {"description": "d", "prompt": "p", "tools": ["Read", "TodoWrite", "TaskOutput"]}}
+    parent = call("TodoWrite", mine), calls(task("look", "lister")), say("ok")
+    with place.answering(*parent, child=child):
+        async with place.open(agents=kinds) as session:
+            events = await turn(session)
+            listed = [todo.content for todo in await session.parts.todos.current()]
+    (refused,) = [one for one in inner(events, ToolResultMessage) if one.is_error]
+
+    assert listed == ["mine"]
+    assert "TodoWrite" in refused.text
+    assert "Read" in refused.text
+    assert tools_of(place.of_subagents[0]) == {"Read"}
+
+
+async def test_a_session_that_goes_on_is_no_agent_by_the_option_of_the_one_before(place: Place) -> None:
+    with place.answering(say("one"), say("two"), say("three")):
+        async with place.open(agent="explore") as session:
+            await turn(session)
+        async with place.open() as other:
+            await turn(other)
+        async with place.open(agent="explore", resume=other.info.id) as session:
+            await turn(session)
+        assert place.server is not None
+        as_agent, plain, resumed = map(tools_of, place.server.requests)
+
+    assert as_agent < plain
+    assert resumed == plain
+
+
+async def test_a_description_deceives_nobody_wherever_it_is_shown(place: Place) -> None:
+    asked: list[PermissionQuestion] = []
+
+    async def ask(question: PermissionQuestion) -> PermissionAnswer:
+        asked.append(question)
+        return PermissionAnswer(is_allowed=True)
+
+    def child(request: RecordedRequest) -> Step:
+        return say("done") if replies_so_far(request) else bash("touch a")
+
+    hostile = ToolCall(
+        "Task",
+        {
+            "description": "\x1b[31mred\u202e \r\n" + "w" * 60,
+            "prompt": "p",
+            "subagent_type": "general-purpose",
+            "run_in_background": True,
+        },
+    )
+    with place.answering(calls(hostile), say("ok"), child=child):
+        async with place.open({"permission.mode": "default"}, ask=ask, is_attended=True) as session:
+            await turn(session)
+            (info,) = session.background.tasks
+            await until(lambda: not session.running_agents)
+            (record,) = session.past_subagents.records()
+
+    assert {info.title, asked[0].agent, record.label} == {f"general-purpose: red<U+202E> {'w' * 60}"}
+
+
 async def test_an_id_that_nobody_has_is_an_error_with_advice(place: Place) -> None:
     with place.answering(calls(task("go on", resume="../../etc")), say("done")):
         async with place.open() as session:

@@ -123,6 +123,31 @@ async def test_a_resumed_session_has_its_list_and_a_fork_one_of_its_own(place: P
     assert len(place.files()) == 2
 
 
+async def test_a_fork_has_the_list_as_the_user_left_it(place: Place) -> None:
+    async with place.open(write(("read", "pending")), DONE, DONE) as session:
+        await turn(session)
+        await session.clear_todos()
+        await turn(session)
+
+    async with place.open(DONE, continues=True, forks=True) as fork:
+        assert contents(fork) == []
+        await turn(fork)
+        assert len(told(fork, "todo")) == 1
+
+    async with place.open(resume=fork.info.id) as resumed:
+        assert contents(resumed) == []
+
+
+async def test_a_fork_has_the_list_as_another_process_left_it(place: Place) -> None:
+    async with place.open(write(("read", "pending")), DONE) as session:
+        await turn(session)
+    (file,) = place.files()
+    file.write_text(file.read_text().replace('"read"', '"look"'))
+
+    async with place.open(DONE, continues=True, forks=True) as fork:
+        assert contents(fork) == ["look"]
+
+
 async def test_where_the_file_is_lost_the_conversation_has_the_list(place: Place) -> None:
     async with place.open(write(("read", "pending")), DONE) as session:
         await turn(session)

@@ -96,6 +96,8 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--append-system-prompt", metavar="TEXT", help="Add TEXT to the system prompt."),
         click.option("--agents", metavar="JSON",
                      help='Kinds of subagents: {"NAME": {"description": "...", "prompt": "...", "tools": "..."}}.'),
+        click.option("--agent", metavar="NAME",
+                     help="Begin as this agent: its prompt, its tools and model, its mode where that is stricter."),
         click.option("--max-turns", type=click.IntRange(min=1), metavar="N",
                      help="Most rounds of one turn; 50 where nobody watches."),
         click.option("--max-budget-usd", type=click.FloatRange(min=0, min_open=True), metavar="USD",
@@ -136,6 +138,8 @@ def check_options(options: Options) -> None:
     is_resumed = options["continues"] or options["resume"] is not None
     if not is_resumed and (options["forks"] or options["unfinished"]):
         raise click.UsageError("--fork-session and --unfinished go with -c or -r")
+    if is_resumed and options["agent"] is not None:
+        raise click.UsageError("--agent goes with a new session; one that goes on stays what it was begun as")
     if options["first_prompt"] or options["forks"] or options["record"]:
         require_session_id(options)
     if options["include_partial_messages"] and options["output_format"] != "stream-json":

@@ -39,6 +39,7 @@ async def session_of(
         system_prompt=options["system_prompt"],
         append_system_prompt=options["append_system_prompt"],
         agents=_agents(options),
+        agent=options["agent"],
         ask=ask,
         ask_user=ask_user,
         ask_plan=ask_plan,

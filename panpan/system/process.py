@@ -52,6 +52,10 @@ class Leaving:
         self.is_taken = True
         return self._child
 
+    def give_back(self) -> None:
+        """Say that nobody follows it after all; it is ended then."""
+        self.is_taken = False
+
 
 @dataclass(frozen=True, slots=True)
 class Captured:

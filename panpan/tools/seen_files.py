@@ -6,7 +6,10 @@ first. It belongs to a session, is kept in memory, and starts empty.
 
 from collections.abc import Sequence
 from hashlib import blake2b
+from itertools import count
 from pathlib import Path
+
+from panpan.types.dataclass import dataclass
 
 
 def digest_of(data: bytes) -> bytes:
@@ -14,30 +17,41 @@ def digest_of(data: bytes) -> bytes:
     return blake2b(data, digest_size=16).digest()
 
 
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What the model saw of a file, and when."""
+
+    digest: bytes
+    number: int
+    """Tells one sight from another: the same content read again is another one."""
+
+
 class SeenFiles:
-    """Digests of the files that the model has seen, by canonical path."""
+    """What the model has seen of files, by canonical path."""
 
     def __init__(self) -> None:
-        self._digest_by_path: dict[Path, bytes] = {}
+        self._sights: dict[Path, Sight] = {}
+        self._numbers = count(1)
 
     def saw(self, path: Path, data: bytes) -> None:
         """Note that the model knows `data` to be the content of the file at the canonical `path`."""
-        digest = digest_of(data)
-        self._digest_by_path.pop(path, None)  # so that it becomes the newest
-        self._digest_by_path[path] = digest
+        sight = Sight(digest_of(data), next(self._numbers))
+        self._sights.pop(path, None)  # so that it becomes the newest
+        self._sights[path] = sight
 
     def digest(self, path: Path) -> bytes | None:
         """Return the digest of what the model last saw at `path`, or None where it has not read it."""
-        return self._digest_by_path.get(path)
+        sight = self._sights.get(path)
+        return sight.digest if sight is not None else None
 
-    def newest(self, most: int) -> Sequence[Path]:
+    def newest(self, most: int) -> Sequence[tuple[Path, Sight]]:
         """Return the files that the model has seen last, the newest first, `most` at most."""
-        return list(self._digest_by_path)[-most:][::-1]
+        return list(self._sights.items())[-most:][::-1]
 
     def clear(self) -> None:
         """Note that the model knows no file any more, since what it read is not in its conversation."""
-        self._digest_by_path.clear()
+        self._sights.clear()
 
     def forget(self, path: Path) -> None:
         """Note that the file is gone."""
-        self._digest_by_path.pop(path, None)
+        self._sights.pop(path, None)

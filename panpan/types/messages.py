@@ -5,6 +5,7 @@ provider's business; that every tool_use is answered once, right after it, is th
 (`core/conversation.py`).
 """
 
+import re
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
@@ -79,6 +80,9 @@ class UserMessage(Frozen):
         return "\n".join(block.text for block in self.content if isinstance(block, TextBlock))
 
 
+_REMINDER_TAG = re.compile(r"<(?=\s{0,9}/?\s{0,9}system-reminder)", re.IGNORECASE)
+
+
 class SystemReminder(Frozen):
     """What panpan tells the model beside the user's words: context, notices, changes.
 
@@ -101,8 +105,8 @@ class SystemReminder(Frozen):
 
     @property
     def tagged_text(self) -> str:
-        """The text as the model sees it."""
-        return f"<system-reminder>\n{self.text}\n</system-reminder>"
+        """The text as the model sees it; no text can end the tags before its own end, whoever wrote it."""
+        return f"<system-reminder>\n{_REMINDER_TAG.sub('&lt;', self.text)}\n</system-reminder>"
 
 
 class AssistantMessage(Frozen):

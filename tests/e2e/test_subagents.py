@@ -127,6 +127,37 @@ def test_definitions_of_the_command_line_count(panpan: Panpan) -> None:
     assert [tool["name"] for tool in request.body["tools"]] == ["Read"]
 
 
+def test_a_session_can_begin_as_an_agent_and_goes_on_as_that(panpan: Panpan) -> None:
+    def given(mode: str) -> str:
+        clerk = {
+            "description": "files",
+            "prompt": "You file papers.",
+            "tools": ["Read", "Write"],
+            "permissionMode": mode,
+        }
+        return json.dumps({"clerk": {**clerk, "model": "claude-haiku-4-5"}})
+
+    write = call("Write", {"file_path": "a.txt", "content": "x"})
+    with serving([write, say("done"), say("again"), write, say("not")]) as server:
+        panpan.use(server)
+        stricter = panpan.run("-p", "go", "-y", "--agents", given("plan"), "--agent", "clerk")
+        assert not (panpan.workspace / "a.txt").exists()
+        resumed = panpan.run("-p", "more", "-c")
+        looser = panpan.run("-p", "go", "--agents", given("bypassPermissions"), "--agent", "clerk")
+        refused = panpan.run("-p", "more", "-c", "--agent", "clerk")
+        unknown = panpan.run("-p", "go", "--agent", "nobody")
+
+    assert [run.code for run in (stricter, resumed, looser)] == [0, 0, 0]
+    first, second, third = server.requests[0].body, server.requests[2].body, server.requests[3].body
+    assert "You file papers." in json.dumps(first["system"])
+    assert [tool["name"] for tool in first["tools"]] == ["Read", "Write"]
+    assert (first["model"], third["model"]) == ("claude-haiku-4-5", "claude-haiku-4-5")
+    assert [second["system"][0]["text"], second["tools"]] == [first["system"][0]["text"], first["tools"]]
+    assert not (panpan.workspace / "a.txt").exists()  # what the definition allows, its user does not
+    assert "--agent goes with a new session" in refused.stderr
+    assert "there is no agent 'nobody'; there are code-reviewer" in unknown.stderr
+
+
 def test_the_limits_of_a_definition_end_its_subagent_and_not_the_session(panpan: Panpan) -> None:
     kinds = {"tiny": {"description": "does little", "prompt": "Be brief.", "maxTokens": 50}}
     replies = [calls(task(subagent_type="tiny")), say("It could not be paid.")]

@@ -174,6 +174,8 @@ class BackgroundTasks(Hook):
         return task.info
 
     def take_command(self, command: MovedCommand, resources: AsyncExitStack) -> TaskInfo:
+        if self._group is None:  # the user wanted it a moment before he closed the session
+            raise ToolError("the session ends, so that nothing goes on in the background; the command was ended")
         task = taken(command, self._tasks)
         follow = partial(
             follow_moved,

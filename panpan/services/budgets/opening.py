@@ -52,13 +52,16 @@ def count_earlier(budget: Budget, log: Path, spent: Spending) -> None:
 def spent_by_subagents(log: Path) -> Iterator[SubagentSpending]:
     """Yield what the subagents of a session have spent; logs that cannot be read are passed over.
 
+    What they spent in the session that it is a copy of is told in its own log, see `spent_beside`.
+
     Args:
         log: Of the session.
     """
     for path in sorted((log.parent / log.stem / "subagents").glob("agent-*.jsonl")):
         with suppress(SessionError):
             records = list(read_records(path, only=_may_cost))
-            yield SubagentSpending(path.stem.removeprefix("agent-"), _name(records) or path.stem, spending_of(records))
+            own = [record for record in records if not record.get("forkedFrom")]
+            yield SubagentSpending(path.stem.removeprefix("agent-"), _name(records) or path.stem, spending_of(own))
 
 
 def spent_beside(

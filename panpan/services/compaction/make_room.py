@@ -33,6 +33,7 @@ class MakeRoom(Hook):
         settings: The user's.
         window_tokens: Of the model's window, as far as it may be filled; None where its size is not known.
         warn: Told what the user should know, one sentence each.
+        subagent: Whose window it is, for people; empty: the session's own, which the user can make room in himself.
     """
 
     def __init__(
@@ -41,11 +42,14 @@ class MakeRoom(Hook):
         settings: CompactionSettings,
         window_tokens: int | None,
         warn: Callable[[str], None],
+        *,
+        subagent: str = "",
     ) -> None:
         self._compactor = compactor
         self._settings = settings
         self._window_tokens = window_tokens
         self._warn = warn
+        self._subagent = subagent
         self._has_warned = False
         self._has_said_too_large = False
         self._made = ""
@@ -93,7 +97,8 @@ class MakeRoom(Hook):
             raise _as_refused(too_large(conversation, window, is_refused=True), refusal) from refusal
         if refusal is None and used > limits.request_tokens and not self._has_said_too_large:
             self._has_said_too_large = True
-            self._warn(f"{too_large(conversation, window, is_refused=False)}; it is sent as it is")
+            whose = f"{self._subagent}: " if self._subagent else ""
+            self._warn(f"{whose}{too_large(conversation, window, is_refused=False)}; it is sent as it is")
 
     def _limits(self, conversation: Conversation, refusal: ContextOverflowError | None) -> Limits | None:
         """Return what the request may have; None where nobody knows, or the user wants nothing done about it."""
@@ -132,7 +137,7 @@ class MakeRoom(Hook):
         return conversation.measured_tokens
 
     def _warn_if_nearly_full(self, used: int, limit: int, window: int) -> None:
-        if self._has_warned or not _WARN_AT * limit <= used <= limit:
+        if self._subagent or self._has_warned or not _WARN_AT * limit <= used <= limit:
             return
         self._has_warned = True
         then = (

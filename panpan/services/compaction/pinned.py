@@ -10,7 +10,7 @@ from panpan.services.plan_mode import OFF, ON, PlanMode
 from panpan.services.project_context.collect import SESSION_START
 from panpan.services.project_context.nested_memory import CAUSE as MEMORY
 from panpan.services.project_context.our_tags import untagged
-from panpan.services.todos.todos import Todos, todo_text
+from panpan.services.todos.todos import Todos, listed
 from panpan.tools.seen_files import SeenFiles
 from panpan.types.messages import Message, SystemReminder
 
@@ -64,5 +64,5 @@ async def todos_reminder(todos: Todos) -> SystemReminder | None:
     now = await todos.current()
     if all(todo.status == "completed" for todo in now):
         return None
-    text = untagged(todo_text(now))[:_MOST_TODO_CHARS]
-    return SystemReminder(text=f"The todo list of this session:\n\n{text}", cause=TODOS)
+    text = f"The todo list of this session:\n\n{listed(now, _MOST_TODO_CHARS)}"
+    return SystemReminder(text=text, cause=TODOS)

@@ -5,6 +5,7 @@ files a formatter rewrites, say, the call does not tell.
 """
 
 import os
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
@@ -19,6 +20,7 @@ from panpan.services.reminders.source import ReminderSource
 from panpan.system.canonical import is_below
 from panpan.system.read_file import read_regular_file
 from panpan.system.terminal_text import printable
+from panpan.tools.files.read import MAX_BYTES
 from panpan.tools.seen_files import SeenFiles, digest_of
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import SystemReminder
@@ -27,8 +29,6 @@ from panpan.types.tool import Output
 MOST_FILES = 200
 """Files that are looked at, those that the model read last."""
 MOST_NAMES = 20
-_MAX_BYTES = 20_000_000
-"""Of a file that is read again because its time or size is another."""
 
 _CHANGED = "Changed since you read them, by the user, a command or another program: {names}. "
 _GONE = "Gone since you read them: {names}. "
@@ -46,7 +46,9 @@ class _State:
 
 
 _NOTHING = _State(0, 0, 0, 0)
-"""That of a file which is gone."""
+"""That of a file which is gone, also where something else than a file has its name now."""
+_TOO_LARGE = b"too large"
+"""In place of a digest: the model never read so much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +69,15 @@ class FileChanged(ReminderSource):
     def __init__(self, seen_files: SeenFiles, root: Path) -> None:
         self._seen_files = seen_files
         self._root = root
-        self._known: dict[Path, tuple[bytes, _State]] = {}
-        """What a file looked like while it was as the model knows it."""
-        self._told: dict[Path, bytes] = {}
-        """What the model knew of files when it was told that they are other now; it is told once."""
+        self._known: dict[Path, tuple[int, _State]] = {}
+        """What a file looked like while it was as the model knows it, and the number of its sight."""
+        self._told: dict[Path, int] = {}
+        """The sights of which the model was told that they do not hold any more; it is told once."""
         self._has_run_command = False
-        self._number = 0
 
     async def after_tool(self, call: ToolCall, output: Output) -> None:
-        """Note how files look that were just read or edited."""
         if call.tool.tool_class == "command":
             self._has_run_command = True
-        elif not output.is_error and call.tool.tool_class in ("read", "write"):
-            new = [path for path in self._seen_files.newest(MOST_FILES) if self._is_new(path)]
-            if new:
-                await to_thread.run_sync(self._note, new)
 
     async def history_replaced(self, conversation: Conversation) -> None:
         self._known.clear()
@@ -94,38 +90,27 @@ class FileChanged(ReminderSource):
         self._has_run_command = False
         if not changes:
             return ()
-        self._number += 1
         changed = self._names(change.path for change in changes if change.found)
         gone = self._names(change.path for change in changes if not change.found)
         text = (
             (_CHANGED.format(names=changed) if changed else "") + (_GONE.format(names=gone) if gone else "") + _ADVICE
         )
-        return (SystemReminder(text=text, cause=f"file:changed:{_digest_of(changes)}:{self._number}", priority="high"),)
-
-    def _is_new(self, path: Path) -> bool:
-        known = self._known.get(path)
-        return known is None or known[0] != self._seen_files.digest(path)
-
-    def _note(self, paths: Sequence[Path]) -> None:
-        for path in paths:
-            digest, state = self._seen_files.digest(path), _state_of(path)
-            if digest is not None and state is not None:
-                self._known[path] = digest, state
+        place = len(round_.conversation.messages)  # files may become again what they were in an earlier run
+        return (SystemReminder(text=text, cause=f"file:changed:{_digest_of(changes)}:{place}", priority="high"),)
 
     def _changes(self) -> Iterator[_Change]:
         """Yield what is other than the model knows, once: a log that grows is not told with every line."""
-        for path in self._seen_files.newest(MOST_FILES):
-            digest = self._seen_files.digest(path)
-            if digest is None or self._told.get(path) == digest:
+        for path, sight in self._seen_files.newest(MOST_FILES):
+            if self._told.get(path) == sight.number:
                 continue
             state = _state_of(path)
-            if state is None or self._known.get(path) == (digest, state):
+            if state is None or self._known.get(path) == (sight.number, state):
                 continue
             found = _found(path, state)
-            if found == digest:
-                self._known[path] = digest, state
+            if found == sight.digest:
+                self._known[path] = sight.number, state
             elif found is not None:
-                self._told[path] = digest
+                self._told[path] = sight.number
                 if found or not self._has_run_command:  # what its own command removed or moved, the model knows
                     yield _Change(path, found)
 
@@ -147,6 +132,8 @@ def _state_of(path: Path) -> _State | None:
         return _NOTHING
     except OSError:
         return None
+    if not stat.S_ISREG(status.st_mode):
+        return _NOTHING
     return _State(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
 
 
@@ -154,8 +141,10 @@ def _found(path: Path, state: _State) -> bytes | None:
     """Return the digest of what is there; empty where nothing is, None where that cannot be told."""
     if state == _NOTHING:
         return b""
+    if state.size > MAX_BYTES:
+        return _TOO_LARGE
     try:
-        return digest_of(read_regular_file(path, max_bytes=_MAX_BYTES))
+        return digest_of(read_regular_file(path, max_bytes=MAX_BYTES))
     except ToolError:
         return None
 

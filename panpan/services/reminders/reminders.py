@@ -6,6 +6,7 @@ counts, so that a resumed session tells nothing twice, either.
 
 import logging
 from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import get_args
 
 from panpan.core.conversation import Conversation
@@ -16,6 +17,12 @@ from panpan.types.tool import Output
 
 _ORDER: Sequence[ReminderPriority] = get_args(ReminderPriority)
 """The most important first."""
+MOST_AT_ONCE = 20
+"""New reminders of one source before one request."""
+_MOST_LOOKED_AT = 10_000
+"""Of what one source returns; what holds on is in it, too."""
+MOST_CHARS = 100_000
+"""Of one reminder."""
 
 log = logging.getLogger(__name__)
 
@@ -50,9 +57,9 @@ class Reminders(Hook):
         self._told.follow(messages)
         due: dict[str, SystemReminder] = {}
         for source in self._sources:
-            for reminder in await _asked(source, round_):
-                if reminder.cause not in self._told.causes:
-                    due.setdefault(reminder.cause, reminder)
+            new = [reminder for reminder in await _asked(source, round_) if reminder.cause not in self._told.causes]
+            for reminder in _important_first(new)[:MOST_AT_ONCE]:
+                due.setdefault(reminder.cause, _bounded(reminder))
         return list(self._chosen(due.values()))
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
@@ -71,11 +78,11 @@ class Reminders(Hook):
 
     def _chosen(self, due: Iterable[SystemReminder]) -> Iterator[SystemReminder]:
         room = self._max_per_session - self._told.bounded
-        for reminder in sorted(due, key=lambda one: _ORDER.index(one.priority)):
+        for reminder in _important_first(due):
             if reminder.priority == "must":
                 yield reminder
-            elif room > 0:
-                room -= 1
+            elif room > (self._max_per_session // 2 if reminder.priority == "low" else 0):
+                room -= 1  # the second half is not for what matters little, so that more important advice finds room
                 yield reminder
 
 
@@ -107,7 +114,10 @@ async def _heard(source: ReminderSource, hearing: Awaitable[None]) -> None:
 async def _asked(source: ReminderSource, round_: Round) -> Sequence[SystemReminder]:
     """Return what a source says; one that fails says nothing."""
     try:
-        return await source.reminders(round_)
+        said = list(islice(await source.reminders(round_), _MOST_LOOKED_AT))
+        if not all(isinstance(reminder, SystemReminder) for reminder in said):
+            raise TypeError("it returns other things than reminders")
+        return said
     except Exception:
         log.exception("the source of reminders %s failed", type(source).__name__)
         return ()
@@ -117,3 +127,13 @@ def _is_cut(messages: Sequence[Message]) -> bool:
     """Return whether the model goes on in mid-sentence, where nothing should come between."""
     newest = next((message for message in reversed(messages) if not isinstance(message, SystemReminder)), None)
     return isinstance(newest, AssistantMessage) and newest.is_to_be_continued
+
+
+def _important_first(reminders: Iterable[SystemReminder]) -> list[SystemReminder]:
+    return sorted(reminders, key=lambda reminder: _ORDER.index(reminder.priority))
+
+
+def _bounded(reminder: SystemReminder) -> SystemReminder:
+    if len(reminder.text) <= MOST_CHARS:
+        return reminder
+    return reminder.model_copy(update={"text": f"{reminder.text[:MOST_CHARS]}\n…"})

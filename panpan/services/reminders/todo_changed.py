@@ -3,15 +3,13 @@
 from collections.abc import Sequence
 
 from panpan.core.hooks import Round
-from panpan.services.project_context.our_tags import untagged
 from panpan.services.reminders.source import ReminderSource
-from panpan.services.todos.todos import Todos, todo_text
+from panpan.services.todos.todos import Todos, listed
 from panpan.services.todos.told_todos import CHANGED, digest_of
 from panpan.types.messages import SystemReminder
 
 _NEW = "The todo list was changed, by the user or another process. It is now:\n\n{todos}\n\nGo on by this list."
 _CLEARED = "The todo list was cleared, by the user or another process. Do not go on with what stood in it unasked."
-_MOST_CHARS = 20_000
 
 
 class TodoChanged(ReminderSource):
@@ -25,5 +23,5 @@ class TodoChanged(ReminderSource):
         told, digest = self._todos.told, digest_of(todos)
         if digest == told.digest:
             return ()
-        text = _NEW.format(todos=untagged(todo_text(todos))[:_MOST_CHARS]) if todos else _CLEARED
+        text = _NEW.format(todos=listed(todos)) if todos else _CLEARED
         return (SystemReminder(text=text, cause=f"{CHANGED}{digest}:{told.reminders + 1}"),)

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 from panpan.core.hooks import Round
-from panpan.services.project_context.our_tags import untagged
 from panpan.services.reminders.source import ReminderSource
-from panpan.services.todos.todos import Todos, todo_text
+from panpan.services.todos.todos import Todos, listed
 from panpan.tools.planning.todo_write import TodoWriteTool
 from panpan.types.messages import SystemReminder
 
@@ -38,7 +37,7 @@ class TodoForgotten(ReminderSource):
         if any(todo.status != "completed" for todo in todos):
             if told.replies_since < ROUNDS_UNTOUCHED:
                 return ()
-            text = _FORGOTTEN.format(rounds=told.replies_since, todos=untagged(todo_text(todos)))
+            text = _FORGOTTEN.format(rounds=told.replies_since, todos=listed(todos))
             return (SystemReminder(text=text, cause=f"todo:forgotten:{told.written_in}", priority="low"),)
         if told.written_in or round_.number <= ROUNDS_WITHOUT:
             return ()

@@ -10,6 +10,7 @@ from panpan.errors import SessionError
 from panpan.services.budgets.opening import spent_beside
 from panpan.services.sessions.examination import left_branches
 from panpan.services.sessions.fold import path_to_newest, records_to_copy
+from panpan.services.sessions.forking import copy_subagents
 from panpan.services.sessions.log import read_records
 from panpan.services.sessions.records import message_of
 from panpan.services.sessions.store import newest_first
@@ -55,6 +56,8 @@ def mended_copies(log: Path, folder: Path) -> list[Path]:
     branches = [records_to_copy(records), *(path_to_newest(records[: end + 1]) for end in ends)]
     branches = [[*branch, *spent_beside(log, records, branch)] for branch in branches if branch]
     copies = [_written(branch, log, folder) for branch in map(_sound, branches) if branch]
+    for copy in copies:
+        copy_subagents(log, copy)
     if copies:
         newest_ns = max(copy.stat().st_mtime_ns for copy in copies) + 1
         os.utime(copies[0], ns=(newest_ns, newest_ns))

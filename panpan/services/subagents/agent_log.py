@@ -36,6 +36,11 @@ class AgentRecord:
     end: AgentEnd | None = None
     """How its last turn ended; None: it runs, or panpan ended before it did. A record of its own in the log."""
 
+    @property
+    def label(self) -> str:
+        """Who it is, for people, such as "explore: find the loss"."""
+        return f"{self.name}: {self.description}"
+
     def as_record(self) -> dict[str, Any]:
         """Return it for the log."""
         return {
@@ -71,9 +76,14 @@ def agent_log_path(folder: Path, agent_id: str) -> Path | None:
     return folder / f"agent-{agent_id}.jsonl" if _ID.fullmatch(agent_id) else None
 
 
+def agent_logs(folder: Path) -> list[Path]:
+    """Return the logs of a session's subagents, oldest first."""
+    return sorted(folder.glob("agent-*.jsonl"), key=_begun_at)
+
+
 def agent_records(folder: Path) -> Iterator[AgentRecord]:
     """Yield how each subagent of a session was begun, oldest first; logs that cannot be read are passed over."""
-    for path in sorted(folder.glob("agent-*.jsonl"), key=_begun_at):
+    for path in agent_logs(folder):
         with suppress(SessionError):
             if (record := agent_record(path)) is not None:
                 yield record
@@ -92,17 +102,6 @@ def agent_record(path: Path) -> AgentRecord | None:
         elif last is not None and (end := _end_by(record)) is not None:
             last = replace(last, end=end)
     return last
-
-
-def begun_in(path: Path) -> Iterator[AgentRecord]:
-    """Yield what the log of a subagent says of its beginning, and of each time that it was gone on with.
-
-    Raises:
-        SessionError: It cannot be read.
-    """
-    for record in read_records(path, only=lambda line: b'"subagent"' in line):
-        if (begun := begun_by(record)) is not None:
-            yield begun
 
 
 def begun_by(record: Mapping[str, Any]) -> AgentRecord | None:

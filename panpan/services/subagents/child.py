@@ -44,6 +44,7 @@ class ChildFacts:
     budget: Budget
     in_background: bool
     worktree: Path | None = None
+    has_new_worktree: bool = False
 
 
 HooksOf = Callable[[ChildFacts], Sequence[Hook]]
@@ -63,7 +64,7 @@ class Child:
     @property
     def label(self) -> str:
         """Who it is, for people."""
-        return f"{self.facts.record.name}: {self.facts.record.description}"
+        return self.facts.record.label
 
     def close(self) -> None:
         """Give its log back.

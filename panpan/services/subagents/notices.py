@@ -13,6 +13,11 @@ from panpan.types.permission import PermissionMode
 WORKTREE = "worktree"
 """Cause of the reminder where a subagent works in a copy."""
 
+_MADE_ANEW = (
+    "Your worktree has been made anew with the user's present files, since the one of before is gone: what you had "
+    "changed there was merged into the project, was thrown away, or was nothing. Read files again before you rely on "
+    "them."
+)
 _PLAN_ON = (
     "Plan mode is on: nothing may be changed, by whatever tool or way; calls that change something are refused. Look "
     "around, and say in your report what is to be done."
@@ -26,11 +31,15 @@ class GivenContext(Hook):
     Args:
         context: Returns the parent's project context; None where it has none.
         worktree: The copy that the subagent works in; None: it works where its parent does.
+        is_made_anew: Whether the copy was made for this turn, so that nothing of an earlier turn is in it.
     """
 
-    def __init__(self, context: Callable[[], SystemReminder | None], worktree: Path | None = None) -> None:
+    def __init__(
+        self, context: Callable[[], SystemReminder | None], worktree: Path | None = None, *, is_made_anew: bool = False
+    ) -> None:
         self._context = context
         self._worktree = worktree
+        self._is_made_anew = is_made_anew
 
     async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
         told = {message.cause for message in conversation.messages if isinstance(message, SystemReminder)}
@@ -44,6 +53,8 @@ class GivenContext(Hook):
                 "change is put to him afterwards."
             )
             added.append(SystemReminder(text=text, cause=WORKTREE))
+        elif self._worktree is not None and self._is_made_anew:
+            added.append(SystemReminder(text=_MADE_ANEW, cause=WORKTREE))
         return added
 
 

@@ -44,6 +44,8 @@ class Opened:
     path: Path
     before: FoldedSession = field(default_factory=FoldedSession)
     is_new: bool = True
+    has_new_worktree: bool = False
+    """Whether its worktree was made just now, whatever it had before."""
 
     def is_isolated(self, task: SubagentTask) -> bool:
         """Return whether it works in a worktree: one that goes on works where it did."""
@@ -73,6 +75,8 @@ def find(host: SubagentHost, parent: Parent, task: SubagentTask) -> Opened:
         raise ConfigError(f"this session has no subagent with the id {task.resume!r}; start a new one without resume")
     if parent.agent_id not in ("", known.parent):  # whose limits would not hold for it
         raise ConfigError(f"the subagent {known.id} belongs to another agent; start a new one without resume")
+    if not parent.agent_id and (copy := _agent_around(place, known)):
+        raise ConfigError(f"the subagent {known.id} worked in the worktree of the subagent {copy}; go on with that one")
     if task.agent != known.name:
         raise ConfigError(f"the subagent {known.id} is a {known.name}; go on with it as subagent_type {known.name!r}")
     definition = host.definition_of(task)
@@ -80,6 +84,23 @@ def find(host: SubagentHost, parent: Parent, task: SubagentTask) -> Opened:
     return Opened(
         replace(known, tool_use_id=call, parent=parent.agent_id, end=None), definition, path, before, is_new=False
     )
+
+
+def _agent_around(place: Place, record: AgentRecord) -> str:
+    """Return the id of the subagent above in whose worktree another one worked; empty: it was in none.
+
+    Raises:
+        SessionError: A log cannot be read.
+    """
+    above, seen = record, {record.id}
+    while not above.worktree and above.parent not in ("", *seen):
+        path = agent_log_path(place.logs, above.parent)
+        found = agent_record(path) if path is not None and path.is_file() else None
+        if found is None:
+            return ""
+        seen.add(found.id)
+        above = found
+    return above.id if above.worktree and above is not record else ""
 
 
 def open_child(
@@ -98,8 +119,10 @@ def open_child(
     context = child_context(parent.context, worktree)
     of_copy = None if worktree is None else host.rules.for_copy(place.root, context.paths.root)
     gate = gate_of_child(parent.gate, host.rules, definition, of_copy)
-    budget = parent.budget.child(f"{record.name}: {record.description}", definition.limits, agent_id=record.id)
-    facts = ChildFacts(record, definition, model, gate, context, budget, bool(task.in_background), worktree)
+    budget = parent.budget.child(record.label, definition.limits, agent_id=record.id)
+    facts = ChildFacts(
+        record, definition, model, gate, context, budget, bool(task.in_background), worktree, opened.has_new_worktree
+    )
     prefix = _prefix(opened, tools)
     conversation = Conversation(prefix.system or "", prefix.tools, opened.before.messages, opened.before.compactions)
     log = SessionLog(
@@ -122,7 +145,7 @@ def open_child(
             log=log,
             model=replace(_asked(model), tools=tools, hooks=hooks, prefix=prefix),
             tool_context=context,
-            ask=LabelledAsker(parent.ask, f"{record.name}: {record.description}"),
+            ask=LabelledAsker(parent.ask, record.label),
             max_rounds=definition.max_turns or DEFAULT_ROUNDS,
             budget=budget,
             unfinished=UnfinishedCalls(

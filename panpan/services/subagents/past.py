@@ -10,11 +10,40 @@ from pathlib import Path
 from panpan.errors import SessionError
 from panpan.services.sessions.log import read_records
 from panpan.services.sessions.records import message_of
-from panpan.services.subagents.agent_log import AgentRecord, agent_records, begun_by, begun_in
+from panpan.services.subagents.agent_log import AgentRecord, agent_records, begun_by
+from panpan.types.dataclass import dataclass
 from panpan.types.messages import Message
 
 MAX_MESSAGES = 500
 """Told of one call; those before are in the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastTurn:
+    """A turn of a subagent."""
+
+    agent_id: str
+    begun_at: str
+    """As its log says it; the later, the greater."""
+    number: int
+    """Of the turn in its log, from 1."""
+    path: Path
+    """Its log."""
+
+    def messages(self) -> Sequence[Message]:
+        """Return what was said in it, the newest last; reads the log."""
+        messages: list[Message] = []
+        with suppress(SessionError):
+            messages += self._messages()
+        return messages[-MAX_MESSAGES:]
+
+    def _messages(self) -> Iterator[Message]:
+        number = 0
+        for record in read_records(self.path):
+            if begun_by(record) is not None:
+                number += 1
+            elif number == self.number and (message := message_of(record)) is not None:
+                yield message
 
 
 class PastTurns:
@@ -25,31 +54,31 @@ class PastTurns:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._paths: dict[str, Path] = {}
-        for path in sorted(folder.glob("agent-*.jsonl")):
-            with suppress(SessionError):
-                self._paths.update((record.tool_use_id, path) for record in begun_in(path))
+        found = [one for path in folder.glob("agent-*.jsonl") for one in _turns_in(path)]
+        self._turns = dict(sorted(found, key=lambda one: one[1].begun_at))
 
-    def take(self, tool_use_id: str) -> Sequence[Message]:
-        """Return what was said in the turn that a call began, the newest last; nothing where none is known, or again.
+    def take(self, tool_use_id: str, *, of: str = "") -> PastTurn | None:
+        """Return the turn that a call began; None where none is known, or it was taken before.
 
-        Each is told once, so that calls of the same id, as models may give them, cannot lead in a circle.
+        Ids are those of one conversation: a subagent may have calls of the same id as its session. Of two that the
+        same agent made, the first was taken back. None is told in a circle, whatever the logs say.
+
+        Args:
+            tool_use_id: The call.
+            of: Id of the subagent that made it; empty: the session's own model.
         """
-        path = self._paths.pop(tool_use_id, None)
-        if path is None:
-            return ()
-        messages: list[Message] = []
-        with suppress(SessionError):
-            messages += self._messages_in(path, tool_use_id)
-        return messages[-MAX_MESSAGES:]
+        return self._turns.pop((of, tool_use_id), None)
 
-    def _messages_in(self, path: Path, tool_use_id: str) -> Iterator[Message]:
-        is_meant = False
-        for record in read_records(path):
+
+def _turns_in(path: Path) -> Sequence[tuple[tuple[str, str], PastTurn]]:
+    """Return each turn in a log, behind who made the call that began it, and its id."""
+    found: list[tuple[tuple[str, str], PastTurn]] = []
+    with suppress(SessionError):
+        for record in read_records(path, only=lambda line: b'"subagent"' in line):
             if (begun := begun_by(record)) is not None:
-                is_meant = begun.tool_use_id == tool_use_id
-            elif is_meant and (message := message_of(record)) is not None:
-                yield message
+                turn = PastTurn(begun.id, str(record.get("timestamp", "")), len(found) + 1, path)
+                found.append(((begun.parent, begun.tool_use_id), turn))
+    return found
 
 
 class PastSubagents:

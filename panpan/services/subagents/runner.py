@@ -85,10 +85,20 @@ class SubagentRunner:
         return RunningSubagent(host, child, task.prompt, can_be_moved=parent.depth == 0)
 
     async def _in_worktree(self, parent: Parent, task: SubagentTask, opened: Opened) -> Child:
-        """Open the subagent in its worktree, which is removed again where that fails."""
+        """Open the subagent in its worktree, which is removed again where that fails.
+
+        Raises:
+            ToolError: Its parent works in one itself.
+        """
+        place = self._host.place
+        if place is not None and parent.context.paths.root != place.root:  # its copy would be one of the project
+            raise ToolError(
+                "you work in a worktree yourself, and what you start works in the same one, not in a further copy: "
+                "leave isolation out, or take a kind of subagent without it"
+            )
         worktrees = self._host.worktrees
-        worktree = await worktree_for(worktrees, opened.record)
-        opened = replace(opened, record=replace(opened.record, worktree=str(worktree)))
+        worktree, is_made = await worktree_for(worktrees, opened.record)
+        opened = replace(opened, record=replace(opened.record, worktree=str(worktree)), has_new_worktree=is_made)
         try:
             return await self._child(parent, task, opened)
         except BaseException:

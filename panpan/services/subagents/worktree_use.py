@@ -28,14 +28,14 @@ class WorktreeEnd:
     """What waits in it, in a few words for people; empty where nothing does."""
 
 
-async def worktree_for(worktrees: "Worktrees", record: AgentRecord) -> Path:
-    """Return where a subagent works that has a worktree: a new one, or the one that it had before.
+async def worktree_for(worktrees: "Worktrees", record: AgentRecord) -> tuple[Path, bool]:
+    """Return where a subagent works that has a worktree, and whether that is new: else it is the one that it had.
 
     Raises:
         PanpanError: It cannot be made.
     """
     worktree = worktrees.find(record.id)
-    return (worktree or await worktrees.make(record.id)).path
+    return (worktree or await worktrees.make(record.id)).path, worktree is None
 
 
 async def end_worktree(worktrees: "Worktrees", record: AgentRecord) -> WorktreeEnd:

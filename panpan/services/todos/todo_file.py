@@ -3,6 +3,7 @@
 Synchronous: it waits for the disk and for other processes.
 """
 
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -50,11 +51,20 @@ class TodoFile:
         """Return the list; None where there is no file.
 
         Raises:
-            DamagedTodosError: The file is no list of todos; it is left alone.
+            DamagedTodosError: The file is no list of todos, larger than any, or a link, through which nothing is read
+                or written; it is left alone.
             ToolError: It cannot be read.
         """
-        if not self.path.exists():
+        try:
+            status = self.path.lstat()
+        except FileNotFoundError:
             return None
+        except OSError as error:
+            raise ToolError(f"the todo list {self.path} cannot be read: {error.strerror}") from error
+        if stat.S_ISLNK(status.st_mode):
+            raise DamagedTodosError(f"the todo list {self.path} is a link, and panpan makes none")
+        if status.st_size > MAX_BYTES:
+            raise DamagedTodosError(f"the todo list in {self.path} is larger than any that panpan writes")
         data = read_regular_file(self.path, max_bytes=MAX_BYTES)
         try:
             return _Kept.model_validate_json(data).todos

@@ -5,7 +5,9 @@ model never replaces a list that it does not know.
 """
 
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from pathlib import Path
 
 import anyio
@@ -14,6 +16,7 @@ from anyio import to_thread
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
 from panpan.errors import ToolError
+from panpan.services.project_context.our_tags import untagged
 from panpan.services.todos.todo_file import DamagedTodosError, TodoFile
 from panpan.services.todos.todo_ids import with_ids
 from panpan.services.todos.told_todos import ToldTodos, digest_of
@@ -22,6 +25,9 @@ from panpan.types.todo import Todo, TodoDraft
 
 CACHE_S = 5.0
 """How long what was read of the file counts before it is read again."""
+
+MOST_CHARS = 60_000
+"""Of a list that the model is shown; the longest that it can write has room."""
 
 CHANGED_MEANWHILE = (
     "the list was changed since you last saw it, by the user or another process, and is left as it is; what it is now "
@@ -60,12 +66,20 @@ class Todos(Hook):
         """What the model wrote last, so that it is known when that was taken back."""
         self._lock = anyio.Lock()
 
-    def open(self, session_id: str) -> None:
-        """Let the list be that of a session, as it was left; one that is copied from another takes the other's over."""
+    def open(self, session_id: str, copied_from: str = "") -> None:
+        """Let the list be that of a session, as it was left.
+
+        Args:
+            session_id: Of the session.
+            copied_from: That of the session which this one is a copy of, whose list it takes over where it has none of
+                its own yet; empty: of none.
+        """
         self._file = TodoFile(self._folder / f"{session_id}.json")
+        self._written = digest_of(self.told.written)
         self.todos = self.told.todos
-        self._written = digest_of(self.todos)
-        self._take(self._read(self._file))
+        if copied_from:
+            self._take(*_read(TodoFile(self._folder / f"{copied_from}.json")))
+        self._take(*_read(self._file))
 
     @property
     def told(self) -> ToldTodos:
@@ -78,7 +92,7 @@ class Todos(Hook):
         file = self._file
         if file is not None and self._clock() - self._read_at_s >= CACHE_S:
             async with self._lock:
-                self._take(await to_thread.run_sync(self._read, file))
+                self._take(*await to_thread.run_sync(_read, file))
         return self.todos
 
     async def replace(self, wanted: Sequence[TodoDraft]) -> Sequence[Todo]:
@@ -97,12 +111,12 @@ class Todos(Hook):
     async def history_replaced(self, conversation: Conversation) -> None:
         """Let the list be what it was, where the user went back to before the model changed it."""
         self._told.forget()
-        todos = self.told.todos
-        if (digest := digest_of(todos)) == self._written:
+        told = self.told
+        if (digest := digest_of(told.written)) == self._written:
             return
         self._written = digest
         try:
-            await self._write(lambda _: todos)
+            await self._write(lambda _: told.todos)
         except ToolError as error:
             self._warn(f"the todo list is not what it was at that point: {error}")
 
@@ -123,18 +137,27 @@ class Todos(Hook):
                 if self._file is None:
                     self.todos = change(self.todos)
                 else:
-                    self.todos = await to_thread.run_sync(self._changed, self._file, change, expected)
-                    self._read_at_s = self._clock()
+                    notices: list[str] = []
+                    try:
+                        self.todos = await to_thread.run_sync(self._changed, self._file, change, expected, notices)
+                        self._read_at_s = self._clock()
+                    finally:
+                        for notice in notices:  # not in the other thread: whoever is told may own a terminal
+                            self._warn(notice)
         return self.todos
 
     def _changed(
-        self, file: TodoFile, change: Callable[[Sequence[Todo]], Sequence[Todo]], expected: str | None
+        self,
+        file: TodoFile,
+        change: Callable[[Sequence[Todo]], Sequence[Todo]],
+        expected: str | None,
+        notices: list[str],
     ) -> Sequence[Todo]:
         with file.locked():
             try:
                 present = file.read()
             except DamagedTodosError as error:
-                self._warn(f"{error}; it is kept as {file.put_aside()}")
+                notices.append(f"{error}; it is kept as {file.put_aside()}")
                 present = None
             if present is not None and expected not in (None, digest_of(present)):
                 self._read_at_s = float("-inf")  # so that the reminder does not wait
@@ -143,24 +166,28 @@ class Todos(Hook):
             file.write(todos)
         return todos
 
-    def _take(self, found: Sequence[Todo] | None) -> None:
+    def _take(self, found: Sequence[Todo] | None, trouble: str) -> None:
+        """Let the list be what was read, if anything was, and tell the user once what is wrong with the file."""
         self._read_at_s = self._clock()
         if found is not None:
             self.todos = found
-
-    def _read(self, file: TodoFile) -> Sequence[Todo] | None:
-        """Return what the file holds; None where it holds nothing that can be read, which the user is told once."""
-        try:
-            found = file.read()
-        except ToolError as error:
-            if not self._has_warned:
-                self._has_warned = True
-                self._warn(f"{error}; the list goes on as it was, and the file is kept")
-            return None
-        self._has_warned = False
-        return found
+        if trouble and not self._has_warned:
+            self._warn(f"{trouble}; the list goes on as it was, and the file is kept")
+        self._has_warned = bool(trouble)
 
 
-def todo_text(todos: Sequence[Todo]) -> str:
-    """Return the list for the model."""
-    return "\n".join(f"- [{todo.status}] {todo.content}" for todo in todos)
+def _read(file: TodoFile) -> tuple[Sequence[Todo] | None, str]:
+    """Return what the file holds, None where that is nothing that can be read, and what is wrong with it."""
+    try:
+        return file.read(), ""
+    except ToolError as error:
+        return None, str(error)
+
+
+def listed(todos: Sequence[Todo], most_chars: int = MOST_CHARS) -> str:
+    """Return the list for the model, a line each; of one that is too long, as many as have room and the number left."""
+    lines = [f"- [{todo.status}] {' '.join(todo.content.split())}" for todo in todos]
+    ends = list(accumulate(len(line) + 1 for line in lines))
+    shown = bisect_right(ends, most_chars)
+    more = f"\n- … and {len(lines) - shown} more, which are not shown" if shown < len(lines) else ""
+    return untagged("\n".join(lines[:shown])) + more

@@ -29,8 +29,10 @@ class ToldTodos:
 
     def forget(self) -> None:
         """Let all of the conversation be looked at again."""
-        self.todos: Sequence[Todo] = ()
+        self.written: Sequence[Todo] = ()
         """The list as the model wrote it last."""
+        self.todos: Sequence[Todo] = ()
+        """The same, or nothing where it was told since that the list was cleared."""
         self.written_in = ""
         """`uuid` of the result that says so; empty where it never wrote one."""
         self.digest = digest_of(())
@@ -46,11 +48,14 @@ class ToldTodos:
         for message in messages[self._seen :]:
             match message:
                 case ToolResultMessage(display=TodoDisplay(todos=todos)):
-                    self.todos, self.written_in, self.digest = todos, message.uuid, digest_of(todos)
+                    self.written = self.todos = todos
+                    self.written_in, self.digest = message.uuid, digest_of(todos)
                     self.replies_since = 0
                 case SystemReminder(cause=cause) if cause.startswith(CHANGED):
                     self.digest = cause.removeprefix(CHANGED).partition(":")[0]
                     self.reminders += 1
+                    if self.digest == digest_of(()):
+                        self.todos = ()
                 case AssistantMessage():
                     self.replies_since += 1
                 case _:

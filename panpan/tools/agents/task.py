@@ -13,6 +13,7 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
+from panpan.system.terminal_text import clean_line
 from panpan.tools.agents.kinds import told_kinds
 from panpan.tools.agents.subagents import Subagents, SubagentTask
 from panpan.tools.tool import Tool, ToolClass, ToolContext
@@ -58,7 +59,7 @@ class TaskTool(Tool[TaskInput]):
         return self._subagents is not None and self._subagents.runs_beside_others(_task(args))
 
     def title(self, args: TaskInput) -> str:
-        return f"{args.subagent_type}: {' '.join(args.description.split())}"
+        return f"{args.subagent_type}: {clean_line(args.description)}"
 
     @cached_property
     def definition(self) -> ToolDefinition:
@@ -78,7 +79,7 @@ class TaskTool(Tool[TaskInput]):
 
 def _task(args: TaskInput) -> SubagentTask:
     return SubagentTask(
-        description=" ".join(args.description.split()),
+        description=clean_line(args.description),  # it stands in the name of the subagent, wherever that is shown
         prompt=args.prompt,
         agent=args.subagent_type,
         resume=args.resume or "",

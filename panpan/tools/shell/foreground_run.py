@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 
+from panpan.errors import ToolError
 from panpan.system.process import Leaving
 from panpan.tools.shell.line_folder import LineFolder
 from panpan.tools.shell.progress_pacer import ProgressPacer
@@ -70,6 +71,9 @@ class ForegroundRun:
         Args:
             leaving: The process.
             resources: What it needs as long as it runs.
+
+        Raises:
+            ToolError: The session ends in this moment; so does the process.
         """
         assert self._background is not None
         self._collector.feed(self._folder.finish())
@@ -81,7 +85,11 @@ class ForegroundRun:
             tool_use_id=self._ctx.tool_use_id,
             started_at=self._started_at,
         )
-        info = self._background.take_command(moved, resources)
+        try:
+            info = self._background.take_command(moved, resources)
+        except ToolError:
+            leaving.give_back()
+            raise
         why = "its time was up, so it" if self._is_time_up else "the user wants it in the background: it"
         return Output(
             f"{why} goes on in the background as task {info.id}, and ends with panpan; what it printed so far, and "

@@ -82,7 +82,11 @@ class Background(Protocol):
         ...
 
     def take_command(self, command: MovedCommand, resources: AsyncExitStack) -> TaskInfo:
-        """Let a command go on in the background; its child process and `resources` are taken over at once."""
+        """Let a command go on in the background; its child process and `resources` are taken over at once.
+
+        Raises:
+            ToolError: Nothing goes on any more, since the session ends; nothing was taken over.
+        """
         ...
 
     async def read(self, task_id: str, *, pattern: str | None, max_bytes: int) -> TaskOutput:

@@ -68,11 +68,13 @@ class _Teller:
     Args:
         theme: How it looks.
         turns: What its subagents said and did; None: nothing of it is known.
+        agent_id: Of the subagent whose conversation it is; empty: that of the session.
     """
 
-    def __init__(self, theme: Theme, turns: PastTurns | None) -> None:
+    def __init__(self, theme: Theme, turns: PastTurns | None, agent_id: str = "") -> None:
         self._theme = theme
         self._turns = turns
+        self._agent_id = agent_id
         self._calls: dict[str, ToolUseBlock] = {}
 
     def rows_of(self, message: Message) -> Iterator[str]:
@@ -110,11 +112,12 @@ class _Teller:
 
     def _rows_of_subagent(self, tool_use_id: str) -> Iterator[str]:
         """Yield what a subagent said and did for one call, with a mark before each row."""
-        if self._turns is None:
+        turn = self._turns.take(tool_use_id, of=self._agent_id) if self._turns is not None else None
+        if turn is None:
             return
         mark = self._theme.paint("dim", "│")
-        teller = _Teller(self._theme, self._turns)
-        for message in self._turns.take(tool_use_id):
+        teller = _Teller(self._theme, self._turns, turn.agent_id)
+        for message in turn.messages():
             yield from (f"{mark} {row}".rstrip(" ") for row in teller.rows_of(message))
 
 

@@ -9,7 +9,7 @@ from panpan.core.conversation import Conversation
 from panpan.core.hooks import Round, ToolCall
 from panpan.services.reminders.file_changed import MOST_NAMES, FileChanged
 from panpan.tools.files.edit import EditTool
-from panpan.tools.files.read import ReadTool
+from panpan.tools.files.read import MAX_BYTES, ReadTool
 from panpan.tools.files.write import WriteTool
 from panpan.tools.shell.bash import BashTool
 from panpan.tools.tool import Tool
@@ -152,12 +152,62 @@ async def test_a_name_can_neither_close_the_reminder_nor_begin_a_line(workspace:
     assert "<system-reminder>" not in changed.text
 
 
-async def test_what_is_no_file_any_more_is_not_opened(workspace: Workspace) -> None:
-    await workspace.read("a.py")
-    (workspace.root / "a.py").unlink()
+async def test_what_is_no_file_any_more_is_gone_and_not_opened(workspace: Workspace) -> None:
+    await workspace.read("a.py", "b.py")
+    for name in ("a.py", "b.py"):
+        (workspace.root / name).unlink()
     os.mkfifo(workspace.root / "a.py")
+    (workspace.root / "b.py").mkdir()
 
+    (gone,) = await workspace.told()
+
+    assert "Gone since you read them: b.py, a.py." in gone.text
+
+
+async def test_a_file_that_is_now_larger_than_any_that_is_read_has_changed(workspace: Workspace) -> None:
+    await workspace.read("a.py")
+    os.truncate(workspace.root / "a.py", MAX_BYTES + 1)
+
+    (changed,) = await workspace.told()
+
+    assert "Changed since" in changed.text
+
+
+async def test_what_is_read_again_is_watched_again_also_where_it_was_told_before(workspace: Workspace) -> None:
+    await workspace.read("a.py")
+    workspace.put("a.py", "two\n")
+    assert len(await workspace.told()) == 1
+    workspace.put("a.py", "one\n")
+    await workspace.read("a.py")
     assert await workspace.told() == []
+
+    workspace.put("a.py", "two\n")
+
+    assert len(await workspace.told()) == 1
+
+
+async def test_what_is_changed_while_the_call_still_ends_is_told(workspace: Workspace) -> None:
+    args = ReadTool().input_model.model_validate({"file_path": "a.py"})
+    outputs = [part async for part in ReadTool().run(args, workspace.context) if isinstance(part, Output)]
+    workspace.put("a.py", "formatted\n")  # by a command that runs behind each call, say
+    await workspace.source.after_tool(ToolCall("1", ReadTool(), args, {}, workspace.context), outputs[-1])
+
+    assert len(await workspace.told()) == 1
+
+
+async def test_the_same_change_in_a_later_run_is_another_occasion(workspace: Workspace) -> None:
+    talk, causes = Conversation(), []
+    for _ in range(2):
+        workspace.put("a.py", "one\n")
+        workspace.context.seen_files.clear()
+        workspace.source = FileChanged(workspace.context.seen_files, workspace.root)
+        await workspace.read("a.py")
+        workspace.put("a.py", "two\n")
+        (changed,) = await workspace.source.reminders(Round(1, 10, talk))
+        talk.append(changed)
+        causes.append(changed.cause)
+
+    assert len(set(causes)) == 2
 
 
 async def test_what_the_model_does_not_remember_is_not_told(workspace: Workspace) -> None:

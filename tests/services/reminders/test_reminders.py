@@ -1,8 +1,9 @@
 """Reminders are told once, the more important first, not too many, and behind all that was sent before."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Round, ToolCall
-from panpan.services.reminders.reminders import Reminders
+from panpan.services.reminders.reminders import MOST_AT_ONCE, MOST_CHARS, Reminders
 from panpan.services.reminders.source import ReminderSource
 from panpan.services.sessions.session import Session
 from panpan.types.messages import ReminderPriority, SystemReminder, ToolResultMessage, UserMessage
@@ -125,6 +126,17 @@ async def test_the_limit_is_of_the_session_and_does_not_touch_what_is_a_must() -
     assert [cause for cause in causes if cause[0] == "m"] == [f"m:{number}" for number in range(30)]
 
 
+@pytest.mark.parametrize(("most", "low"), [(20, 10), (3, 2), (1, 1)])
+async def test_what_matters_little_leaves_half_of_the_room_to_what_matters_more(most: int, low: int) -> None:
+    source, talk = Source(*(reminder(f"low:{number}", "low") for number in range(most))), conversation()
+    reminders = Reminders([source], most)
+    assert len(await told(reminders, talk)) == low
+
+    source.reminders_now += [reminder(f"high:{number}", "high") for number in range(most)]
+
+    assert await told(reminders, talk) == [f"high:{number}" for number in range(most - low)]
+
+
 async def test_a_limit_of_none_leaves_what_is_a_must() -> None:
     source = Source(reminder("a:1", "high"), reminder("m:1", "must"))
 
@@ -174,6 +186,51 @@ async def test_a_source_that_fails_costs_nothing_but_what_it_would_have_said(tmp
 
     assert [one.cause for one in messages if isinstance(one, SystemReminder)] == ["plugin:1"]
     assert [one.is_error for one in messages if isinstance(one, ToolResultMessage)] == [False]
+
+
+class Flooding(ReminderSource):
+    """A source of a plug-in that never has enough."""
+
+    async def reminders(self, round_: Round) -> Sequence[SystemReminder]:
+        return [reminder(f"flood:{number}", "must") for number in range(1_000)]
+
+
+class Unfinished(ReminderSource):
+    """A source of a plug-in that forgot what it owes, or fails while it is read."""
+
+    def __init__(self, said: Any) -> None:
+        self._said = said
+
+    async def reminders(self, round_: Round) -> Sequence[SystemReminder]:
+        return self._said  # type: ignore[no-any-return]
+
+
+def failing_on_the_way() -> Iterator[SystemReminder]:
+    yield reminder("a:1")
+    raise RuntimeError("no")
+
+
+async def test_of_a_flood_the_beginning_is_told() -> None:
+    reminders, talk = Reminders([Flooding(), Source(reminder("a:1"))], 20), conversation()
+
+    assert await told(reminders, talk) == [*(f"flood:{number}" for number in range(MOST_AT_ONCE)), "a:1"]
+    assert await told(reminders, talk) == [f"flood:{number}" for number in range(MOST_AT_ONCE, 2 * MOST_AT_ONCE)]
+
+
+async def test_one_reminder_has_a_bounded_length() -> None:
+    long = SystemReminder(text="x" * (2 * MOST_CHARS), cause="a:1")
+
+    (told_,) = await Reminders([Source(long)], 20).before_request(Round(1, 10, conversation()))
+
+    assert isinstance(told_, SystemReminder)
+    assert len(told_.text) == MOST_CHARS + 2
+
+
+@pytest.mark.parametrize("said", [None, ["words"], failing_on_the_way()], ids=["nothing", "words", "an iterator"])
+async def test_a_source_that_returns_something_else_costs_nothing_but_what_it_would_have_said(said: object) -> None:
+    reminders = Reminders([Unfinished(said), Source(reminder("b:1"))], 20)
+
+    assert await told(reminders, conversation()) == ["b:1"]
 
 
 async def test_sources_hear_of_turns_and_calls_and_a_rewind(tmp_path: Path) -> None:

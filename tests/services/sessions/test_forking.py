@@ -12,13 +12,16 @@ import pytest
 from panpan.errors import SessionError
 from panpan.services.sessions.examination import examined
 from panpan.services.sessions.fold import folded
-from panpan.services.sessions.forking import fork
+from panpan.services.sessions.forking import discard_fork, fork
 from panpan.services.sessions.log import SessionLog, read_records
 from panpan.services.sessions.mending import mended_copies
 from panpan.services.sessions.records import record_of, rewind_record, snapshot_record
 from panpan.services.sessions.store import newest_session
 from panpan.services.snapshots.history import UndoHistory
+from panpan.services.subagents.agent_log import agents_folder
+from panpan.services.subagents.past import PastSubagents
 from panpan.types.messages import UserMessage
+from tests.fakes.agent_logs import keep_turn
 from tests.fakes.scripted_llm import ScriptedLLM, say
 from tests.fakes.session import log_path, session_in
 
@@ -84,6 +87,48 @@ def test_the_snapshots_of_what_was_taken_back_come_along(tmp_path: Path) -> None
             first.uuid
         )
         assert "missing parents" not in [finding.kind for finding in examined(copy)]
+
+
+def session_with_subagents(folder: Path) -> Path:
+    log = SessionLog(folder / "s1.jsonl", session_id="s1", cwd=folder)
+    log.append(record_of(UserMessage.of("one")))
+    log.close()
+    keep_turn(agents_folder(folder, "s1"), "bbbbbbbb", "t1", UserMessage.of("look"), end="done")
+    keep_turn(agents_folder(folder, "s1"), "aaaaaaaa", "t2", UserMessage.of("x" * 5_000))
+    return log.path
+
+
+def test_its_subagents_come_along_whichever_way_it_is_copied(tmp_path: Path) -> None:
+    log = session_with_subagents(tmp_path)
+
+    for copy in (fork(log, tmp_path / "forks"), *mended_copies(log, tmp_path / "mended")):
+        agents = PastSubagents(agents_folder(copy.parent, copy.stem))
+        turn = agents.turns().take("t1")
+        assert {(one.id, one.end) for one in agents.records()} == {("bbbbbbbb", "done"), ("aaaaaaaa", None)}
+        assert turn is not None
+        assert [message.text for message in turn.messages()] == ["look"]
+
+
+def test_a_subagent_for_which_there_is_no_space_is_left_out_whole(tmp_path: Path) -> None:
+    log = session_with_subagents(tmp_path)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3_000, limits[1]))
+    try:
+        copy = fork(log, log.parent)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    assert [one.id for one in PastSubagents(agents_folder(copy.parent, copy.stem)).records()] == ["bbbbbbbb"]
+
+
+def test_a_fork_that_is_not_wanted_leaves_nothing(tmp_path: Path) -> None:
+    log = session_with_subagents(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+
+    discard_fork(fork(log, tmp_path))
+
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_fork_is_the_newest_session_also_where_the_clock_was_set_back(tmp_path: Path) -> None:

@@ -76,4 +76,6 @@ async def test_what_subagents_did_is_found_again_by_the_session_that_had_them(tm
         said = session.past_subagents.turns().take(record.tool_use_id)
 
     assert (record.name, record.description) == ("general-purpose", "find it")
-    assert [message.text for message in said if isinstance(message, AssistantMessage)] == ["It is in loss.py."]
+    assert said is not None
+    replies = [message.text for message in said.messages() if isinstance(message, AssistantMessage)]
+    assert replies == ["It is in loss.py."]

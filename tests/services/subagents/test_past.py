@@ -8,7 +8,8 @@ from tests.fakes.agent_logs import keep_turn
 
 
 def texts(subagents: PastSubagents, call: str) -> list[str]:
-    return [message.text for message in subagents.turns().take(call)]
+    turn = subagents.turns().take(call)
+    return [message.text for message in turn.messages()] if turn is not None else []
 
 
 def test_each_call_has_the_turn_that_it_began_also_where_one_goes_on(tmp_path: Path) -> None:
@@ -36,7 +37,27 @@ def test_a_turn_is_told_once(tmp_path: Path) -> None:
     keep_turn(tmp_path, "aaaaaaaa", "t1", UserMessage.of("one"))
     turns = PastSubagents(tmp_path).turns()
 
-    assert (len(turns.take("t1")), len(turns.take("t1"))) == (1, 0)
+    assert turns.take("t1") is not None
+    assert turns.take("t1") is None
+
+
+def test_calls_of_the_same_id_have_their_own_turns_whoever_made_them(tmp_path: Path) -> None:
+    keep_turn(tmp_path, "bbbbbbbb", "call", UserMessage.of("first"))
+    keep_turn(tmp_path, "cccccccc", "call", UserMessage.of("started by it"), parent="bbbbbbbb")
+    keep_turn(tmp_path, "aaaaaaaa", "call", UserMessage.of("started by that"), parent="cccccccc")
+    turns = PastSubagents(tmp_path).turns()
+
+    told = [turns.take("call", of=caller) for caller in ("", "bbbbbbbb", "cccccccc", "aaaaaaaa")]
+
+    texts = [[message.text for message in turn.messages()] if turn is not None else None for turn in told]
+    assert texts == [["first"], ["started by it"], ["started by that"], None]
+
+
+def test_one_that_goes_on_by_a_call_of_the_same_id_tells_its_last_turn_alone(tmp_path: Path) -> None:
+    keep_turn(tmp_path, "aaaaaaaa", "call", UserMessage.of("taken back"))
+    keep_turn(tmp_path, "aaaaaaaa", "call", UserMessage.of("said instead"))
+
+    assert texts(PastSubagents(tmp_path), "call") == ["said instead"]
 
 
 def test_logs_that_are_not_there_or_damaged_are_passed_over(tmp_path: Path) -> None:

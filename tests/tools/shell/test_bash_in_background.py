@@ -1,8 +1,8 @@
 """Commands that are started in the background, or moved there while they run."""
 
 import os
-from collections.abc import AsyncGenerator
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -189,6 +189,29 @@ async def test_a_moved_one_ends_with_the_session_whatever_the_user_wants_of_othe
 
     assert [task.state for task in tasks.tasks] == ["stopped"]
     assert running_with(ctx.processes.mark) == []
+
+
+class JustEnded(BackgroundTasks):
+    """Background tasks of a session that ends in the moment in which the user wants a command to go on."""
+
+    @contextmanager
+    def foreground(self, tool_use_id: str) -> Iterator[anyio.Event]:
+        with super().foreground(tool_use_id) as asked:
+            asked.set()
+            yield asked
+
+
+async def test_one_that_is_moved_as_the_session_ends_ends_with_all_that_it_started(tmp_path: Path) -> None:
+    ctx = context_in(tmp_path, tool_use_id="toolu_1")
+    tasks = JustEnded()
+    before = descriptors()
+
+    with pytest.raises(ToolError, match="the session ends"):
+        await Desk(tmp_path, ctx, tasks).run(command="sleep 600 & sleep 600")
+
+    assert tasks.tasks == []
+    assert running_with(ctx.processes.mark) == []
+    assert descriptors() == before
 
 
 async def test_a_moved_one_that_prints_without_end_is_stopped(tmp_path: Path) -> None:

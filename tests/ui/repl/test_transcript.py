@@ -121,7 +121,8 @@ def test_what_a_subagent_said_and_did_stands_before_its_result(tmp_path: Path) -
         result("t2", "read"),
         AssistantMessage(content=(TextBlock(text="In a.py."),)),
     )
-    keep_turn(tmp_path, "bbbbbbbb", "t2", AssistantMessage(content=(TextBlock(text="I read\x1b[2J."),)))
+    said = AssistantMessage(content=(TextBlock(text="I read\x1b[2J."),))
+    keep_turn(tmp_path, "bbbbbbbb", "t2", said, parent="aaaaaaaa")
     task = called("t1", "Task", prompt="where is the loss?", description="find it", subagent_type="explore")
 
     assert rows_with_subagents(tmp_path, task, result("t1", "It is in a.py."), called("2"), result("2", "x")) == [

@@ -108,7 +108,7 @@ class WorktreeRecords:
 
     def forget(self, agent_id: str) -> None:
         """Remove the files beside a worktree."""
-        for suffix in (".index", ".json"):
+        for suffix in (".index", ".merge-index", ".json"):  # the second one of a merge that was killed
             self.place(agent_id, suffix).unlink(missing_ok=True)
 
 

@@ -23,6 +23,7 @@ from panpan.services.subagents.worktrees.kept_content import keep_files, keep_fo
 from panpan.services.subagents.worktrees.leavings import left_worktrees, remove_tree
 from panpan.services.subagents.worktrees.worktree import Worktree, WorktreeRecords, shown, with_changed
 from panpan.system.canonical import canonical_path, is_below
+from panpan.system.file_lock import is_held
 from panpan.system.git_worktrees import add_worktree, forget_worktree, repository_around
 from panpan.system.own_repository import OwnRepository
 from panpan.system.private import make_private_folder
@@ -178,6 +179,11 @@ class Worktrees:
         try:
             top.mkdir(mode=0o700)
         except FileExistsError as error:
+            if is_held(top):
+                raise ToolError(
+                    f"the worktree of the subagent {agent_id} is in use by another panpan, which has the same session "
+                    "or a fork of it; wait until it is closed there, or start a new subagent"
+                ) from error
             raise ToolError(f"the subagent {agent_id} has a worktree already") from error
         self._hold(agent_id, top)
 

@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -322,3 +323,55 @@ def test_what_the_user_changes_meanwhile_is_never_lost(base, users, agents):
 
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(check(Path(folder)))
+
+
+class Killed(BaseException):
+    """Ends a merge as a signal that nobody can catch does: nothing is put back."""
+
+
+class KilledAt(DiskOperations):
+    """Ends everything right before the disk gets a file at its place for the n-th time."""
+
+    def __init__(self, steps):
+        self.steps = steps
+
+    def replace(self, source, target):
+        self._step()
+        super().replace(source, target)
+
+    def link(self, source, target):
+        self._step()
+        super().link(source, target)
+
+    def _step(self):
+        self.steps -= 1
+        if self.steps < 0:
+            raise Killed
+
+
+@settings(max_examples=4, deadline=None)
+@given(base=TREES, users=TREES, agents=TREES, steps=st.integers(0, 3))
+def test_a_merge_that_was_killed_is_finished_by_the_next_one(base, users, agents, steps):
+    async def merged(folder, *, is_killed):
+        folder.mkdir()
+        project = CopiedProject(folder, {})
+        become(project.folder, base)
+        worktree = await project.worktrees.make(AGENT)
+        become(worktree.path, agents)
+        become(project.folder, users)
+        await project.worktrees.changes(worktree)
+        if is_killed:
+            async with project.worktrees.lock:
+                plan = await project.merges._plan(project.worktrees.find(AGENT))
+            with suppress(Killed):
+                await write_changes(project.worktrees.repository(project.folder), plan.changes, KilledAt(steps))
+            project.worktrees.close()
+            project.merges = WorktreeMerges(project.opened())
+        merge = await project.merges.merge(AGENT)
+        return state_of(project.folder), merge.conflicts, merge.left
+
+    with tempfile.TemporaryDirectory() as folder:
+        whole = asyncio.run(merged(Path(folder) / "whole", is_killed=False))
+        again = asyncio.run(merged(Path(folder) / "killed", is_killed=True))
+
+    assert again == whole

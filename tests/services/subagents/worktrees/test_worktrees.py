@@ -54,6 +54,7 @@ async def test_git_tells_there_what_it_tells_in_the_users_folder(project):
 async def test_an_unchanged_worktree_leaves_no_trace(project):
     before = project.repository_state()
     worktree = await project.worktrees.make(AGENT)
+    worktree.top.with_name(f"{worktree.top.name}.merge-index").touch()  # of a merge that was killed
 
     assert await project.worktrees.remove(worktree)
 

@@ -293,12 +293,12 @@ def _parts(
         background=services.background,
         agents=services.agents,
         running_agents=lambda: services.subagent_host.running,
-        waiting_changes=services.waiting_changes,
         on_close=(
             services.subagent_host.aclose,
             partial(_end_background, services.background, tool_context.sandbox),
             partial(_end_processes, tool_context.processes, warn),
             tool_context.sandbox.aclose,
+            services.name_worktrees,
             services.close_worktrees,
         ),
         alongside=(

@@ -179,6 +179,11 @@ class SessionServices:
         for worktrees in self._worktrees_made:
             await worktrees.aclose()
 
+    async def name_worktrees(self) -> None:
+        """Tell the user which worktrees that were used in this session hold changes that nobody merged."""
+        if line := await self._waiting_line([id_ for made in self._worktrees_made for id_ in await made.unmerged()]):
+            self._warn(line)
+
     async def tidy_worktrees(self) -> None:
         """Remove what was left of worktrees before, and name those with changes that nobody merged."""
         if not self._setup.locations.worktrees_folder.is_dir():
@@ -186,10 +191,6 @@ class SessionServices:
         left = [worktree.agent_id for worktree in await self.subagent_host.worktrees.tidy()]
         if line := await self._waiting_line(left):
             self._warn(line)
-
-    async def waiting_changes(self) -> str:
-        """Return which worktrees that were used in this session hold changes, in a line; empty where none does."""
-        return await self._waiting_line([id_ for made in self._worktrees_made for id_ in await made.unmerged()])
 
     async def _waiting_line(self, agent_ids: Sequence[str]) -> str:
         from panpan.services.subagents.waiting_worktrees import waiting_line

@@ -116,7 +116,7 @@ async def test_what_is_kept_runs_on_in_its_sandbox_and_is_found_again(place: Pla
     task = the_task(session)
     size = beats.stat().st_size
     await until(lambda: beats.stat().st_size > size)
-    assert place.warnings == [f"left running in the background, to be found again with the session: {task.id} (beat)"]
+    assert place.warnings == [f"left in the background, to be found again with the session: {task.id} (beat)"]
 
     configure(place, "")
     async with place.open(DONE, DONE, DONE, ask=allow, continues=True) as again:

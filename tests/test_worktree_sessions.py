@@ -90,16 +90,15 @@ async def test_what_one_session_left_the_next_one_names_and_merges(repository):
     with answering(IN_A_WORKTREE, say("later")) as repository.server:
         async with allowed(repository, []) as session:
             (left,) = results(await turn(session))
-            waiting = await session.waiting_changes()
+            assert repository.warnings == []
     agent_id = id_of(left)
-    assert repository.warnings == []
+    waiting = repository.warnings.pop()
     assert f"1 worktree holds changes that are not merged, of this session {agent_id} (" in waiting
 
     with answering(merge(agent_id), say("merged")) as repository.server:
         async with allowed(repository, []) as session:
             await until(lambda: bool(repository.warnings))
             (result,) = results(await turn(session))
-            assert await session.waiting_changes() == ""
 
     (warning,) = repository.warnings
     assert f"of earlier sessions {agent_id} (" in warning
@@ -112,6 +111,7 @@ async def test_a_session_that_goes_on_names_what_it_left_itself_as_its_own(repos
     with answering(IN_A_WORKTREE, say("later")) as repository.server:
         async with allowed(repository, []) as session:
             (left,) = results(await turn(session))
+        repository.warnings.clear()
         async with repository.open(resume=session.info.id):
             await until(lambda: bool(repository.warnings))
 
@@ -138,7 +138,7 @@ async def test_what_an_interrupted_subagent_changed_waits_too(repository):
                 async for event in events:
                     if isinstance(event, SubagentEvent) and isinstance(event.event, ToolResultMessage):
                         session.interrupt()
-            assert "1 worktree holds changes" in await session.waiting_changes()
+    assert "1 worktree holds changes" in repository.warnings[-1]
 
 
 async def test_the_model_is_told_of_merging_only_where_there_is_git(repository, tmp_path):

@@ -70,7 +70,7 @@ def test_what_is_left_to_go_on_is_named_and_found_again(panpan: Panpan) -> None:
         second = panpan.run("-p", "and now?", "-r", first.result["session_id"], "--background", "stop", *FREE)
         wait_until(marker.exists)
 
-    assert "left running in the background" in first.stderr
+    assert "left in the background" in first.stderr
     assert (first.code, second.code, was_ended) == (0, 0, False)
     assert "still runs" in users_words(server)
     assert "stopped in the background" in second.stderr

@@ -282,7 +282,7 @@ class BackgroundTasks(Hook):
         if stopped := [task for task in to_name if not task.is_running]:
             self._warn(f"stopped in the background with the session: {named(stopped)}")
         if left:
-            how = "left running in the background, to be found again with the session" if keep else "could not be ended"
+            how = "left in the background, to be found again with the session" if keep else "could not be ended"
             self._warn(f"{how}: {named(left)}")
         return [task.info for task in left]
 

@@ -5,6 +5,7 @@ pattern is searched for by a program of its own, so that one that runs away hold
 """
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
@@ -16,7 +17,7 @@ from panpan.system.known_keys import KnownKeys
 from panpan.system.private import open_private_file
 from panpan.tools.search.engine import search
 from panpan.tools.search.records import numbered_line, parse_records
-from panpan.tools.search.request import SearchRequest
+from panpan.tools.search.request import MAX_COLUMNS, SearchRequest
 from panpan.tools.shell.line_folder import LineFolder
 from panpan.types.dataclass import dataclass
 
@@ -34,6 +35,9 @@ class Window:
     end: int
     """Where the next window begins, in bytes: behind the last whole line, so that a line that grows is seen whole."""
 
+
+_CUT_BY_RIPGREP = re.compile(r" \[\.\.\. [a-z0-9 ]+\]\Z")
+"""What stands behind the beginning of a line that is longer than `MAX_COLUMNS` bytes."""
 
 _LEAD_BYTES = 16 * 1024
 """How much before a window is looked at for the beginning of a key; no key is that long."""
@@ -91,18 +95,23 @@ async def matching_lines(path: Path, pattern: str, *, max_bytes: int, keys: Know
         return Window("", is_cut=False, end=0)
     request = SearchRequest(str(path.parent), "lines", file=path.name, pattern=pattern)
     found = await search(request, ripgrep)
-    numbered = (numbered_line(rest) for _, rest in parse_records(_without_keys(found.stdout, keys), "lines"))
-    lines = [f"{number}{mark}{text}" for number, mark, text in numbered]
+    numbered = (numbered_line(rest) for _, rest in parse_records(found.stdout, "lines"))
+    lines = [f"{number}{mark}{_without_keys(text, keys)}" for number, mark, text in numbered]
     kept, room = len(lines), max_bytes
     while kept and (room := room - len(lines[kept - 1].encode(errors="replace")) - 1) >= 0:
         kept -= 1
-    text = keys.redact("\n".join(lines[kept:]))
-    return Window(text, is_cut=kept > 0 or found.is_partial, end=0)
+    return Window("\n".join(lines[kept:]), is_cut=kept > 0 or found.is_partial, end=0)
 
 
-def _without_keys(data: bytes, keys: KnownKeys) -> bytes:
+def _without_keys(line: str, keys: KnownKeys) -> str:
+    """Return a line that a search has found without keys, also without the beginning of one where it was cut."""
+    cut = _CUT_BY_RIPGREP.search(line)
+    text, mark = (line[: cut.start()], cut[0]) if cut else (line, "")
     stream = keys.stream()
-    return stream.feed(data) + stream.finish()
+    kept = stream.feed(text.encode(errors="surrogateescape"))
+    if not cut and len(text) < MAX_COLUMNS:
+        kept += stream.finish()
+    return kept.decode(errors="replace") + mark
 
 
 def _text_of(lead: bytes, data: bytes, keys: KnownKeys, *, grows: bool) -> str:

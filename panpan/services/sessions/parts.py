@@ -34,10 +34,6 @@ async def _nothing() -> None:
     pass
 
 
-async def _no_text() -> str:
-    return ""
-
-
 @dataclass(frozen=True, slots=True)
 class ModelParts:
     """What a session has because of its model; another model replaces all of it."""
@@ -156,8 +152,6 @@ class SessionParts:
     """The kinds of subagents that there are."""
     running_agents: Callable[[], Collection[str]] = tuple
     """Returns the ids of the subagents that run at the moment."""
-    waiting_changes: Callable[[], Awaitable[str]] = _no_text
-    """Returns which worktrees of subagents hold changes that nobody merged, in a line; mostly nothing."""
     settings: Settings = field(default_factory=Settings)
     """As they were when the session was opened."""
     prefix: SessionPrefix = NO_PREFIX

@@ -156,6 +156,11 @@ class Session(AsyncContextManagerMixin):
         async with aclosing(self._turn(None)) as events:
             async for event in events:
                 yield event
+        if self._woken == MOST_WOKEN:
+            self.parts.warn(
+                f"the model was woken {MOST_WOKEN} times without a word of yours; of what ends in the background from "
+                "now on it hears with your next message"
+            )
 
     @property
     def may_be_woken(self) -> bool:
@@ -334,10 +339,6 @@ class Session(AsyncContextManagerMixin):
     def running_agents(self) -> Collection[str]:
         """The ids of the subagents that run at the moment."""
         return self.parts.running_agents()
-
-    async def waiting_changes(self) -> str:
-        """Return which worktrees of subagents hold changes that nobody merged, in a line; mostly nothing."""
-        return await self.parts.waiting_changes()
 
     @property
     def past_subagents(self) -> PastSubagents:

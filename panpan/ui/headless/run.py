@@ -77,8 +77,6 @@ async def run_headless(
                 queue = run.queue = PromptQueue(prompts, session.steering)
                 task_group.start_soon(queue.read)
                 await run.turns(session, queue)
-                if line := await session.waiting_changes():
-                    warn(line)
                 stop("every prompt is done")
     except PanpanError as error:
         if run.face is None:

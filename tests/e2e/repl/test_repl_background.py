@@ -55,7 +55,7 @@ def test_what_runs_is_moved_listed_and_asked_about_by_who_leaves(panpan: Panpan,
         code, said = repl.wait(), repl.text
         resumed = panpan.run("-c", "-p", "end it", "--background", "stop")
 
-    assert (code, "left running in the background" in said) == (0, True)
+    assert (code, "left in the background" in said) == (0, True)
     assert "stopped in the background: Build" in resumed.stderr
 
 

@@ -246,9 +246,7 @@ async def test_at_the_end_of_the_session_commands_are_left_where_the_user_wants_
         home.warnings.clear()
 
     assert marked(tasks.tree.mark).count("sleep") == 1
-    assert home.warnings == [
-        f"left running in the background, to be found again with the session: {info.id} (a server)"
-    ]
+    assert home.warnings == [f"left in the background, to be found again with the session: {info.id} (a server)"]
     await home.opened().close(keep=False)
     assert marked(tasks.tree.mark) == []
 

@@ -139,7 +139,8 @@ async def test_an_error_is_raised_and_the_next_turn_works(tmp_path: Path) -> Non
 async def test_tasks_and_turns_do_not_start_each_other_for_ever(tmp_path: Path) -> None:
     hook = Ended()
     replies = [say(f"{number}") for number in range(MOST_WOKEN + 2)]
-    async with session_in(tmp_path, ScriptedLLM(*replies), hooks=[hook]) as session:
+    warnings: list[str] = []
+    async with session_in(tmp_path, ScriptedLLM(*replies), hooks=[hook], warn=warnings.append) as session:
         await said(session, "hi")
         turns = 0
         hook.names.append("first")
@@ -148,6 +149,8 @@ async def test_tasks_and_turns_do_not_start_each_other_for_ever(tmp_path: Path) 
             turns += 1
             hook.names.append("next")
         assert turns == MOST_WOKEN
+        (warning,) = warnings
+        assert "50 times without a word of yours" in warning
         await said(session, "go on")
         hook.names.append("one more")
         assert session.may_be_woken

@@ -164,9 +164,10 @@ class Budget:
         """Whether a request runs that may give back some of what it has reserved."""
         return any(node._held.reservations for node in self.and_above())
 
-    async def released(self) -> None:
-        """Wait until a request anywhere in the tree has ended."""
-        await self._root._released.wait()
+    @property
+    def next_release(self) -> anyio.Event:
+        """Set when the next request anywhere in the tree has ended."""
+        return self._root._released
 
     def reserve(self, *, tokens: int = 0, usd: float | None = 0.0) -> Reservation:
         """Reserve what a request can cost at most, here and in every budget above.

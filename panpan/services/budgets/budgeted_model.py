@@ -56,9 +56,12 @@ class BudgetedModel:
             ProviderError: The model could not be asked.
         """
         tokens = most_tokens(request) if self._budget.is_limited else 0
-        while self._budget.is_limited and self._is_better_later(tokens):
+        while self._budget.is_limited:
+            released = self._budget.next_release  # taken before the look, so that none is missed while others run
+            if not self._is_better_later(tokens):
+                break
             yield Waiting(WAITING)
-            await self._budget.released()
+            await released.wait()
         request, reservation = self._reserved(request, tokens)
         arriving: ArrivingReply | None = ArrivingReply(request, self._price)
         try:

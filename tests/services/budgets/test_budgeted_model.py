@@ -191,6 +191,20 @@ def test_a_request_waits_for_what_another_gives_back(backend: str) -> None:
     anyio.run(main, backend=backend)
 
 
+async def test_what_is_given_back_while_somebody_is_told_of_the_wait_ends_it() -> None:
+    root = Budget(limits=SpendingLimits(tokens=INPUT + 2_000))
+    first = root.child("a")
+    reserved = first.reserve(tokens=INPUT + 1_500)
+
+    with anyio.fail_after(20):
+        async with aclosing(BudgetedModel(PricedLLM(say("b")), root.child("b")).stream(REQUEST)) as events:
+            assert await anext(events) == Waiting(WAITING)
+            first.release(reserved)
+            rest = [event async for event in events]
+
+    assert isinstance(rest[-1], AssistantMessage)
+
+
 async def test_once_most_is_spent_the_next_request_is_refused() -> None:
     budget = Budget(limits=SpendingLimits(tokens=5_000))
     llm = PricedLLM(priced("a", input_tokens=4_000, output_tokens=10))

@@ -3,7 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import suppress as quietly
+from contextlib import suppress
 from threading import Event
 
 import pytest
@@ -55,7 +55,7 @@ def go_on(shell: Terminal) -> None:
     """Type `fg`; bash may throw away keys that come while it takes the terminal back."""
     for _ in range(5):
         shell.send(f"{ctrl('u')}fg")
-        with quietly(AssertionError):
+        with suppress(AssertionError):
             shell.wait_for(lambda screen: screen.before_cursor == f"{PROMPT}fg", timeout_s=6)
             break
     shell.send(ENTER)

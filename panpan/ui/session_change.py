@@ -69,7 +69,7 @@ class SessionChange:
         """Let the same conversation work in the folders that the user added to it."""
         for folder in kept.folders:
             try:
-                session.add_folder(folder)
+                session.folders.add(folder)
             except PanpanError as error:
                 self._warn(str(error))
 
@@ -98,5 +98,5 @@ class _Kept:
             session.chosen_model,
             session.effort,
             session.thinks,
-            session.added_folders,
+            session.folders.all,
         )

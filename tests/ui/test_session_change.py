@@ -32,7 +32,7 @@ async def after(tmp_path: Path, wanted: OpenSession) -> tuple[str, bool, str, bo
         await before.use_model("other")
         before.use_thinking(is_on=True)
         before.set_permission_mode("plan")
-        before.add_folder(added)
+        before.folders.add(added)
     async with change.to(wanted, before) as session:
         assert session.conversation.messages
         roots = session.parts.tool_context.paths.roots

@@ -14,14 +14,15 @@ from anyio import AsyncContextManagerMixin, CancelScope, create_task_group, move
 from panpan.config.settings import Settings
 from panpan.core.single_exception import unwrap_single_exception
 from panpan.core.tool_executor import CLEANUP_S
-from panpan.errors import ConfigError, SessionLogError, ToolError
+from panpan.errors import ConfigError, SessionLogError
 from panpan.services.background_tasks.background_tasks import BackgroundTasks
 from panpan.services.budgets.budget import Budget
 from panpan.services.budgets.budgeted_model import BudgetedModel
 from panpan.services.budgets.recorded import spent_record
 from panpan.services.compaction.limits import limits_on_demand
 from panpan.services.context_usage import ContextUsage, measured_usage, used_tokens
-from panpan.services.permissions.rules.removal import Removal, removable_rules, remove_rule
+from panpan.services.permissions.gate import PermissionGate
+from panpan.services.sessions.added_folders import AddedFolders
 from panpan.services.sessions.event_hop import EventHop
 from panpan.services.sessions.parts import ModelParts, ModelSource, SessionParts
 from panpan.services.sessions.prefix import kept_prefix
@@ -89,7 +90,8 @@ class Session(AsyncContextManagerMixin):
         self._title = parts.title
         self.chosen_model: str | None = None
         """What `use_model` was last given; None: the model is the one that the session was opened with."""
-        self._added_folders: dict[Path, None] = {}
+        self.folders = AddedFolders(parts.tool_context.paths, parts.cwd)
+        """What the user has added to the workspace."""
         self._woken = 0
         """Turns since the user last said something."""
         self._turn_scope: CancelScope | None = None
@@ -429,47 +431,10 @@ class Session(AsyncContextManagerMixin):
             raise ConfigError(f"there is no permission mode {mode!r}")
         self.parts.gate.mode = mode
 
-    def permission_rules(self) -> Sequence[str]:
-        """Return the rules that count, a line each: those that deny, then those that ask, then those that allow.
-
-        A line is such as `allow  Bash(npm test)  (from ~/.panpan/settings.toml)`.
-        """
-        return self.parts.gate.rule_lines()
-
-    def removable_permissions(self) -> Sequence[str]:
-        """Return the allow rules that `remove_permission` can take back."""
-        return removable_rules(self.parts.gate)
-
-    async def remove_permission(self, rule: str) -> Removal:
-        """Take back an allow rule that "always" made, from this session and the file where it is kept.
-
-        Raises:
-            ConfigError: The file cannot be changed; the rule counts as before.
-        """
-        return await remove_rule(self.parts.gate, rule)
-
-    def add_folder(self, folder: str | Path) -> Path:
-        """Let the tools work in one more folder until the session is closed, and return it canonical.
-
-        The log does not keep it, since a log grants nothing: a resumed session has to be told again.
-
-        Args:
-            folder: Absolute, or relative to the workspace; `~` is the user's home.
-
-        Raises:
-            ConfigError: It is not a folder.
-        """
-        try:
-            added = self.parts.tool_context.paths.add_root(self.parts.cwd / Path(folder).expanduser())
-        except (ToolError, RuntimeError, OSError, ValueError) as error:
-            raise ConfigError(f"{folder} cannot be added: it is not a folder") from error
-        self._added_folders[added] = None
-        return added
-
     @property
-    def added_folders(self) -> Sequence[Path]:
-        """The folders that `add_folder` has added, canonical, in their order."""
-        return tuple(self._added_folders)
+    def gate(self) -> PermissionGate:
+        """What decides about calls, with the rules that count."""
+        return self.parts.gate
 
     # the model
 

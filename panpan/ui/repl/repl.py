@@ -99,7 +99,7 @@ class Repl:
         agents = {one.name: " ".join(one.description.split()) for one in kinds}
         self._completer = InputCompleter(commands, self._files, paths, lambda command: command.offers(session), agents)
         self._other_programs = HandOver(desk.draft, self._view.transcript, desk.env, self._hint.show)
-        self._clipboard = ClipboardPaste(desk.draft, desk.env, session.add_folder, self._hint.show)
+        self._clipboard = ClipboardPaste(desk.draft, desk.env, session.folders.add, self._hint.show)
         self._actions = KeyActions(
             session,
             desk.draft,

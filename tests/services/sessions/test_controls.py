@@ -111,7 +111,7 @@ async def test_rules_are_listed_as_they_are_asked_and_with_their_place(tmp_path:
     gate = PermissionGate([own, project])
 
     async with session_in(tmp_path, ScriptedLLM(), gate=gate) as session:
-        assert list(session.permission_rules()) == [
+        assert list(session.gate.rule_lines()) == [
             "deny   Read(.env)  (from ~/.panpan/settings.toml)",
             "ask    Bash(git push *)  (from settings.toml)",
             "allow  Bash(npm test)  (from ~/.panpan/settings.toml)",
@@ -126,7 +126,7 @@ async def test_an_added_folder_counts_as_inside_and_is_not_in_the_log(tmp_path: 
     async with session_in(workspace, ScriptedLLM(say("hello"))) as session:
         paths = session.parts.tool_context.paths
         assert not paths.locate(str(other / "a.txt")).is_inside
-        assert session.add_folder("../other") == other
+        assert session.folders.add("../other") == other
         assert paths.locate(str(other / "a.txt")).is_inside
         assert paths.approving(frozenset()).locate(str(other)).is_inside
         await collect(session)
@@ -140,7 +140,7 @@ async def test_what_is_no_folder_is_not_added(tmp_path: Path, folder: str) -> No
 
     async with session_in(tmp_path, ScriptedLLM()) as session:
         with pytest.raises(ConfigError, match="is not a folder"):
-            session.add_folder(folder)
+            session.folders.add(folder)
 
 
 # messages and titles

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import get_args
 
+from panpan.services.permissions.rules.removal import removable_rules, remove_rule
 from panpan.services.sessions.session import Session
 from panpan.system.terminal_text import clean_line
 from panpan.types.permission import PermissionMode
@@ -25,17 +26,17 @@ async def _permissions(terminal: Terminal, wanted: str) -> None:
         _set_mode(terminal, mode)
         return
     say(terminal, f"Mode: {terminal.session.permission_mode}", "strong")
-    rules = list(terminal.session.permission_rules())
+    rules = list(terminal.session.gate.rule_lines())
     for rule in rules or ["there are no rules; `always` in a question makes one, and so do the settings"]:
         say(terminal, f"  {rule}")
     say(terminal, f"/permissions MODE changes the mode: {', '.join(MODES)}", "dim")
-    if terminal.session.removable_permissions():
+    if removable_rules(terminal.session.gate):
         say(terminal, "/permissions remove RULE takes back what `always` allowed", "dim")
 
 
 async def _remove(terminal: Terminal, rule: str) -> None:
     """Take a rule back; of others say where they stand, and of none which there are."""
-    removal = await terminal.session.remove_permission(rule)
+    removal = await remove_rule(terminal.session.gate, rule)
     if removal.places:
         say(terminal, f"{rule} is removed from {' and '.join(removal.places)}")
     for place in removal.staying:
@@ -43,14 +44,14 @@ async def _remove(terminal: Terminal, rule: str) -> None:
     if removal.places or removal.staying:
         return
     say(terminal, f"there is no rule {rule}" if rule else "/permissions remove RULE takes back what `always` allowed")
-    rules = terminal.session.removable_permissions()
+    rules = removable_rules(terminal.session.gate)
     say(terminal, "These can be removed:" if rules else "There is none that can be removed.", "strong")
     for removable in rules:
         say(terminal, f"  {removable}")
 
 
 def _offered(session: Session) -> Sequence[str]:
-    return [*MODES, *(f"remove {rule}" for rule in session.removable_permissions())]
+    return [*MODES, *(f"remove {rule}" for rule in removable_rules(session.gate))]
 
 
 async def _plan(terminal: Terminal, rest: str) -> None:
@@ -75,7 +76,7 @@ async def _add_dir(terminal: Terminal, path: str) -> None:
     if not path:
         say(terminal, "/add-dir PATH adds a folder that tools may work in")
         return
-    folder = terminal.session.add_folder(path)
+    folder = terminal.session.folders.add(path)
     say(terminal, f"tools may work in {clean_line(str(folder))} until the session ends")
 
 

@@ -12,13 +12,13 @@ from prompt_toolkit.utils import get_cwidth
 from panpan.config.settings import Settings
 from panpan.config.ui_look import ThemeSetting
 from panpan.core.conversation import Conversation
-from panpan.errors import ConfigError
 from panpan.services.budgets.budget import Budget
 from panpan.services.context_usage import ContextUsage, context_usage
 from panpan.services.permissions.gate import PermissionGate
-from panpan.services.permissions.rules.removal import Removal
+from panpan.services.sessions.added_folders import AddedFolders
 from panpan.services.sessions.session import SessionInfo
 from panpan.services.subagents.past import PastSubagents
+from panpan.system.paths import PathResolver
 from panpan.types.agent import AgentDefinition
 from panpan.types.messages import AssistantMessage, Message
 from panpan.types.todo import Todo
@@ -45,14 +45,12 @@ class FakeSession:
         self.effort: str | None = None
         self.context_window: int | None = 10_000
         self.permission_mode = "default"
-        self.rules: list[str] = []
-        self.removable: list[str] = []
-        self.removals: dict[str, Removal] = {}
-        self.folders: list[Path] = []
+        self.gate = PermissionGate()
+        self.folders = AddedFolders(PathResolver(cwd), cwd)
         self.agents: Sequence[AgentDefinition] = ()
         self.running_agents: Sequence[str] = ()
         self.past_subagents = PastSubagents(cwd / "s1" / "subagents")
-        self.parts = SimpleNamespace(log=SimpleNamespace(path=cwd / "s1.jsonl"), gate=PermissionGate())
+        self.parts = SimpleNamespace(log=SimpleNamespace(path=cwd / "s1.jsonl"), gate=self.gate)
         self.thinks = False
         self._cwd = cwd
 
@@ -70,24 +68,8 @@ class FakeSession:
     async def clear_todos(self) -> None:
         self.todos = ()
 
-    def permission_rules(self) -> Sequence[str]:
-        return self.rules
-
-    def removable_permissions(self) -> Sequence[str]:
-        return self.removable
-
-    async def remove_permission(self, rule: str) -> Removal:
-        return self.removals.get(rule, Removal([], []))
-
     def set_permission_mode(self, mode: str) -> None:
         self.permission_mode = mode
-
-    def add_folder(self, folder: str | Path) -> Path:
-        path = self._cwd / folder
-        if not path.is_dir():
-            raise ConfigError(f"{folder} is not a folder")
-        self.folders.append(path)
-        return path
 
     async def context_usage(self) -> ContextUsage:
         return context_usage(self.conversation, self.context_window)

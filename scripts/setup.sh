@@ -48,6 +48,11 @@ if [ "$what" = dev ] && [ "$(uname -s)" = Linux ] && ! command -v strace >/dev/n
     debian strace || say "strace is not installed: tests that need it are skipped"
 fi
 
+# a browser for the tests of web pages
+if [ "$what" = dev ] && ! command -v chromium >/dev/null; then
+    debian chromium || say "chromium is not installed: tests that need it are skipped"
+fi
+
 # small programs of the table of those that only look, whose rows are run for real
 if [ "$what" = dev ] && command -v apt-get >/dev/null; then
     command -v fdfind >/dev/null || command -v fd >/dev/null || debian fd-find || say "fd is not installed: its tests are skipped"
@@ -65,7 +70,7 @@ say "making .venv with $("$python" --version) and installing packages, about a m
 [ -x .venv/bin/python ] || "$python" -m venv .venv
 .venv/bin/python -m pip install -q --disable-pip-version-check --upgrade 'pip>=25.1'
 if [ "$what" = dev ]; then
-    .venv/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[local]' --group dev
+    .venv/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[local,browser,hub]' --group dev
 else
     .venv/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[local]' || {
         say "the runtime of the small model cannot be installed here; going on without it"

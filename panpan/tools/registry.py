@@ -9,6 +9,7 @@ from panpan.tools.agents.task import TaskTool
 from panpan.tools.agents.worktrees import AgentWorktrees
 from panpan.tools.files.edit import EditTool
 from panpan.tools.files.multi_edit import MultiEditTool
+from panpan.tools.files.notebook_edit import NotebookEditTool
 from panpan.tools.files.patch import PatchTool
 from panpan.tools.files.read import ReadTool
 from panpan.tools.files.rename import RenameTool
@@ -63,6 +64,7 @@ def all_tools(
         MultiEditTool(),
         PatchTool(),
         RenameTool(),
+        NotebookEditTool(),
         LsTool(),
         GlobTool(),
         GrepTool(),

@@ -21,7 +21,7 @@ from panpan.types.permission import Behaviour
 
 READ_TOOLS = frozenset({"Read", "LS", "Glob", "Grep"})
 """What a rule for Read speaks of."""
-EDIT_TOOLS = frozenset({"Edit", "MultiEdit", "Write", "Patch", "Rename"})
+EDIT_TOOLS = frozenset({"Edit", "MultiEdit", "Write", "Patch", "Rename", "NotebookEdit"})
 """What a rule for Edit speaks of."""
 _AGENT_TOOLS = frozenset({"Agent", "Task", "Skill"})
 _TOOLS_OF_RULE = {"Read": READ_TOOLS, "Edit": EDIT_TOOLS, "Agent": {"Agent", "Task"}}

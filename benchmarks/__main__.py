@@ -27,6 +27,8 @@ NAMES = (
     "reminders",
     "subagents",
     "background_tasks",
+    "doctor",
+    "language_servers",
     "request_size",
     "local_model",
 )

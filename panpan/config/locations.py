@@ -102,6 +102,11 @@ class Locations:
         return self.home / "todos"
 
     @property
+    def packages_folder(self) -> Path:
+        """What the last change of each environment was, so that it can be taken back."""
+        return self.home / "packages"
+
+    @property
     def tasks_folder(self) -> Path:
         """What is known of tasks in the background: one folder a session."""
         return self.home / "tasks"

@@ -48,7 +48,6 @@ from panpan.system.web.network import WebNetwork
 from panpan.tools.planning.ask_user import AskUserQuestionTool
 from panpan.tools.planning.enter_plan_mode import EnterPlanModeTool
 from panpan.tools.planning.exit_plan_mode import ExitPlanModeTool
-from panpan.tools.registry import all_tools
 from panpan.tools.search.engine import find_ripgrep
 from panpan.tools.tool import ToolContext
 from panpan.types.dataclass import dataclass
@@ -132,9 +131,16 @@ async def open_session(
     setup = set_up(Path(cwd), env, overrides or {}, (), why_model=why_model, trusts_project=trusts_project)
     setup = tap.setup(setup)
     services = SessionServices(
-        setup, tap, warn, clock=clock, agents=agents, network=network, user_agent=f"panpan/{__version__}"
+        setup,
+        tap,
+        warn,
+        clock=clock,
+        agents=agents,
+        network=network,
+        user_agent=f"panpan/{__version__}",
+        is_tapped=is_tapped,
     )
-    every_tool = all_tools(
+    every_tool = services.tools(
         askers.user,
         planning=services.plan_mode,
         ask_plan=askers.plan,
@@ -143,13 +149,6 @@ async def open_session(
         subagents=services.subagents,
         background=services.background,
         worktrees=services.worktree_merges,
-        code=services.code,
-        searcher=services.searcher,
-        web_pages=services.web_pages,
-        page_reader=None if is_tapped else services.page_answers,  # what is recorded knows no other model
-        withholds=services.gate.withholds,
-        packages=services.packages,
-        data=services.data,
     )
     setup = replace(setup, every_tool=every_tool)
     warnings = setup.warnings_of_settings

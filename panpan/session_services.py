@@ -3,6 +3,7 @@
 Apart from `app.py` only for its length: this, too, decides which parts there are and nothing of how they work.
 """
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -63,11 +64,16 @@ from panpan.tools.data.data_setup import data_setup_of
 from panpan.tools.packages.offered import tools_without_use
 from panpan.tools.packages.package_tool import PackageSetup
 from panpan.tools.packages.step import Steps
+from panpan.tools.registry import all_tools
 from panpan.tools.seen_files import SeenFiles
+from panpan.tools.tool import Tool
+from panpan.tools.shell.safe_path import without_workspace
+from panpan.tools.web.browser.opening import browser_of
 from panpan.tools.web.search.choice import NoEngine, searcher_of
 from panpan.tools.web.web_pages import WebPages
 from panpan.tools.web.web_search import WebSearchTool
 from panpan.types.messages import AssistantMessage, Message
+from panpan.types.user_questions import UserAsker
 
 if TYPE_CHECKING:
     from panpan.services.subagents.worktrees.worktree_merges import WorktreeMerges
@@ -85,6 +91,7 @@ class SessionServices:
         agents: Kinds of subagents that the command line defines, by name; None: none.
         network: How tools reach the outside; None: as it is.
         user_agent: What web servers are told of panpan, where the settings do not say.
+        is_tapped: Whether the tap must see each request to a model.
 
     Raises:
         ConfigError: A permission rule, or what the command line says of subagents, cannot be read.
@@ -100,6 +107,7 @@ class SessionServices:
         agents: Mapping[str, Any] | None = None,
         network: WebNetwork | None = None,
         user_agent: str = "panpan",
+        is_tapped: bool = False,
     ) -> None:
         settings, locations, home = setup.settings, setup.locations, user_home()
         paths = workspace_paths(setup.cwd, setup.loaded, locations)
@@ -134,12 +142,27 @@ class SessionServices:
         self.user_agent = settings.web.user_agent or user_agent
         self.web = GuardedClient(self.network, user_agent=self.user_agent)
         """The one client of the session for the public web."""
-        self.web_pages = WebPages(self.web, settings.web, self.user_agent, new_restriction=self.gate.new_restriction)
-        """The one way of the session and its subagents to pages."""
-        self.page_answers = PageAnswers(setup, self.budget, self._keep_reply_beside)
         self.searcher = searcher_of(settings.web, setup.env, self.network, self.user_agent)
         if isinstance(self.searcher, NoEngine) and self.searcher.is_mistake:
             warn(f"there is no WebSearch: {self.searcher.why}")
+        self.browser = browser_of(
+            settings.web,
+            self.network,
+            without_provider_keys(setup.env, settings),
+            without_workspace(setup.env.get("PATH", os.defpath), paths),
+            locations.logins_folder,
+        )
+        """The one browser of the session; nothing runs before a page needs it."""
+        self.web_pages = WebPages(
+            self.web,
+            settings.web,
+            self.user_agent,
+            new_restriction=self.gate.new_restriction,
+            renderer=self.browser,
+        )
+        """The one way of the session and its subagents to pages."""
+        self.page_answers = None if is_tapped else PageAnswers(setup, self.budget, self._keep_reply_beside)
+        """Reads pages with the small model; None: what a tap sees must not miss a request."""
         self.language_servers = LanguageServers(
             settings.language_servers,
             locations.project_root,
@@ -183,10 +206,30 @@ class SessionServices:
             self._hooks_of_subagent,
             self.background,
             worktrees=self._worktrees,
+            tools=self.tools,
             max_depth=settings.agents.max_depth,
             warn=warn,
         )
         self.subagents = SubagentRunner(self.subagent_host, self._parent)
+
+    def tools(self, ask_user: UserAsker | None = None, **of_the_session: Any) -> list[Tool[Any]]:
+        """Return new tools, with what those of the session's own model and of subagents have in common.
+
+        Args:
+            ask_user: As `all_tools` takes it.
+            of_the_session: What else `all_tools` takes, and only the session's own model gets.
+        """
+        return all_tools(
+            ask_user,
+            code=self.code,
+            searcher=self.searcher,
+            web_pages=self.web_pages,
+            page_reader=self.page_answers,
+            withholds=self.gate.withholds,
+            packages=self.packages,
+            data=self.data,
+            **of_the_session,
+        )
 
     def _keep_reply_beside(self, reply: AssistantMessage) -> None:
         assert self.conversation is not None, "tools run while the session is open"
@@ -227,6 +270,7 @@ class SessionServices:
         """Ask for nothing more on the web."""
         await self.web.aclose()
         await self.data.client.aclose()
+        await self.browser.aclose()
         if not isinstance(self.searcher, NoEngine):
             await self.searcher.aclose()
 

@@ -126,7 +126,7 @@ async def _programs_and_servers(programs: Programs, loaded: Loaded | None) -> li
         group.start_soon(servers)
     order = ("git", "ripgrep", "bash", "sandbox", "servers")
     language_servers = [check_language_servers(programs, loaded)] if loaded is not None else []
-    return [*(check for name in order for check in found[name]), *language_servers, programs.check_browser()]
+    return [*(check for name in order for check in found[name]), *language_servers, programs.check_browser(loaded)]
 
 
 def _line(check: Check) -> str:

@@ -30,6 +30,7 @@ COMMANDS = {
     "sessions": ("panpan.cli.sessions_command", "List, search, show, export, import and mend sessions."),
     "trust": ("panpan.cli.trust_command", "Say which projects' own settings are believed."),
     "undo": ("panpan.cli.undo_command", "Take back what the last turn changed, or do it again."),
+    "web": ("panpan.cli.web_command", "Log in to web sites for the browser, and out again."),
 }
 """Subcommands by name: the module that has `command`, and its line in the help."""
 

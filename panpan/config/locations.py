@@ -112,6 +112,11 @@ class Locations:
         return self.home / "tasks"
 
     @property
+    def logins_folder(self) -> Path:
+        """What the user's log-ins to web sites have left: one file a site, as good as his passwords."""
+        return self.home / "logins"
+
+    @property
     def search_index(self) -> Path:
         """Where which words stand in the sessions of all projects; may be deleted at any time."""
         return self.home / "search.sqlite3"

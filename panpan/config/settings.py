@@ -302,7 +302,7 @@ class PackageSettings(_Frozen):
     extra_indexes: Annotated[tuple[WebAddress, ...], Field(strict=False)] = ()
     """Indexes that pip and uv ask besides."""
     channels: Names = ()
-    """Channels of conda and new pixi projects, as names or addresses, after those that a call names; none: their own."""
+    """Channels of conda and new pixi projects, names or addresses, after those that a call names; none: their own."""
     pip_timeout_s: float = Field(default=600.0, ge=1, le=86_400)
     """Seconds that a call of pip may take."""
     conda_timeout_s: float = Field(default=900.0, ge=1, le=86_400)

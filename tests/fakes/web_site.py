@@ -53,9 +53,9 @@ def served(site: Site) -> Iterator[Site]:
                 self.wfile.flush()
                 answer.waits_for.wait()
 
-        do_POST = do_GET
+        do_POST = do_GET  # noqa: N815
 
-        def log_message(self, format: str, *args: object) -> None:
+        def log_message(self, *args: object) -> None:
             pass
 
     class Server(ThreadingHTTPServer):

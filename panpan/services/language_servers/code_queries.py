@@ -80,7 +80,7 @@ class CodeQueries:
 
         server = await self._servers.server_for(path)
         await server.has_read_project()
-        found = [problem_of(one) for one in await server.problems_now(path) if one.severity in (None, 1, 2)]
+        found = [problem_of(one) for one in await server.texts.problems_now(path) if one.severity in (None, 1, 2)]
         return sorted(found, key=lambda problem: (not problem.is_error, problem.line, problem.column))
 
     async def rename(self, point: CodePoint, new_name: str) -> Sequence[FileChanges]:
@@ -119,7 +119,7 @@ class CodeQueries:
         if not server.offers(provider):
             what = provider.removesuffix("Provider")
             raise ToolError(f"{server.kind.name} offers no {what}; use Grep and Read in its place")
-        document = await server.opened(path)
+        document = await server.texts.opened(path)
         return _Asked(server, document.uri, document.text, has_read=await server.has_read_project())
 
 

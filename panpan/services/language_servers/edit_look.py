@@ -79,14 +79,16 @@ class EditLook:
         self.server = server.kind.name
         found: Sequence[Diagnostic] = ()
         if self._before is not None:
-            found = await server.all_problems(self.path, self._before)
+            found = await server.texts.all_problems(self.path, self._before)
         before = _Text(self._before or "", found)
         await self._changed.wait()
         if self._after is None:
             return
-        self.new_errors = new_errors(before, _Text(self._after, await server.problems(self.path, self._after)))
+        self.new_errors = new_errors(before, _Text(self._after, await server.texts.problems(self.path, self._after)))
         self.told.set()
-        self.new_errors = new_errors(before, _Text(self._after, await server.all_problems(self.path, self._after)))
+        self.new_errors = new_errors(
+            before, _Text(self._after, await server.texts.later_problems(self.path, self._after))
+        )
 
 
 def new_errors(before: _Text, after: _Text) -> Sequence[Problem]:

@@ -4,7 +4,7 @@ The rule: nothing of it is left when `run` returns. However it ends, asked to or
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,21 +15,19 @@ from anyio import CancelScope, create_task_group, move_on_after, to_thread
 from panpan.errors import ConfigError, ToolError
 from panpan.services.language_servers.catalogue import ServerKind
 from panpan.services.language_servers.connection import Connection, Gone
-from panpan.services.language_servers.documents import Document, Documents, TextChangedError
+from panpan.services.language_servers.documents import Documents
 from panpan.services.language_servers.initialization import answer, initialize_params
 from panpan.services.language_servers.patience import PATIENCE, Patience
 from panpan.services.language_servers.progress import Progress
 from panpan.services.language_servers.server_process import ServerProcess, server_process
+from panpan.services.language_servers.shown_texts import ShownTexts
 from panpan.services.language_servers.watched_files import WatchedFiles
-from panpan.services.language_servers.wire import Diagnostic, diagnostics, encoding_of
+from panpan.services.language_servers.wire import encoding_of
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 
 log = logging.getLogger(__name__)
 
 _GOODBYE_S = 0.5
-_LOOK_S = 5.0
-"""How long a question lets a look at another text have its way."""
-_MOST_LOOKS = 3
 
 
 class LanguageServer:
@@ -70,12 +68,8 @@ class LanguageServer:
         self._open_questions = 0
         self._over = anyio.Event()
         self._connection: Connection | None = None
-        self._documents: Documents | None = None
+        self._texts: ShownTexts | None = None
         self._watched = WatchedFiles(root, kind)
-        self._showing = anyio.Lock()
-        """Held while it is told what is in files."""
-        self._looking = anyio.Lock()
-        """Held while a text is shown that need not be the one on disk, until its problems are known."""
         self._progress = Progress()
 
     @property
@@ -144,8 +138,17 @@ class LanguageServer:
             connection.notify("initialized", {})
             sync = capabilities.get("textDocumentSync")
             saves = isinstance(sync, Mapping) and bool(sync.get("save"))
-            self._documents = Documents(
+            documents = Documents(
                 connection.notify, self.kind.languages, saves=saves, silence_s=self._patience.silence_s
+            )
+            self._texts = ShownTexts(
+                self.kind.name,
+                documents,
+                self._watched,
+                notify=connection.notify,
+                request=self.request,
+                provider=capabilities.get("diagnosticProvider"),
+                answer_s=self._patience.answer_s,
             )
             self.ready.set()
         except Gone:
@@ -165,7 +168,7 @@ class LanguageServer:
                 await self._over.wait()
 
     async def _say_goodbye(self, connection: Connection, process: ServerProcess) -> None:
-        if self._documents is None or connection.gone:
+        if self._texts is None or connection.gone:
             return
         with suppress(ToolError), move_on_after(_GOODBYE_S):
             await connection.request("shutdown", None, timeout_s=_GOODBYE_S)
@@ -175,8 +178,8 @@ class LanguageServer:
     # what it tells and asks
 
     def _take(self, method: str, params: Any) -> None:
-        if method == "textDocument/publishDiagnostics" and self._documents is not None:
-            self._documents.published(params)
+        if method == "textDocument/publishDiagnostics" and self._texts is not None:
+            self._texts.published(params)
         elif method == "$/progress":
             self._progress.take(params)
 
@@ -200,7 +203,7 @@ class LanguageServer:
         Raises:
             ToolError: It does not answer.
         """
-        connection, _ = self._present()
+        connection = self._present()
         self._open_questions += 1
         try:
             return await connection.request(method, params, timeout_s=self._patience.answer_s)
@@ -212,91 +215,19 @@ class LanguageServer:
         """Wait until it works at nothing by itself, for as long as a question can wait; return whether that is so."""
         return await self._progress.has_ended(within_s=self._patience.reading_s)
 
-    async def opened(self, path: Path) -> Document:
-        """Let it know of all that changed on disk, and open a file.
+    @property
+    def texts(self) -> ShownTexts:
+        """What it is shown, and what it finds wrong with that.
 
         Raises:
-            ToolError: The file cannot be read, or the server is gone.
+            Gone: It was ended.
         """
-        connection, documents = self._present()
-        with move_on_after(_LOOK_S):
-            async with self._looking:
-                pass
-        async with self._showing:
-            await self._catch_up(connection, documents, path)
-            return await documents.show_file(path)
+        self._present()
+        assert self._texts is not None, "it is there once the server is ready"
+        return self._texts
 
-    async def _catch_up(self, connection: Connection, documents: Documents, path: Path) -> None:
-        """Let it know of all that changed on disk, but for one file that is shown next."""
-        changes = await to_thread.run_sync(self._watched.changes, abandon_on_cancel=True)
-        if changes:
-            connection.notify("workspace/didChangeWatchedFiles", {"changes": changes})
-        await documents.refresh(but=path)
-
-    async def problems(self, path: Path, text: str) -> Sequence[Diagnostic]:
-        """Return what is wrong with a text that is, was or will be at a path; the caller bounds how long it waits.
-
-        Raises:
-            ToolError: It does not answer.
-        """
-        connection, documents = self._present()
-        async with self._looking:
-            async with self._showing:
-                await self._catch_up(connection, documents, path)
-                document = documents.show(path, text)
-            if document.problems is not None:
-                return document.problems
-            version, is_pulled = document.version, self.offers("diagnosticProvider")
-            found = await (self._pulled(document) if is_pulled else documents.told(document))
-            documents.require(document, version)
-            if is_pulled:
-                document.problems, document.is_settled = found, True
-            return found
-
-    async def all_problems(self, path: Path, text: str) -> Sequence[Diagnostic]:
-        """Return the same, once the server will tell no more.
-
-        Raises:
-            ToolError: It does not answer, or the file was given another text meanwhile.
-        """
-        for attempt in range(_MOST_LOOKS):
-            try:
-                await self.problems(path, text)
-                _, documents = self._present()
-                document = documents.show(path, text)
-                await documents.settle(document)
-                break
-            except TextChangedError:  # somebody asked about the file on disk meanwhile
-                if attempt == _MOST_LOOKS - 1:
-                    raise
-        return document.problems or ()
-
-    async def problems_now(self, path: Path) -> Sequence[Diagnostic]:
-        """Return what is wrong with a file on disk, beside what is in all others now.
-
-        Raises:
-            ToolError: The file cannot be read, or it does not answer.
-        """
-        document = await self.opened(path)
-        if self.offers("diagnosticProvider"):
-            return await self._pulled(document)
-        _, documents = self._present()
-        with move_on_after(self._patience.answer_s):
-            await documents.told(document)
-            await documents.settle(document)
-            return document.problems or ()
-        raise ToolError(f"{self.kind.name} said nothing of {path.name} within {self._patience.answer_s:g} s")
-
-    async def _pulled(self, document: Document) -> Sequence[Diagnostic]:
-        provider = self.capabilities.get("diagnosticProvider")
-        params: dict[str, Any] = {"textDocument": {"uri": document.uri}}
-        if isinstance(provider, Mapping) and isinstance(provider.get("identifier"), str):
-            params["identifier"] = provider["identifier"]
-        report = await self.request("textDocument/diagnostic", params)
-        return diagnostics(report.get("items") if isinstance(report, Mapping) else None)
-
-    def _present(self) -> tuple[Connection, Documents]:
-        if self._connection is None or self._documents is None or self._over.is_set():
+    def _present(self) -> Connection:
+        if self._connection is None or self._texts is None or self._over.is_set():
             raise Gone(self.failure or f"{self.kind.name} was ended")
         self._used_at = anyio.current_time()
-        return self._connection, self._documents
+        return self._connection

@@ -45,7 +45,7 @@ class DatasetDownloadInput(BaseModel):
     files: tuple[str, ...] = Field(default=(), max_length=100, description="For prepare of hf://: patterns; else all")
     sha256: str = Field(default="", pattern=r"^([0-9a-fA-F]{64})?$", description="For prepare, if known")
     unpack: bool = False
-    plan: str = Field(default="", max_length=20, description="For download: id that prepare gave")
+    plan: str = Field(default="", max_length=20, description="For download: its id; else the newest")
     run_in_background: bool = False
 
 
@@ -74,6 +74,8 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         self._background = background
         self._pause = pause
         self._plans: dict[str, DownloadPlan] = {}
+        self._asked: dict[str, str] = {}
+        """Ids of the plans that the user was asked about, by call."""
 
     def is_read_only(self, args: DatasetDownloadInput) -> bool:
         return args.action == "prepare"
@@ -81,12 +83,12 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
     def title(self, args: DatasetDownloadInput) -> str:
         if args.action == "prepare":
             return f"look at {args.source}"
-        plan = self._plans.get(args.plan)
+        plan = self._found(args)
         where = " (in the background)" if args.run_in_background else ""
         return f"download {plan.source if plan is not None else args.plan}{where}"
 
     def path_uses(self, args: DatasetDownloadInput) -> Sequence[PathUse]:
-        plan = self._plans.get(args.plan) if args.action == "download" else None
+        plan = self._found(args) if args.action == "download" else None
         if plan is None:
             return ()
         places = [plan.folder, *(one.target for one in plan.wanted[:_MOST_PATHS])]
@@ -95,13 +97,18 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
     async def explained(self, args: DatasetDownloadInput, ctx: ToolContext) -> str:
         if args.action == "prepare":
             return "it asks the server what the file is, and downloads nothing"
-        return self._planned(args).line()
+        plan = self._planned(args)
+        self._asked[ctx.tool_use_id] = plan.id
+        return plan.line()
 
     async def run(self, args: DatasetDownloadInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         if args.action == "prepare":
             yield await self._prepare(args, ctx)
             return
-        plan = await to_thread.run_sync(still_free, self._planned(args))
+        plan = self._planned(args)
+        if self._asked.pop(ctx.tool_use_id, plan.id) != plan.id:
+            raise ToolError("another download was prepared since the user agreed to one; call download with its id")
+        plan = await to_thread.run_sync(still_free, plan)
         require_space(plan)
         for one in plan.wanted:  # a link may have come into being since it was prepared
             if ctx.paths.resolve(str(one.target), access="write") != one.target:
@@ -128,7 +135,8 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
             sha256=args.sha256.lower(),
             unpack=args.unpack,
         )
-        self._plans[plan.id] = self._plans.pop(plan.id, plan) if self._plans.get(plan.id) == plan else plan
+        self._plans.pop(plan.id, None)
+        self._plans[plan.id] = plan
         while len(self._plans) > MAX_PLANS:
             del self._plans[next(iter(self._plans))]
         if not plan.wanted and not plan.unpack:
@@ -167,12 +175,17 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         return CarryingOut(plan, transfer, replace(setup.unpack_limits))
 
     def _planned(self, args: DatasetDownloadInput) -> DownloadPlan:
-        plan = self._plans.get(args.plan)
+        plan = self._found(args)
         if plan is None:
+            named = f" {args.plan!r}" if args.plan else ""
             raise ToolError(
-                f"there is no plan {args.plan!r}; call prepare first, which also finds what an earlier download left"
+                f"there is no plan{named}; call prepare first, which also finds what an earlier download left"
             )
         return plan
+
+    def _found(self, args: DatasetDownloadInput) -> DownloadPlan | None:
+        """Return the plan that a call speaks of; by the question the user knows which it is."""
+        return self._plans.get(args.plan) if args.plan else next(reversed(self._plans.values()), None)
 
     def _allow(self, plain: PlainUrl) -> None:
         if refusal := self._present.domains.refusal(plain.host):

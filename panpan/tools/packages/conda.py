@@ -57,6 +57,10 @@ class CondaTool(PackageTool[CondaInput]):
     own_variables = ("CONDA_", "_CONDA_", "_CE_", "MAMBA_", "PIP_")
     kept_variables = _KEPT
 
+    @property
+    def longest_s(self) -> float:
+        return self.settings.conda_timeout_s
+
     def plan(self, args: CondaInput, ctx: ToolContext) -> Plan:
         if args.operation == "environments":
             home = str(user_home() / _KNOWN_ENVIRONMENTS)
@@ -78,7 +82,7 @@ class CondaTool(PackageTool[CondaInput]):
             case "run":
                 live = ("--no-capture-output",) if conda.name == "conda" else ()
                 command = (str(conda), "run", *live, *place, *program(args.command))
-                return Plan(target, (command,), timeout_s=self.settings.conda_timeout_s, runs_code=True)
+                return Plan(target, (command,), timeout_s=self.longest_s, runs_code=True)
             case "uninstall":
                 command = (str(conda), "remove", "--yes", *place, *named_packages(args.packages))
                 return Plan(target, (command,), timeout_s=REMOVE_S)
@@ -93,7 +97,7 @@ class CondaTool(PackageTool[CondaInput]):
                     *source.arguments,
                     *map(conda_package, args.packages),
                 )
-                return Plan(target, (command,), timeout_s=self.settings.conda_timeout_s, hosts=source.hosts)
+                return Plan(target, (command,), timeout_s=self.longest_s, hosts=source.hosts)
 
     def undo_commands(self, program: str, plan: Plan, undo: Undo, variables: Mapping[str, str]) -> Plan:
         place = ("--prefix", str(plan.target.prefix))
@@ -110,7 +114,7 @@ class CondaTool(PackageTool[CondaInput]):
         rest = replace(undo, remove=_of_pip(undo.remove), restore=_of_pip(undo.restore))
         source = pip_source(self.settings, variables, plan.target.prefix)
         of_pip = undo_with_pip((*pip, "uninstall", "--yes"), (*pip, "install"), source, plan, rest)
-        limit = self.settings.conda_timeout_s if undo.restore else REMOVE_S
+        limit = self.longest_s if undo.restore else REMOVE_S
         return replace(
             of_pip,
             commands=(*of_pip.commands, *commands),
@@ -133,7 +137,7 @@ class CondaTool(PackageTool[CondaInput]):
         target = replace(new_environment(args.environment, ctx.paths), kind="conda")
         place = ("--prefix", str(target.prefix))
         source = conda_source(self.settings, [channel(name) for name in args.channels])
-        limit = self.settings.conda_timeout_s
+        limit = self.longest_s
         if args.file is None:
             python = [f"python={python_version(args.python)}"] if args.python else []
             require_some(args.packages, python)

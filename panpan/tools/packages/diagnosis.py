@@ -57,6 +57,12 @@ KNOWN_FAILURES: Sequence[KnownFailure] = (
         "this environment has no pip: use the uv tool for it, or create an environment with pip",
     ),
     KnownFailure(
+        "no such Python",
+        r"no interpreter found for|no python at '|could not find (?:a )?suitable (?:python )?interpreter",
+        "that version of Python is not installed here: name another one, or create the environment with conda or pixi, "
+        "which bring their own",
+    ),
+    KnownFailure(
         "no compiler",
         r"(?:gcc|g\+\+|clang|cc|c\+\+|nvcc|gfortran|cmake|ninja|rustc|cargo)['\"]?:? (?:command )?not found"
         r"|no such file or directory: '(?:[^'\n]*/)?(?:gcc|g\+\+|clang|cc|c\+\+|nvcc|gfortran|cmake|ninja)'"

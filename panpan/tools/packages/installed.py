@@ -154,11 +154,15 @@ def _origin(direct_url: str | None) -> dict[str, Any]:
     """Return what a package was installed from, as fields of `Installed`; nothing where an index gave it."""
     found = _json(direct_url)
     url = found.get("url")
-    if not isinstance(url, str) or "@" in urlsplit(url).netloc:
+    try:
+        parts = urlsplit(url if isinstance(url, str) else "")
+    except ValueError:
+        return {}
+    if not isinstance(url, str) or "@" in parts.netloc:
         return {}  # or it holds a key, and is not written down again
-    if url.startswith("file://"):
+    if parts.scheme == "file":
         folder = found.get("dir_info")
-        path = unquote(urlsplit(url).path)
+        path = unquote(parts.path)
         if not isinstance(folder, dict):
             return {}  # a wheel of a folder of wheels: name and version say it all
         return {"path": path, "is_editable": folder.get("editable") is True}

@@ -7,12 +7,11 @@ the plan is what the user is asked about, and what runs is that plan.
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from anyio import move_on_after, to_thread
+from anyio import fail_after, move_on_after, to_thread
 from pydantic import BaseModel, ConfigDict
 
 from panpan.config.settings import PackageSettings
@@ -21,6 +20,7 @@ from panpan.system.atomic_write import write_atomic
 from panpan.tools.packages.broken import broken_by
 from panpan.tools.packages.changes import Changes, difference
 from panpan.tools.packages.installed import Installed, read_installed, shown_package
+from panpan.tools.packages.outcome import outcome
 from panpan.tools.packages.plan import Plan, without
 from panpan.tools.packages.running import Ran, run_plan
 from panpan.tools.packages.step import FileStep, Step, Steps, Undo, changed_files, digest, kept_texts, undo
@@ -29,7 +29,6 @@ from panpan.tools.packages.wanted import package_name
 from panpan.tools.shell.bounds import SandboxUse
 from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
 from panpan.types.dataclass import dataclass
-from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, Progress, ToolYield
 
 REMOVE_S = 120.0
@@ -39,8 +38,6 @@ MAX_PACKAGES = 200
 """That one call may name."""
 LOOKING = frozenset({"list", "show", "freeze", "environments"})
 """Operations that only read."""
-_MOST_FAILURE_CHARS = 4_000
-"""Of the output of what failed and is not understood; with a reason, a quarter of it."""
 _MOST_PLANS = 100
 _CLEANUP_S = 10.0
 """For telling what was changed until an interrupt."""
@@ -94,6 +91,11 @@ class PackageTool(Tool[PackageInputT]):
         """What was told of calls that are asked about, by their ids."""
 
     @property
+    @abstractmethod
+    def longest_s(self) -> float:
+        """Seconds that a call may take at most."""
+
+    @property
     def settings(self) -> PackageSettings:
         """The user's, for packages."""
         return self._setup.settings
@@ -108,7 +110,9 @@ class PackageTool(Tool[PackageInputT]):
         return " ".join(filter(None, words)) + where
 
     def time_limit_s(self, args: PackageInputT) -> float | None:
-        return LIST_S if self.is_read_only(args) else None
+        if self.is_read_only(args):
+            return LIST_S
+        return {"uninstall": REMOVE_S, "remove": REMOVE_S, "lock": LOCK_S}.get(args.operation, self.longest_s)
 
     async def further_path_uses(self, args: PackageInputT, ctx: ToolContext) -> Sequence[PathUse]:
         plan = await self._told_plan(args, ctx)
@@ -138,7 +142,7 @@ class PackageTool(Tool[PackageInputT]):
             str(plan.target.prefix), access="read" if self.is_read_only(args) or plan.runs_code else "write"
         )
         if self.is_read_only(args):
-            yield Output(await to_thread.run_sync(self._looked_at, args, plan))
+            yield Output(await self._seen(args, plan))
             return
         before = await _frozen(plan)
         texts = await to_thread.run_sync(kept_texts, plan.files)
@@ -165,7 +169,7 @@ class PackageTool(Tool[PackageInputT]):
         assert ran is not None, "it is the last thing that is yielded"
         notes = [] if plan.runs_code else await to_thread.run_sync(broken_by, plan.target, changes)
         notes += await to_thread.run_sync(self._took_back, plan, ran) if plan.step is not None else []
-        yield _output(plan, ran, changes, files, notes, existed=existed)
+        yield outcome(plan, ran, changes, files, notes, existed=existed)
 
     @abstractmethod
     def plan(self, args: PackageInputT, ctx: ToolContext) -> Plan:
@@ -244,6 +248,13 @@ class PackageTool(Tool[PackageInputT]):
             undo=found,
         )
         return self.undo_commands(program, plan, found, variables)
+
+    async def _seen(self, args: PackageInputT, plan: Plan) -> str:
+        try:
+            with fail_after(LIST_S):
+                return await to_thread.run_sync(self._looked_at, args, plan, abandon_on_cancel=True)
+        except TimeoutError as exc:
+            raise ToolError(f"{plan.target.prefix} could not be read within {LIST_S:g} s; is its disk gone?") from exc
 
     def _looked_at(self, args: PackageInputT, plan: Plan) -> str:
         prefix = plan.target.prefix
@@ -332,53 +343,3 @@ def _step_of(
 
 def _shown(prefix: Path, name: str) -> str:
     return shown_package(prefix, name) or f"{name} is not installed in {prefix}"
-
-
-def _output(
-    plan: Plan, ran: Ran, changes: Changes, files: Sequence[FileStep], notes: Sequence[str], *, existed: bool
-) -> Output:
-    if plan.runs_code:
-        lines = [ran.output.rstrip("\n") or "(no output)", *(f"[{note}]" for note in (*_ending(plan, ran), *ran.notes))]
-        return Output("\n".join(lines), is_error=not ran.went_well)
-    lines = list(changes.lines)
-    if not existed and plan.target.prefix.exists():
-        lines.insert(0, f"made: {plan.target.prefix}")
-    lines += [f"changed: {Path(file.path).name}" for file in files]
-    lines += notes
-    if ran.went_well:
-        where = replace(plan.target, why="")
-        head = f"done for {where}" if lines else f"done for {where}; nothing changed"
-        return Output("\n".join([head, *lines]), SummaryDisplay(text=_summary(plan, changes, files, existed=existed)))
-    return _failure(plan, ran, lines)
-
-
-def _failure(plan: Plan, ran: Ran, changed: Sequence[str]) -> Output:
-    from panpan.tools.packages.conflict import conflict_in  # no session needs them before something fails
-    from panpan.tools.packages.diagnosis import advice_for
-
-    conflict = conflict_in(ran.end)
-    advice = advice_for(ran.end)
-    if conflict is not None and not conflict.needs and (advice is not None or ran.notes):
-        conflict = None  # an index that was not reached has no versions, either
-    said = [*_ending(plan, ran)]
-    said += [f"no versions fit together: {conflict}" if conflict.needs else str(conflict)] if conflict else []
-    said += [advice] if advice is not None else []
-    said += [*ran.notes, *(changed or ["nothing was changed"])]
-    most = _MOST_FAILURE_CHARS // 4 if conflict or advice else _MOST_FAILURE_CHARS
-    rest = ran.end.strip()
-    shown = rest if len(rest) <= most else f"…{rest[-most:]}"
-    text = "\n".join([*said, "", f"the end of what `{ran.command[:200]}` printed:", shown or "(nothing)"])
-    return Output(text, SummaryDisplay(text=said[1] if conflict or advice else said[0]), is_error=True)
-
-
-def _ending(plan: Plan, ran: Ran) -> list[str]:
-    if ran.timed_out:
-        return [f"timed out after {plan.timeout_s:g} s and was stopped"]
-    return [f"exit code {ran.exit_code}"] if ran.exit_code else []
-
-
-def _summary(plan: Plan, changes: Changes, files: Sequence[FileStep], *, existed: bool) -> str:
-    made = [f"made {plan.target.prefix.name}"] if not existed and plan.target.prefix.exists() else []
-    names = [Path(file.path).name for file in files]
-    said = [*made, *([changes.summary] if changes else []), *names]
-    return "; ".join(said) or "nothing changed"

@@ -67,6 +67,10 @@ class PipTool(PackageTool[PipInput]):
     own_variables = ("PIP_",)
     kept_variables = _KEPT
 
+    @property
+    def longest_s(self) -> float:
+        return self.settings.pip_timeout_s
+
     def plan(self, args: PipInput, ctx: ToolContext) -> Plan:
         if args.operation in LOOKING:
             return self.looked_at_plan(args, ctx)
@@ -87,7 +91,7 @@ class PipTool(PackageTool[PipInput]):
         pip = (program, _ISOLATED, "-m", "pip")
         source = pip_source(self.settings, variables, plan.target.prefix)
         plan = undo_with_pip((*pip, "uninstall", "--yes"), (*pip, "install"), source, plan, undo)
-        return replace(plan, timeout_s=self.settings.pip_timeout_s if undo.restore else REMOVE_S)
+        return replace(plan, timeout_s=self.longest_s if undo.restore else REMOVE_S)
 
     def environment(self, ctx: ToolContext) -> dict[str, str]:
         return super().environment(ctx) | {"PIP_PROGRESS_BAR": "off", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
@@ -102,7 +106,7 @@ class PipTool(PackageTool[PipInput]):
         if python is None:
             raise ToolError(f"{names[0]} is not installed here; name another version, or create it with uv or conda")
         command = (str(python), _ISOLATED, "-m", "venv", str(target.prefix))
-        return Plan(target, (command,), timeout_s=self.settings.pip_timeout_s)
+        return Plan(target, (command,), timeout_s=self.longest_s)
 
     def _installed(self, pip: tuple[str, ...], target: Target, args: PipInput, ctx: ToolContext) -> Plan:
         require_some(args.packages, args.file)
@@ -111,7 +115,7 @@ class PipTool(PackageTool[PipInput]):
         source = wheels_source(wheels) if wheels else pip_source(self.settings, ctx.environment, target.prefix)
         options = [*(["--upgrade"] if args.upgrade else []), *source.arguments, *wishes.options]
         command = (*pip, "install", *options, *wishes.operands)
-        limit = self.settings.pip_timeout_s
+        limit = self.longest_s
         plan = Plan(target, (command,), timeout_s=limit, hosts=source.hosts, named=source.named, wheels=wheels)
         return wishes.added_to(plan)
 

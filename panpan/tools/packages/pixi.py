@@ -8,6 +8,7 @@ from typing import Literal
 from panpan.errors import ToolError
 from panpan.system.paths import PathResolver
 from panpan.system.read_file import read_regular_file
+from panpan.tools.packages.manifests import find_manifest, table_in
 from panpan.tools.packages.package_tool import (
     LOCK_S,
     LOOKING,
@@ -20,7 +21,7 @@ from panpan.tools.packages.package_tool import (
 from panpan.tools.packages.plan import Plan
 from panpan.tools.packages.sources import CONDA_HOST, PYPI_HOSTS, addresses_in, conda_source, hosts_of
 from panpan.tools.packages.step import Undo
-from panpan.tools.packages.target import Target, find_manifest, find_program, target_at
+from panpan.tools.packages.target import Target, find_program, target_at
 from panpan.tools.packages.wanted import channel, conda_package, feature_name, platform, program, python_package
 from panpan.tools.tool import ToolContext
 
@@ -49,10 +50,14 @@ class PixiTool(PackageTool[PixiInput]):
     own_variables = ("PIXI_", "CONDA_", "RATTLER_", "UV_", "PIP_")
     kept_variables = _KEPT
 
+    @property
+    def longest_s(self) -> float:
+        return self.settings.pixi_timeout_s
+
     def plan(self, args: PixiInput, ctx: ToolContext) -> Plan:
         if args.operation == "init":
             return self._made(args, ctx)
-        project = find_manifest(_MANIFESTS, ctx.paths)
+        project = find_manifest("pixi.toml, and no pyproject.toml with a table tool.pixi,", _is_project, ctx.paths)
         name = feature_name(args.environment) if args.environment else "default"
         prefix = ctx.paths.locate(str(project / ".pixi" / "envs" / name)).path
         target = target_at(prefix, "conda", f"the environment {name} of {project}")
@@ -61,12 +66,12 @@ class PixiTool(PackageTool[PixiInput]):
         pixi = _pixi(ctx)
         if args.operation == "run":
             command = (pixi, "run", "--frozen", "--no-install", "--environment", name, *program(args.command))
-            return Plan(target, (command,), cwd=project, timeout_s=self.settings.pixi_timeout_s, runs_code=True)
+            return Plan(target, (command,), cwd=project, timeout_s=self.longest_s, runs_code=True)
         if args.operation == "rollback":
             return replace(self.rollback_plan(target, pixi, ctx.environment), cwd=project)
         words = _words(args, ctx.paths)
         hosts, named = _sources_of(project, args)
-        limit = {"remove": REMOVE_S, "lock": LOCK_S}.get(args.operation, self.settings.pixi_timeout_s)
+        limit = {"remove": REMOVE_S, "lock": LOCK_S}.get(args.operation, self.longest_s)
         return Plan(
             target,
             ((pixi, *words),),
@@ -81,9 +86,7 @@ class PixiTool(PackageTool[PixiInput]):
         name = plan.target.prefix.name
         command = (program, "install", "--frozen", "--environment", name)
         hosts, named = _sources_of(plan.target.prefix.parents[2], None)
-        return replace(
-            plan, commands=(command,), hosts=hosts, named=(*plan.named, *named), timeout_s=self.settings.pixi_timeout_s
-        )
+        return replace(plan, commands=(command,), hosts=hosts, named=(*plan.named, *named), timeout_s=self.longest_s)
 
     def environment(self, ctx: ToolContext) -> dict[str, str]:
         return super().environment(ctx) | {"PIXI_NO_PROGRESS": "true", "PIXI_COLOR": "never"}
@@ -100,7 +103,7 @@ class PixiTool(PackageTool[PixiInput]):
         target = Target(project / ".pixi" / "envs" / "default", "conda")
         command = (_pixi(ctx), "init", *source.arguments)
         files = _files(project, ctx.paths)
-        return Plan(target, (command,), cwd=project, timeout_s=self.settings.pixi_timeout_s, files=files)
+        return Plan(target, (command,), cwd=project, timeout_s=self.longest_s, files=files)
 
 
 def _pixi(ctx: ToolContext) -> str:
@@ -173,13 +176,5 @@ def _text(file: Path) -> str:
         return ""
 
 
-def is_pixi_project(folder: Path) -> bool:
-    """Return whether a folder holds a manifest of pixi."""
-    import tomllib
-
-    try:
-        return (folder / "pixi.toml").is_file() or "pixi" in tomllib.loads(_text(folder / "pyproject.toml")).get(
-            "tool", {}
-        )
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return False
+def _is_project(folder: Path) -> bool:
+    return (folder / "pixi.toml").is_file() or bool(table_in(folder / "pyproject.toml", "tool", "pixi"))

@@ -93,6 +93,8 @@ async def run_plan(
                         text = collector.feed(folder.feed(chunk))
                         own_end = (own_end + text)[-MAX_CHARS:]
                         pacer.add(chunk)
+                        if (pause_s := pacer.pause_s(anyio.current_time())) > 0:
+                            await anyio.sleep(pause_s)
                         if progress := pacer.take(anyio.current_time()):
                             yield Progress(progress)
             notes += _refusals(own_end, ended, start)

@@ -14,6 +14,7 @@ from panpan.config.settings import PackageSettings
 from panpan.errors import ToolError
 from panpan.system.home import user_home
 from panpan.system.read_file import read_regular_file
+from panpan.tools.packages.manifests import table_in
 from panpan.types.dataclass import dataclass
 
 PYPI_HOSTS = ("pypi.org", "files.pythonhosted.org")
@@ -173,24 +174,15 @@ def _pip_indexes(file: Path) -> list[str]:
 
 
 def _uv_indexes(file: Path) -> list[str]:
-    import tomllib
-
-    try:
-        found: Any = tomllib.loads(_text(file))
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return []
-    table = found.get("tool", {}).get("uv", {}) if file.name == "pyproject.toml" else found
-    tables = [table, table.get("pip", {})] if isinstance(table, dict) else []
-    urls: list[str] = []
-    for one in tables:
-        if not isinstance(one, dict):
-            continue
-        indexes = one.get("index", [])
-        urls += [str(index.get("url", "")) for index in indexes if isinstance(index, dict)]
+    keys = ("tool", "uv") if file.name == "pyproject.toml" else ()
+    urls: list[Any] = []
+    for table in (table_in(file, *keys), table_in(file, *keys, "pip")):
+        indexes = table.get("index")
+        urls += [index.get("url") for index in indexes if isinstance(index, dict)] if isinstance(indexes, list) else []
         for key in _INDEX_KEYS:
-            value = one.get(key, ())
-            urls += [value] if isinstance(value, str) else [str(item) for item in value]
-    return [without_login(url) for url in urls if "://" in url]
+            value = table.get(key)
+            urls += value if isinstance(value, list) else [value]
+    return [without_login(url) for url in urls if isinstance(url, str) and "://" in url]
 
 
 def _text(file: Path) -> str:

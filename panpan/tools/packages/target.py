@@ -146,17 +146,3 @@ def find_program(names: tuple[str, ...], variables: Mapping[str, str], paths: Pa
             except ToolError:
                 continue  # a folder of PATH that leads nowhere
     return None
-
-
-def find_manifest(names: tuple[str, ...], paths: PathResolver) -> Path:
-    """Return the nearest folder of the workspace, from the working directory up, that holds one of these files.
-
-    Raises:
-        ToolError: None does.
-    """
-    for folder in (paths.cwd, *paths.cwd.parents):
-        if any((folder / name).is_file() for name in names):
-            return folder
-        if folder == paths.root:
-            break
-    raise ToolError(f"there is no {' or '.join(names)} in {paths.cwd} or above it in the workspace; make one first")

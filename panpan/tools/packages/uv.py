@@ -7,6 +7,7 @@ from typing import Literal
 
 from panpan.errors import ToolError
 from panpan.system.paths import PathResolver
+from panpan.tools.packages.manifests import find_manifest, table_in
 from panpan.tools.packages.package_tool import (
     LOCK_S,
     LOOKING,
@@ -21,7 +22,7 @@ from panpan.tools.packages.plan import Plan
 from panpan.tools.packages.python_wishes import new_environment, python_wishes, wheels_folder
 from panpan.tools.packages.sources import uv_source, wheels_source
 from panpan.tools.packages.step import Undo
-from panpan.tools.packages.target import Target, find_manifest, find_program, target_at
+from panpan.tools.packages.target import Target, find_program, target_at
 from panpan.tools.packages.wanted import program, python_version
 from panpan.tools.tool import PathUse, ToolContext
 
@@ -71,6 +72,10 @@ class UvTool(PackageTool[UvInput]):
     own_variables = ("UV_", "VIRTUAL_ENV", "CONDA_PREFIX")
     kept_variables = _KEPT
 
+    @property
+    def longest_s(self) -> float:
+        return self.settings.uv_timeout_s
+
     def plan(self, args: UvInput, ctx: ToolContext) -> Plan:
         if args.operation in LOOKING:
             return self.looked_at_plan(args, ctx)
@@ -82,7 +87,7 @@ class UvTool(PackageTool[UvInput]):
                 version = ("--python", python_version(args.python)) if args.python else ()
                 target = new_environment(args.environment, ctx.paths)
                 command = (str(uv), "venv", *version, "--", str(target.prefix))
-                return Plan(target, (command,), timeout_s=self.settings.uv_timeout_s)
+                return Plan(target, (command,), timeout_s=self.longest_s)
             case "rollback":
                 wheels = wheels_folder(args.wheels, ctx.paths)
                 return self.rollback_plan(self._changed_last(args, ctx), str(uv), ctx.environment, wheels)
@@ -102,7 +107,7 @@ class UvTool(PackageTool[UvInput]):
         uninstall, install = (program, "pip", "uninstall", *place), (program, "pip", "install", *place)
         source = uv_source(self.settings, variables, plan.target.prefix.parent)
         plan = undo_with_pip(uninstall, install, source, plan, undo)
-        return replace(plan, timeout_s=self.settings.uv_timeout_s if undo.restore else REMOVE_S)
+        return replace(plan, timeout_s=self.longest_s if undo.restore else REMOVE_S)
 
     def environment(self, ctx: ToolContext) -> dict[str, str]:
         return super().environment(ctx) | {"UV_NO_PROGRESS": "1", "UV_PYTHON_DOWNLOADS": "never"}
@@ -130,20 +135,21 @@ class UvTool(PackageTool[UvInput]):
         operands = ["--", str(wishes.file)] if how == "sync" else [*wishes.options, *wishes.operands]
         options = [*(["--upgrade"] if args.upgrade else []), *source.arguments, *operands]
         command = (uv, "pip", how, "--python", str(target.interpreter), *options)
-        limit = self.settings.uv_timeout_s
+        limit = self.longest_s
         plan = Plan(target, (command,), timeout_s=limit, hosts=source.hosts, named=source.named, wheels=wheels)
         return wishes.added_to(plan)
 
     def _of_project(self, uv: str, args: UvInput, ctx: ToolContext) -> Plan:
         """Return the plan of what works with pyproject.toml: sync, lock, add, remove and run."""
-        project = find_manifest(("pyproject.toml",), ctx.paths)
-        target = target_at(ctx.paths.locate(str(project / (args.environment or ".venv"))).path, "venv", "the project's")
+        project = find_manifest("pyproject.toml", lambda folder: (folder / "pyproject.toml").is_file(), ctx.paths)
+        top = _workspace_of(project, ctx.paths)
+        target = target_at(ctx.paths.locate(str(top / (args.environment or ".venv"))).path, "venv", "the project's")
         env = (("UV_PROJECT_ENVIRONMENT", str(target.prefix)),)
         if args.operation == "run":
             command = (uv, "run", "--no-sync", "--project", str(project), "--", *program(args.command))
-            return Plan(target, (command,), env=env, timeout_s=self.settings.uv_timeout_s, runs_code=True)
+            return Plan(target, (command,), env=env, timeout_s=self.longest_s, runs_code=True)
         wheels = wheels_folder(args.wheels, ctx.paths)
-        source = wheels_source(wheels) if wheels else uv_source(self.settings, ctx.environment, project)
+        source = wheels_source(wheels) if wheels else uv_source(self.settings, ctx.environment, top)
         options = [*(["--dev"] if args.dev and args.operation in ("add", "remove") else []), *source.arguments]
         if args.operation in ("lock", "sync"):
             options += ["--upgrade"] if args.upgrade else []
@@ -151,15 +157,15 @@ class UvTool(PackageTool[UvInput]):
                 target,
                 ((uv, args.operation, "--project", str(project), *options),),
                 env=env,
-                timeout_s=LOCK_S if args.operation == "lock" else self.settings.uv_timeout_s,
+                timeout_s=LOCK_S if args.operation == "lock" else self.longest_s,
                 hosts=source.hosts,
                 named=source.named,
-                files=_lock_files(project, ctx.paths, with_manifest=False),
+                files=_located(ctx.paths, top / "uv.lock"),
                 uses=(PathUse(wheels, "read"),) if wheels else (),
                 wheels=wheels,
             )
         require_some(args.packages)
-        limit = REMOVE_S if args.operation == "remove" else self.settings.uv_timeout_s
+        limit = REMOVE_S if args.operation == "remove" else self.longest_s
         wishes = python_wishes(args.packages if args.operation == "add" else (), None, ctx.paths)
         if wishes.editable and (len(args.packages) > 1 or wishes.arguments):
             raise ToolError("add an editable project in a call of its own")
@@ -172,12 +178,21 @@ class UvTool(PackageTool[UvInput]):
             timeout_s=limit,
             hosts=source.hosts,
             named=source.named,
-            files=_lock_files(project, ctx.paths, with_manifest=True),
+            files=_located(ctx.paths, project / "pyproject.toml", top / "uv.lock"),
             wheels=wheels,
         )
         return wishes.added_to(plan)
 
 
-def _lock_files(project: Path, paths: PathResolver, *, with_manifest: bool) -> tuple[Path, ...]:
-    names = ("pyproject.toml", "uv.lock") if with_manifest else ("uv.lock",)
-    return tuple(paths.locate(str(project / name)).path for name in names)
+def _located(paths: PathResolver, *files: Path) -> tuple[Path, ...]:
+    return tuple(paths.locate(str(file)).path for file in files)
+
+
+def _workspace_of(project: Path, paths: PathResolver) -> Path:
+    """Return where lock file and environment of a project lie: at the top of its workspace, if it is in one."""
+    for folder in (project, *project.parents):
+        if "workspace" in table_in(folder / "pyproject.toml", "tool", "uv"):
+            return folder
+        if folder == paths.root:
+            break
+    return project

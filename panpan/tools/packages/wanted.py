@@ -17,23 +17,24 @@ if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
 _MAX_CHARS = 500
-_EXTRAS = re.compile(r"(?P<path>.*?)(?P<extras>\[[\w,. -]*\])?", re.DOTALL)
-_EDITABLE = re.compile(r"-e\s+(?P<path>[./~].*)", re.DOTALL)
-_URL = re.compile(r"(?:git\+)?https://[^\s@/]+(?:/[!-~]*)?", re.IGNORECASE)
+# Patterns are texts: compiled when they are first needed, they cost a start nothing.
+_EXTRAS = r"(?s)(?P<path>.*?)(?P<extras>\[[\w,. -]*\])?"
+_EDITABLE = r"(?s)-e\s+(?P<path>[./~].*)"
+_URL = r"(?i)(?:git\+)?https://[^\s@/]+(?:/[!-~]*)?"
 """An address without a user name, which would hold a key."""
-_CONDA_SPEC = re.compile(
+_CONDA_SPEC = (
     r"(?:(?P<channel>[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)*)::)?"
     r"(?P<name>[A-Za-z0-9_][\w.-]*)\s*(?P<versions>[=<>!~][\w.*+!,|<>=~ -]*)?"
 )
 """A match specification without brackets, which could name an address."""
-_CHANNEL = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)*")
-_NAME = re.compile(r"[A-Za-z0-9](?:[\w.-]{0,62}[A-Za-z0-9_])?")
-_RECORDED_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*", re.ASCII)
-_RECORDED_VERSION = re.compile(r"[A-Za-z0-9][\w.!+-]*", re.ASCII)
-_RECORDED_BUILD = re.compile(r"[\w.]*", re.ASCII)
-_ENVIRONMENT = re.compile(r"\.?[A-Za-z0-9][\w.-]{0,62}")
-_PYTHON = re.compile(r"3\.\d{1,2}(?:\.\d{1,2})?")
-_PLATFORM = re.compile(r"(?:linux|osx|win|emscripten|wasi)-[a-z0-9]{2,10}")
+_CHANNEL = r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)*"
+_NAME = r"[A-Za-z0-9](?:[\w.-]{0,62}[A-Za-z0-9_])?"
+_RECORDED_NAME = r"(?a)[A-Za-z0-9_][\w.-]*"
+_RECORDED_VERSION = r"(?a)[A-Za-z0-9][\w.!+-]*"
+_RECORDED_BUILD = r"(?a)[\w.]*"
+_ENVIRONMENT = r"\.?[A-Za-z0-9][\w.-]{0,62}"
+_PYTHON = r"3\.\d{1,2}(?:\.\d{1,2})?"
+_PLATFORM = r"(?:linux|osx|win|emscripten|wasi)-[a-z0-9]{2,10}"
 _NO_ENVIRONMENTS = frozenset(
     {".git", ".hg", ".svn", ".panpan", ".claude", "src", "lib", "tests", "docs", "__pycache__"}
 )
@@ -66,7 +67,7 @@ def python_package(text: str, absolute: Callable[[str], str]) -> Wanted:
     Raises:
         ToolError: It is none of these, or an address that is not asked over https.
     """
-    if match := _EDITABLE.fullmatch(text.strip()):
+    if match := re.fullmatch(_EDITABLE, text.strip()):
         local = _local_package(match["path"], absolute)
         return replace(local, named=f"-e {local.named}", is_editable=True)
     text = _plain(text, "package")
@@ -82,7 +83,7 @@ def python_package(text: str, absolute: Callable[[str], str]) -> Wanted:
 
 def _local_package(text: str, absolute: Callable[[str], str]) -> Wanted:
     """Return a folder or file of this machine as something to install; extras may follow it."""
-    match = _EXTRAS.fullmatch(_plain(text, "path"))
+    match = re.fullmatch(_EXTRAS, _plain(text, "path"))
     assert match is not None, "it fits all texts"
     path = absolute(match["path"].removeprefix("./") or ".")
     return Wanted(f"{path}{match['extras'] or ''}", named=path, path=path)
@@ -95,14 +96,14 @@ def package_name(text: str) -> str:
         ToolError: It is no name, or says more than that.
     """
     text = _plain(text, "package")
-    if _NAME.fullmatch(text) is None:
+    if re.fullmatch(_NAME, text) is None:
         raise ToolError(f"{text!r} is no name of a package; name it alone, without a version")
     return text
 
 
 def is_channel(text: str) -> bool:
     """Return whether a record names a channel that can be asked again."""
-    return _CHANNEL.fullmatch(text) is not None or _URL.fullmatch(text) is not None
+    return re.fullmatch(_CHANNEL, text) is not None or re.fullmatch(_URL, text) is not None
 
 
 def conda_package(text: str, *, may_name_channel: bool = True) -> str:
@@ -112,7 +113,7 @@ def conda_package(text: str, *, may_name_channel: bool = True) -> str:
         ToolError: It is none.
     """
     text = _plain(text, "package")
-    match = _CONDA_SPEC.fullmatch(text)
+    match = re.fullmatch(_CONDA_SPEC, text)
     if match is None or (match["channel"] and not may_name_channel):
         raise ToolError(f"{text!r} is no package with versions, such as numpy or numpy>=2,<3")
     return text
@@ -125,7 +126,7 @@ def channel(text: str) -> str:
         ToolError: It is no name.
     """
     text = _plain(text, "channel")
-    if _CHANNEL.fullmatch(text) is None:
+    if re.fullmatch(_CHANNEL, text) is None:
         raise ToolError(
             f"{text!r} is no name of a channel, such as conda-forge; one at an address of its own stands in the user's "
             "setting packages.channels"
@@ -139,7 +140,7 @@ def environment_name(text: str) -> str:
     Raises:
         ToolError: It is none, or is known as something else.
     """
-    if _ENVIRONMENT.fullmatch(text) is None or text.endswith(".") or text.lower() in _NO_ENVIRONMENTS:
+    if re.fullmatch(_ENVIRONMENT, text) is None or text.endswith(".") or text.lower() in _NO_ENVIRONMENTS:
         raise ToolError(
             f"{text!r} is no good name for an environment; use letters, digits, '.', '_' and '-', such as .venv"
         )
@@ -152,7 +153,7 @@ def feature_name(text: str) -> str:
     Raises:
         ToolError: It is none.
     """
-    if _NAME.fullmatch(text) is None:
+    if re.fullmatch(_NAME, text) is None:
         raise ToolError(f"{text!r} is no name of a feature or environment; use letters, digits and '-'")
     return text
 
@@ -163,7 +164,7 @@ def python_version(text: str) -> str:
     Raises:
         ToolError: It is none.
     """
-    if _PYTHON.fullmatch(text) is None:
+    if re.fullmatch(_PYTHON, text) is None:
         raise ToolError(f"{text!r} is no version of Python; write it as 3.11")
     return text
 
@@ -174,7 +175,7 @@ def platform(text: str) -> str:
     Raises:
         ToolError: It is none.
     """
-    if _PLATFORM.fullmatch(text) is None:
+    if re.fullmatch(_PLATFORM, text) is None:
         raise ToolError(f"{text!r} is no platform, such as linux-64 or osx-arm64")
     return text
 
@@ -197,9 +198,9 @@ def program(command: list[str] | tuple[str, ...]) -> list[str]:
 def is_plain(package: Installed) -> bool:
     """Return whether what a record says of a package can be given to a package manager: records are files of others."""
     parts = ((package.name, _RECORDED_NAME), (package.version, _RECORDED_VERSION), (package.build, _RECORDED_BUILD))
-    is_address = not package.address or _URL.fullmatch(package.address) is not None
+    is_address = not package.address or re.fullmatch(_URL, package.address) is not None
     is_path = not package.path or (package.path.startswith("/") and package.path.isprintable())
-    return is_address and is_path and all(pattern.fullmatch(text) for text, pattern in parts)
+    return is_address and is_path and all(re.fullmatch(pattern, text) for text, pattern in parts)
 
 
 def _requirement(text: str) -> "Requirement":
@@ -215,7 +216,7 @@ def _requirement(text: str) -> "Requirement":
 
 
 def _address(url: str) -> str:
-    if _URL.fullmatch(url) is None:
+    if re.fullmatch(_URL, url) is None:
         raise ToolError(
             f"{url!r} cannot be installed from: only https:// and git+https:// addresses without a user name can"
         )

@@ -61,12 +61,13 @@ _PAYWALL_WORDS = re.compile(
     r"buy (?:this )?article|access through your institution|get full access to this article",
     re.IGNORECASE,
 )
+_LOGIN = "it is shown only to those who log in; the user can, for the browser, with `panpan web login ADDRESS`"
 _STATUS: Mapping[int, tuple[ObstacleKind, str]] = {
-    401: ("login", "it is shown only to those who log in"),
+    401: ("login", _LOGIN),
     402: ("paywall", "it is to be paid for"),
     403: ("forbidden", "the server does not give it to panpan"),
     404: ("missing", "there is no such page"),
-    407: ("login", "it is shown only to those who log in"),
+    407: ("login", _LOGIN),
     410: ("missing", "it was there and is no more"),
     429: ("too many", "the server wants fewer requests; wait before you ask this host again"),
     451: ("withheld", "it is withheld for legal reasons"),
@@ -85,8 +86,8 @@ class Obstacle:
 
     @property
     def may_yield_to_a_browser(self) -> bool:
-        """Whether a browser may see the page itself."""
-        return self.kind in ("scripts", "challenge", "forbidden")
+        """Whether a browser may see the page itself: it runs scripts, and may have a log-in."""
+        return self.kind in ("scripts", "challenge", "forbidden", "login")
 
 
 def obstacle_of(
@@ -109,7 +110,7 @@ def obstacle_of(
     if (found := status_obstacle(status, headers)) is not None:
         return found
     if is_short and _is_login(facts, words, asked, url):
-        return Obstacle("login", "it is shown only to those who log in")
+        return Obstacle("login", _LOGIN)
     if needs_scripts(facts):
         return Obstacle("scripts", "it is made by scripts (JavaScript), which plain HTTP does not run")
     if facts.is_for_subscribers or _PAYWALL_WORDS.search(facts.text[-SHORT_TEXT_CHARS:]):

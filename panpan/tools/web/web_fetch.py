@@ -102,11 +102,11 @@ def _piece_told(page: WebPage, piece: Piece) -> str:
 
 def _head(page: WebPage) -> str:
     """Return what panpan says of the page, in lines of its own."""
-    lines = [f"{_shown(page.url)} (status {page.status}, {clean_line(page.what)})"]
+    lines = [f"{_plain(page.url)} (status {page.status}, {_plain(page.what)})"]
     if page.obstacle is not None:
         is_not = "this is not all of the page" if page.obstacle.is_partial else "this is not the page"
-        lines.append(f"[{is_not}: {page.obstacle.reason}]")
-    return "\n".join((*lines, *(f"[{clean_line(note)}]" for note in page.notes)))
+        lines.append(f"[{is_not}: {_plain(page.obstacle.reason)}]")
+    return "\n".join((*lines, *(f"[{_plain(note)}]" for note in page.notes)))
 
 
 def _text_of(page: WebPage) -> str:
@@ -129,5 +129,6 @@ def _extent(piece: Piece) -> str:
     return f"characters {piece.start:,} to {piece.end:,} of {piece.total:,}"
 
 
-def _shown(url: str) -> str:
-    return clean_line(url).replace("<", "%3C").replace(">", "%3E")
+def _plain(text: str) -> str:
+    """Return text that may be a server's on one line, without the beginning of a tag."""
+    return clean_line(text).replace("<", "&lt;")

@@ -34,6 +34,8 @@ from panpan.types.dataclass import dataclass
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
+SCRIPTS_S = 3.0
+"""Given to the scripts of a page in the browser where nothing else was asked for."""
 _KEPT_PAGES = 4
 """Of which further pieces can be read without asking for them again."""
 
@@ -153,7 +155,7 @@ class WebPages:
     async def _rendered(self, wish: Wish, url: str) -> WebPage:
         if self._renderer is None:
             raise ToolError("there is no browser in this session")
-        shown = await self._renderer.render(url, wait_s=wish.wait_s, scroll=wish.scroll)
+        shown = await self._renderer.render(url, wait_s=wish.wait_s or SCRIPTS_S, scroll=wish.scroll)
         self._refuse_strangers(plain_url(wish.url), plain_url(shown.url))
         text = await _in_thread(page_text, shown.html, shown.url, wants_all=wish.wants_all)
         obstacle = obstacle_of(shown.status, {}, text.facts, shown.html, asked=wish.url, url=shown.url)

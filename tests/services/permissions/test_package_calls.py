@@ -89,6 +89,15 @@ async def test_a_program_of_the_project_always_asks_unless_a_rule_was_written(ct
     assert isinstance(await decided(run, "uv(run)"), Allow)
 
 
+async def test_what_holds_a_package_manager_is_told_with_the_question(ctx: ToolContext) -> None:
+    boxed = replace(ctx, sandbox=CommandSandbox(is_on=True, find=works))
+
+    decision = await decided(call_of(boxed, UvTool, "install", packages=["lamp"]))
+
+    assert isinstance(decision, Ask)
+    assert decision.bounds.startswith("it runs in the sandbox, where it can change files of the workspace and the")
+
+
 async def test_an_environment_outside_the_workspace_asks_whatever_is_allowed(ctx: ToolContext, tmp_path: Path) -> None:
     outside = make_environment(tmp_path / "outside")
 

@@ -324,3 +324,20 @@ async def test_however_often_it_is_cut_the_file_is_whole_or_not_there(
         await place.call("download", plan=await place.prepare())
 
     assert place.tree() == {"data/numbers.csv": content}
+
+
+async def test_without_an_id_it_is_the_newest_plan_unless_that_is_not_the_one_that_was_asked_about(
+    place: Place,
+) -> None:
+    place.files.contents |= {"/numbers.csv": WORDS, "/other.csv": b"other"}
+    async with place.served():
+        await place.prepare()
+        args = place.tool.input_model.model_validate({"action": "download"})
+        question = await place.tool.explained(args, place.ctx)
+        await place.prepare("http://data.example.org/other.csv")
+        said = await place.refusal("download")
+        await place.call("download")
+
+    assert "numbers.csv" in question
+    assert "another download was prepared since the user agreed" in said
+    assert place.tree() == {"data/other.csv": b"other"}

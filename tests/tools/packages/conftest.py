@@ -25,13 +25,13 @@ UV = Path(sys.prefix) / "bin" / "uv"
 
 
 def write_wheel(
-    folder: Path, name: str, version: str, requires: Sequence[str] = (), *, tag: str = "py3-none-any"
+    folder: Path, name: str, version: str, requires: Sequence[str] = (), *, tag: str = "py3-none-any", code: str = ""
 ) -> Path:
     """Write a wheel with one module, as "Binary distribution format" (packaging.python.org) wants it."""
     record = f"{name}-{version}.dist-info"
     metadata = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", f"Summary: a {name}"]
     files = {
-        f"{name}.py": f"version = {version!r}\n",
+        f"{name}.py": f"version = {version!r}\n{code}",
         f"{record}/METADATA": "\n".join([*metadata, *(f"Requires-Dist: {one}" for one in requires), ""]),
         f"{record}/WHEEL": f"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: {tag}\n",
     }

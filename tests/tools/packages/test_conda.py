@@ -79,6 +79,16 @@ async def test_what_is_installed_is_read_without_conda(house: Workspace) -> None
     assert await house.text(CondaTool, "freeze") == "shelf=1.0=py_0"
 
 
+async def test_environments_that_conda_noted_and_that_are_there_are_listed(
+    house: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home" / ".conda").mkdir(parents=True)
+    (tmp_path / "home" / ".conda" / "environments.txt").write_text(f"{house.root}/env\n{tmp_path}/gone\n")
+
+    assert await house.text(CondaTool, "environments") == f"{house.root}/env"
+
+
 async def test_a_key_in_the_address_of_a_channel_is_not_told(house: Workspace) -> None:
     file, text = record(house.root / "env", "shelf", "1.0")
     file.write_text(text.replace('"conda-forge"', '"https://c.example.org/t/secret-key/x"'))

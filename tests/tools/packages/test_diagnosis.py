@@ -12,6 +12,7 @@ PRINTED = {
     "network": "WARNING: Retrying after connection broken by 'NameResolutionError(...)'\n"
     "ERROR: Could not find a version that satisfies the requirement lamp (from versions: none)",
     "no pip": "/work/.venv/bin/python: No module named pip",
+    "no such Python": "error: No interpreter found for Python 3.6 in virtual environments or search path",
     "no compiler": "error: command 'x86_64-linux-gnu-gcc' failed: No such file or directory",
     "no header": "lamp.c:4:10: fatal error: Python.h: No such file or directory",
     "undeclared build dependency": "  ModuleNotFoundError: No module named 'torch'\n  [end of output]",

@@ -7,7 +7,7 @@ import pytest
 
 from panpan.errors import ToolError
 from panpan.system.paths import PathResolver
-from panpan.tools.packages.target import find_manifest, find_program, find_target, require_own, target_at
+from panpan.tools.packages.target import find_program, find_target, require_own, target_at
 
 
 @pytest.fixture
@@ -98,16 +98,3 @@ def test_a_program_is_never_taken_from_the_workspace(root: Path) -> None:
 
     assert find_program(("uv",), {"PATH": search}, PathResolver(root)) == root.parent / "bin" / "uv"
     assert find_program(("nosuch",), {"PATH": search}, PathResolver(root)) is None
-
-
-def test_a_manifest_is_looked_for_up_to_the_workspace_and_no_further(root: Path) -> None:
-    (root.parent / "pixi.toml").touch()
-    (root / "deep").mkdir()
-    paths = PathResolver(root)
-    paths.change_directory(root / "deep")
-    with pytest.raises(ToolError, match=r"there is no pixi\.toml"):
-        find_manifest(("pixi.toml",), paths)
-
-    (root / "pixi.toml").touch()
-
-    assert find_manifest(("pixi.toml",), paths) == root

@@ -49,6 +49,12 @@ async def test_what_fits_no_python_here_is_told_with_advice(house: Workspace, wh
     assert "nothing of it fits this Python or platform" in text
 
 
+async def test_a_python_that_is_not_there_is_told_with_advice(workspace: Workspace) -> None:
+    text = await workspace.text(UvTool, "create", python="3.99")
+
+    assert "that version of Python is not installed here" in text
+
+
 async def test_a_file_makes_the_environment_exactly_so(house: Workspace, wheels: Path) -> None:
     await house.run(UvTool, "install", "lamp", wheels=str(wheels))
     (house.root / "requirements.txt").write_text("shelf==2.0\n")
@@ -68,6 +74,21 @@ async def test_a_project_gets_a_package_and_goes_back_with_its_files(project: Wo
     assert "removed: lamp 1.0, shelf 1.5" in back
     assert (project.root / "pyproject.toml").read_text() == PROJECT
     assert not (project.root / "uv.lock").exists()
+
+
+async def test_a_member_of_a_workspace_shares_its_lock_and_environment(house: Workspace, wheels: Path) -> None:
+    (house.root / "pyproject.toml").write_text(f'{PROJECT}\n[tool.uv.workspace]\nmembers = ["lab"]\n')
+    member = house.root / "lab" / "pyproject.toml"
+    member.parent.mkdir()
+    member.write_text(PROJECT.replace("study", "lab"))
+    house.ctx.paths.change_directory(member.parent)
+
+    added = await house.text(UvTool, "add", "shelf", wheels=str(wheels))
+    assert added.splitlines()[1:] == ["added: shelf 2.0", "changed: pyproject.toml", "changed: uv.lock"]
+    await house.run(UvTool, "rollback")
+
+    assert member.read_text() == PROJECT.replace("study", "lab")
+    assert not (house.root / "uv.lock").exists()
 
 
 async def test_a_manifest_that_was_edited_since_stays_as_it_is(project: Workspace, wheels: Path) -> None:

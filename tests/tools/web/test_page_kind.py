@@ -10,7 +10,12 @@ APP = "<div id=root></div><script src=/app.js></script>"
 
 
 def seen(
-    body: str, *, status: int = 200, title: str = "A page", headers: Mapping[str, str] = {}, url: str = "https://a.org/x"
+    body: str,
+    *,
+    status: int = 200,
+    title: str = "A page",
+    headers: Mapping[str, str] = {},
+    url: str = "https://a.org/x",
 ) -> Obstacle | None:
     html = f"<html><head><title>{title}</title></head><body>{body}</body></html>"
     return obstacle_of(status, headers, facts_of(parsed(html)), html, asked="https://a.org/x", url=url)

@@ -87,7 +87,10 @@ def test_formulas_are_told_in_tex() -> None:
 
 @pytest.mark.parametrize(
     "sentence",
-    ["本研究はすべての乱数の種を固定し、同じ環境で再現できるようにした。", "我们固定了所有随机种子，并公布了全部代码和数据，以便他人复现。"],
+    [
+        "本研究はすべての乱数の種を固定し、同じ環境で再現できるようにした。",
+        "我们固定了所有随机种子，并公布了全部代码和数据，以便他人复现。",
+    ],
 )
 def test_articles_in_scripts_without_blanks_are_found(sentence: str) -> None:
     paragraphs = "".join(f"<p>{sentence * 3}</p>" for _ in range(5))

@@ -6,6 +6,7 @@ page.
 
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -89,6 +90,8 @@ async def _until_done(closed: Awaitable[object], until: Callable[[], Awaitable[N
     Raises:
         ToolError: He closed the page.
     """
+    from playwright.async_api import Error
+
     is_done = False
 
     async def wait_for_word() -> None:
@@ -99,7 +102,8 @@ async def _until_done(closed: Awaitable[object], until: Callable[[], Awaitable[N
 
     async with anyio.create_task_group() as task_group:
         task_group.start_soon(wait_for_word)
-        await closed
+        with suppress(Error):  # the whole browser may be gone
+            await closed
         task_group.cancel_scope.cancel()
     if not is_done:
         raise ToolError("the page was closed, and the log-in is not kept; leave it open until you have said that it is")

@@ -46,7 +46,8 @@ def forbidden() -> Iterator[Forbidden]:
 def network(site: Site) -> Network:
     names = {
         "paper.example.org": [PUBLIC], "cdn.example.net": [OTHER],
-        "inside.example.org": ["127.0.0.1"], "mixed.example.org": [PUBLIC, "10.0.0.1"], "metadata.example.org": ["169.254.169.254"],
+        "inside.example.org": ["127.0.0.1"],
+        "mixed.example.org": [PUBLIC, "10.0.0.1"], "metadata.example.org": ["169.254.169.254"],
     }  # fmt: skip
     return Network(names=dict(names), ports={(PUBLIC, 80): site.port, (OTHER, 80): site.port})
 
@@ -55,9 +56,8 @@ def network(site: Site) -> Network:
 def program(chromium_program: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Chromium, for which the test's site is as good as one with TLS, so that it may have workers of every kind."""
     wrapper = Path(tmp_path_factory.mktemp("program")) / "chromium"
-    wrapper.write_text(
-        f'#!/bin/sh\nexec "{chromium_program}" --unsafely-treat-insecure-origin-as-secure=http://paper.example.org "$@"\n'
-    )
+    as_good = "--unsafely-treat-insecure-origin-as-secure=http://paper.example.org"
+    wrapper.write_text(f'#!/bin/sh\nexec "{chromium_program}" {as_good} "$@"\n')
     wrapper.chmod(0o700)
     return str(wrapper)
 

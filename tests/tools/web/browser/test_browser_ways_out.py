@@ -54,7 +54,8 @@ for (const T of $targets) {
   tried(() => navigator.serviceWorker.register("/service.js?" + encodeURIComponent(go("service"))).catch(() => 0));
   tried(() => {
     const address = T.replace("http://", "").replace(/\\/.*/, "");
-    const servers = [{urls: "stun:" + address}, {urls: "turn:" + address + "?transport=tcp", username: "a", credential: "b"},
+    const servers = [{urls: "stun:" + address},
+                     {urls: "turn:" + address + "?transport=tcp", username: "a", credential: "b"},
                      {urls: "turn:" + address, username: "a", credential: "b"}];
     const peer = new RTCPeerConnection({iceServers: servers, iceCandidatePoolSize: 2});
     peer.createDataChannel("x");
@@ -65,7 +66,8 @@ for (const T of $targets) {
     other.createDataChannel("y");
     other.createOffer().then(async (offer) => {
       await peer.setRemoteDescription({type: "offer", sdp: offer.sdp}).catch(() => 0);
-      for (const one of ["udp", "tcp"]) peer.addIceCandidate({candidate: candidate.replace("PROTOCOL", one), sdpMid: "0"}).catch(() => 0);
+      for (const one of ["udp", "tcp"])
+        peer.addIceCandidate({candidate: candidate.replace("PROTOCOL", one), sdpMid: "0"}).catch(() => 0);
     });
   });
 }
@@ -133,7 +135,7 @@ async def test_a_redirect_into_this_machine_is_told_as_refused(
 ) -> None:
     site.pages["/sent-on"] = Answer(status=302, headers={"Location": f"http://{host}:{forbidden.port}/"})
 
-    with pytest.raises(ToolError, match="no public address|name of a host in this machine"):
+    with pytest.raises(ToolError, match=r"no public address|name of a host in this machine"):
         await browser.render(f"{HOST}/sent-on", wait_s=0, scroll="none")
 
     assert forbidden.reached == []

@@ -14,10 +14,13 @@ HOST = "http://paper.example.org"
 LIST = """<title>list</title><body style="margin:0"><div id=rows></div><script>
 let count = 0;
 const more = () => { if (count < MOST) for (let i = 0; i < 10; i++) {
-  const row = document.createElement("p"); row.style.height = "100px"; row.textContent = "row " + count++; rows.append(row);
+  const row = document.createElement("p");
+  row.style.height = "100px"; row.textContent = "row " + count++; rows.append(row);
 } };
 more();
-addEventListener("scroll", () => { if (scrollY + innerHeight >= document.body.scrollHeight - 50) setTimeout(more, 20); });
+addEventListener("scroll", () => {
+  if (scrollY + innerHeight >= document.body.scrollHeight - 50) setTimeout(more, 20);
+});
 </script>"""
 
 

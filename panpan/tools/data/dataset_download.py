@@ -38,14 +38,12 @@ class DatasetDownloadInput(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     action: Literal["prepare", "download"]
-    source: str = Field(
-        default="", max_length=2000, description="For prepare: web address, or hf://datasets/owner/name@revision"
-    )
-    folder: str = Field(default="data", description="For prepare: where it goes")
-    files: tuple[str, ...] = Field(default=(), max_length=100, description="For prepare of hf://: patterns; else all")
-    sha256: str = Field(default="", pattern=r"^([0-9a-fA-F]{64})?$", description="For prepare, if known")
+    source: str = Field(default="", max_length=2000, description="Address, or hf://datasets/owner/name@revision")
+    folder: str = Field(default="data", description="Where it goes")
+    files: tuple[str, ...] = Field(default=(), max_length=100, description="Of hf://: patterns; else all")
+    sha256: str = Field(default="", pattern=r"^([0-9a-fA-F]{64})?$", description="If known")
     unpack: bool = False
-    plan: str = Field(default="", max_length=20, description="For download: its id; else the newest")
+    plan: str = Field(default="", max_length=20, description="To download; else the newest")
     run_in_background: bool = False
 
 

@@ -80,7 +80,7 @@ class Browser:
             except ToolError:
                 if chromium.is_alive or self._is_closed:
                     raise
-            return await self._rendered(await self._running(), wish, storage)  # Chromium itself crashed
+            return await self._rendered(await self._running(), wish, storage)  # Chromium itself crashed or hung
 
     async def aclose(self) -> None:
         """End the browser; nothing more is shown."""
@@ -99,6 +99,7 @@ class Browser:
             with anyio.fail_after(limit_s):
                 return await rendered_page(chromium, self._network, wish, manners, self._waits)
         except TimeoutError:
+            await chromium.aclose()  # whatever hangs, the next page does not wait for it
             raise ToolError(f"the page of {wish.plain.host} was given up after {limit_s:g} s") from None
 
     async def _running(self) -> RunningChromium:

@@ -37,6 +37,8 @@ _OF_PROXY = "panpan: "
 class Waits:
     """How long the steps of a page may take, in seconds."""
 
+    open_s: float = 15.0
+    """For Chromium to have a new page; it takes a tenth of a second, unless it hangs."""
     begin_s: float = 60.0
     """For the server to begin its answer."""
     load_s: float = 15.0
@@ -89,7 +91,7 @@ async def _shown_through(
     from playwright.async_api import Error
 
     try:
-        async with page_context(chromium, proxy, manners) as context:
+        async with page_context(chromium, proxy, manners, waits.open_s) as context:
             return await _shown(context, proxy, wish, waits)
     except Error as exc:
         raise _why_not_shown(wish.plain, str(exc), proxy) from exc
@@ -97,7 +99,7 @@ async def _shown_through(
 
 @asynccontextmanager
 async def page_context(
-    chromium: RunningChromium, proxy: FilterProxy, manners: Manners | None = None
+    chromium: RunningChromium, proxy: FilterProxy, manners: Manners | None = None, open_s: float = 15.0
 ) -> AsyncGenerator["BrowserContext", None]:
     """Give what one page has for itself: its way out, its storage, and no permission.
 
@@ -105,16 +107,18 @@ async def page_context(
         chromium: The browser.
         proxy: The way out.
         manners: How the page is shown; None: as Chromium does.
+        open_s: Seconds for Chromium to answer; one that does not is ended.
+
+    Raises:
+        ToolError: It does not answer.
     """
     manners = manners or Manners()
-    context = await chromium.driven.new_context(
-        proxy={"server": f"http://{PROXY_HOST}:{proxy.port}", "bypass": "<-loopback>"},
-        accept_downloads=False,
-        service_workers="block",
-        permissions=[],
-        user_agent=manners.user_agent,
-        storage_state=manners.storage,  # type: ignore[arg-type]  # the same, as a dict of its own type
-    )
+    try:
+        with anyio.fail_after(open_s):
+            context = await _new_context(chromium, proxy, manners)
+    except TimeoutError:
+        await chromium.aclose()
+        raise ToolError(f"the browser did not answer within {open_s:g} s, and was ended") from None
     try:
         if manners.hides_driver:
             await hide_driver(context)
@@ -127,6 +131,17 @@ async def page_context(
                 is_closed = True
             if not is_closed:  # a page that cannot be closed would stay for the rest of the session
                 await chromium.aclose()
+
+
+async def _new_context(chromium: RunningChromium, proxy: FilterProxy, manners: Manners) -> "BrowserContext":
+    return await chromium.driven.new_context(
+        proxy={"server": f"http://{PROXY_HOST}:{proxy.port}", "bypass": "<-loopback>"},
+        accept_downloads=False,
+        service_workers="block",
+        permissions=[],
+        user_agent=manners.user_agent,
+        storage_state=manners.storage,  # type: ignore[arg-type]  # the same, as a dict of its own type
+    )
 
 
 async def _shown(context: "BrowserContext", proxy: FilterProxy, wish: PageWish, waits: Waits) -> RenderedPage:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 import anyio
-from anyio import CancelScope
+from anyio import CancelScope, to_thread
 
 from panpan.errors import ToolError
 from panpan.system.process_tree import ProcessTree
@@ -36,6 +36,8 @@ class Launch:
     hides_driver: bool = False
     """Whether pages are to see less of what tells that a program drives it."""
     has_window: bool = False
+    max_data_bytes: int = 4 << 30
+    """Memory that one of its processes may have for data, where the system can bound it; Linux can."""
 
 
 class RunningChromium:
@@ -45,6 +47,7 @@ class RunningChromium:
         self.launch = launch
         self.tree = tree
         self._playwright = playwright
+        self._is_closed = False
         self.driven = driven
 
     @classmethod
@@ -87,22 +90,37 @@ class RunningChromium:
             if isinstance(exc, Error):
                 raise ToolError(_why_not_started(launch, str(exc))) from exc
             raise
+        await to_thread.run_sync(_bound_memory, tree, launch.max_data_bytes)
         return cls(launch, tree, playwright, driven)
 
     @property
     def is_alive(self) -> bool:
         """Whether it can be asked for pages."""
-        return self.driven.is_connected()
+        return not self._is_closed and self.driven.is_connected()
 
     async def aclose(self) -> None:
         """End Chromium and all of its processes; cannot be cancelled, and takes some seconds at most."""
         from playwright.async_api import Error
 
+        self._is_closed = True
         with CancelScope(shield=True):
             with anyio.move_on_after(_CLOSE_S), suppress(Error):
                 await self.driven.close()
             await _stopped(self._playwright)
             await self.tree.end(_TERM_S)
+
+
+def _bound_memory(tree: ProcessTree, size_bytes: int) -> None:
+    """Bound what runs already, among it what each page's process comes from.
+
+    Not the addresses, of which Chromium takes terabytes without using them.
+    """
+    import resource
+
+    if hasattr(resource, "prlimit"):
+        for process in tree.members():
+            with suppress(OSError, ValueError):  # it has ended, or has a lower bound already
+                resource.prlimit(process.pid, resource.RLIMIT_DATA, (size_bytes, size_bytes))
 
 
 async def _stopped(playwright: "Playwright") -> None:

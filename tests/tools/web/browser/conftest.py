@@ -17,7 +17,7 @@ from panpan.tools.web.browser.running_chromium import Launch
 from tests.fakes.outside import OTHER, PUBLIC, Network
 from tests.fakes.web_site import Forbidden, Site, forbidden_place, served
 
-QUICK = Waits(begin_s=5, load_s=1, scroll_s=0.1, answer_s=2)
+QUICK = Waits(open_s=3, begin_s=5, load_s=1, scroll_s=0.1, answer_s=2)
 
 
 @pytest.fixture(scope="session")
@@ -64,6 +64,6 @@ def program(chromium_program: str, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser(program: str, network: Network) -> AsyncGenerator[Browser, None]:
-    browser = Browser(network.web, lambda: Launch(program, child_environment()), waits=QUICK)
+    browser = Browser(network.web, lambda: Launch(program, child_environment(), max_data_bytes=1 << 30), waits=QUICK)
     yield browser
     await browser.aclose()

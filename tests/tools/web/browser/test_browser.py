@@ -1,3 +1,5 @@
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -73,6 +75,31 @@ async def test_after_a_crash_it_is_started_again(browser: Browser, site: Site) -
 
     assert page.title == "again"
     assert browser.chromium is not first
+
+
+async def test_one_that_hangs_is_ended_and_started_again(browser: Browser, site: Site) -> None:
+    site.pages["/after"] = Answer("<title>after</title>")
+    await page_of(browser, "/after")
+    assert browser.chromium is not None
+    first = browser.chromium
+    for process in first.tree.members():
+        os.kill(process.pid, signal.SIGSTOP)
+
+    page = await page_of(browser, "/after")
+
+    assert page.title == "after"
+    assert first.tree.members() == []
+
+
+async def test_a_driver_that_is_hidden_is_not_told_to_pages(program: str, site: Site, network: Network) -> None:
+    launch = Launch(program, child_environment(), hides_driver=True)
+    browser = Browser(network.web, lambda: launch)
+    site.pages["/who"] = Answer("<body><script>document.body.append('driven: ' + navigator.webdriver)</script>")
+
+    page = await page_of(browser, "/who")
+    await browser.aclose()
+
+    assert "driven: false" in page.html
 
 
 async def test_a_cancelled_page_is_closed_and_the_next_one_is_shown(browser: Browser, site: Site) -> None:

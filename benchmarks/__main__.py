@@ -27,6 +27,9 @@ NAMES = (
     "reminders",
     "subagents",
     "background_tasks",
+    "web_fetch",
+    "doctor",
+    "language_servers",
     "request_size",
     "local_model",
 )

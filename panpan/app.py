@@ -44,10 +44,10 @@ from panpan.system.output_store import OutputStore
 from panpan.system.process_tree import ProcessTree
 from panpan.system.process_watch import end_what_multiplies
 from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.system.web.network import WebNetwork
 from panpan.tools.planning.ask_user import AskUserQuestionTool
 from panpan.tools.planning.enter_plan_mode import EnterPlanModeTool
 from panpan.tools.planning.exit_plan_mode import ExitPlanModeTool
-from panpan.tools.registry import all_tools
 from panpan.tools.search.engine import find_ripgrep
 from panpan.tools.tool import ToolContext
 from panpan.types.dataclass import dataclass
@@ -84,6 +84,7 @@ async def open_session(
     agent: str | None = None,
     env: Mapping[str, str] | None = None,
     tap: Tap | None = None,
+    network: WebNetwork | None = None,
     warn: Callable[[str], None] = lambda _: None,
 ) -> AsyncGenerator[Session, None]:
     """Open a session in a folder, new or resumed.
@@ -114,6 +115,7 @@ async def open_session(
         agent: The kind of subagent that the main conversation of a new session is, by name; None: none.
         env: The environment; None is that of the process.
         tap: Sees all that crosses the session's borders, and may stand in for it, as a cassette does; closed with it.
+        network: How tools reach the outside; None: as it is.
         warn: Told what the user should know, one sentence each.
 
     Raises:
@@ -138,8 +140,17 @@ async def open_session(
     askers = tap.askers(timed_askers(Askers(ask, ask_user, ask_plan), clock))
     caller = _Caller(askers, unfinished, prompts, says_yes, is_attended, is_tapped, warn)
     setup = tap.setup(setup)
-    services = SessionServices(setup, tap, warn, clock=clock, agents=agents)
-    every_tool = all_tools(
+    services = SessionServices(
+        setup,
+        tap,
+        warn,
+        clock=clock,
+        agents=agents,
+        network=network,
+        user_agent=f"panpan/{__version__}",
+        is_tapped=is_tapped,
+    )
+    every_tool = services.tools(
         askers.user,
         planning=services.plan_mode,
         ask_plan=askers.plan,
@@ -261,7 +272,7 @@ def _parts(
     services.as_parent = lambda: Parent(tool_context, services.gate, ask, services.budget)
     services.subagent_host.open(
         Place(opened.id, opened.log.path.parent, setup.cwd, opened.git_branch, __version__),
-        offered=tuple(model.tools),
+        offered=[name for name in model.tools if name not in services.not_offered],
     )
     if services.snapshots is not None:
         services.snapshots.open(opened.id, opened.log.path, lambda: tool_context.paths.roots)
@@ -293,17 +304,20 @@ def _parts(
         background=services.background,
         agents=services.agents,
         running_agents=lambda: services.subagent_host.running,
+        language_servers=lambda: services.language_servers.states,
         on_close=(
             services.subagent_host.aclose,
             partial(_end_background, services.background, tool_context.sandbox),
             partial(_end_processes, tool_context.processes, warn),
             tool_context.sandbox.aclose,
+            services.close_web,
             services.name_worktrees,
             services.close_worktrees,
         ),
         alongside=(
             services.background.serve,
             services.subagent_host.serve,
+            services.language_servers.serve,
             *_watch(tool_context.limits, (tool_context.processes, services.background.tree), warn),
             tool_context.sandbox.serve,
             *_early_snapshots(services, model, caller),

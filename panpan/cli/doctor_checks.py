@@ -175,6 +175,21 @@ def check_other_keys(loaded: Loaded, env: Mapping[str, str]) -> list[Check]:
     return [Check("keys", "ok", f"set: {', '.join(present)}")]
 
 
+def check_search(loaded: Loaded, env: Mapping[str, str]) -> Check:
+    """Which search engine WebSearch would ask; nothing is sent."""
+    from panpan.tools.web.search.choice import NoEngine, chosen_engine
+
+    engine = chosen_engine(loaded.settings.web, env)
+    if isinstance(engine, NoEngine):
+        return Check("web search", "missing" if engine.is_mistake else "optional", "no WebSearch", engine.why)
+    from panpan.llm.network_variables import network_variables
+
+    found = f"asks {engine.title} at {engine.host}"
+    if proxies := [name for name in network_variables() if name.lower() in ("http_proxy", "https_proxy", "all_proxy")]:
+        return Check("web search", "note", found, f"the tools of the web go there directly, not over {proxies[0]}")
+    return Check("web search", "ok", found)
+
+
 def check_embedded(env: Mapping[str, str], *, is_chosen: bool = False) -> Check:
     """Whether the embedded model can be used; the hash of its weights is compared when it is.
 

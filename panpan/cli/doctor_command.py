@@ -26,6 +26,7 @@ from panpan.cli.doctor_checks import (
     check_other_keys,
     check_panpan,
     check_python,
+    check_search,
     check_servers,
     check_settings,
     check_snapshots,
@@ -33,7 +34,7 @@ from panpan.cli.doctor_checks import (
     check_terminal,
 )
 from panpan.cli.doctor_leavings import check_leavings
-from panpan.cli.doctor_programs import Programs, check_sandbox
+from panpan.cli.doctor_programs import Programs, check_language_servers, check_sandbox
 from panpan.config.keys import shown
 from panpan.config.locations import Locations
 from panpan.config.sources import Loaded
@@ -92,7 +93,7 @@ async def all_checks(locations: Locations, env: Mapping[str, str]) -> Sequence[C
         check_snapshots(locations),
         *check_leavings(locations),
         *settings,
-        *((*check_model(loaded, env), *check_other_keys(loaded, env)) if loaded else ()),
+        *((*check_model(loaded, env), *check_other_keys(loaded, env), check_search(loaded, env)) if loaded else ()),
         *check_network(),
         *waiting,
     ]
@@ -124,7 +125,8 @@ async def _programs_and_servers(programs: Programs, loaded: Loaded | None) -> li
         group.start_soon(sandbox)
         group.start_soon(servers)
     order = ("git", "ripgrep", "bash", "sandbox", "servers")
-    return [*(check for name in order for check in found[name]), programs.check_browser()]
+    language_servers = [check_language_servers(programs, loaded)] if loaded is not None else []
+    return [*(check for name in order for check in found[name]), *language_servers, programs.check_browser(loaded)]
 
 
 def _line(check: Check) -> str:

@@ -6,24 +6,20 @@ A program that lies in the project is never run, not even for its version: whoev
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from panpan.cli.doctor_checks import Check
 from panpan.config.sources import Loaded
 from panpan.errors import ToolError
+from panpan.services.language_servers.catalogue import server_kinds
 from panpan.system.canonical import canonical_path, is_below
 from panpan.system.environment import child_environment
 from panpan.system.process import capture
 from panpan.system.sandbox.choice import SandboxChoice, find_sandbox
+from panpan.tools.web.browser.chromium import HOW_TO_GET, find_chromium
 
 _TIMEOUT_S = 5.0
-
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge")
-_MAC_BROWSERS = (
-    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
-    "/Applications/Chromium.app/Contents/MacOS/Chromium",
-    "/Applications/Microsoft Edge.app/Contents/MacOS/Microsoft Edge",
-)
 
 
 class Programs:
@@ -35,6 +31,7 @@ class Programs:
     """
 
     def __init__(self, env: Mapping[str, str], project_root: Path) -> None:
+        self._env = env
         entries = env.get("PATH", os.defpath).split(os.pathsep)
         self._folders = [
             entry for entry in entries if Path(entry).is_absolute() and not self._is_in(entry, project_root)
@@ -69,15 +66,38 @@ class Programs:
             return Check(name, "missing", f"{path} does not start", why)
         return Check(name, "ok", f"{version} ({path})")
 
-    def check_browser(self) -> Check:
-        """Return the browser that fetching pages would use; it is not started."""
-        found = next((path for name in _BROWSERS if (path := self.find(name))), None)
-        found = found or next((path for path in _MAC_BROWSERS if Path(path).is_file()), None)
-        if found is None:
-            return Check(
-                "browser", "optional", "no Chromium or Chrome", "a later version will use it for pages with JavaScript"
-            )
+    def check_browser(self, loaded: Loaded | None) -> Check:
+        """Return the browser for pages that need one; it is not started.
+
+        Args:
+            loaded: The settings; None where they cannot be read.
+        """
+        chosen = loaded.settings.web.browser if loaded is not None else "auto"
+        if loaded is not None and chosen == "off":
+            return Check("browser", "note", f"the browser is switched off by {loaded.origins['web.browser']}")
+        try:
+            found = find_chromium(chosen, os.pathsep.join(self._folders), self._env)
+        except ToolError as exc:
+            return Check("browser", "optional" if chosen == "auto" else "missing", "no browser", str(exc))
+        if find_spec("playwright") is None:
+            return Check("browser", "optional", f"{found}, without Playwright, which drives it", HOW_TO_GET)
         return Check("browser", "ok", found)
+
+
+def check_language_servers(programs: Programs, loaded: Loaded) -> Check:
+    """Return which language servers there are outside of the project; none is started."""
+    name, settings = "code", loaded.settings.language_servers
+    kinds = server_kinds(settings)
+    found = [kind.name for kind in kinds if programs.find(kind.command[0])]
+    if not settings.enabled:
+        return Check(name, "note", f"language servers are switched off by {loaded.origins['language_servers.enabled']}")
+    if not found:
+        advice = "with one, such as ty for Python, the model finds its way by meaning and is told of errors it makes"
+        return Check(name, "optional", "no language server", advice)
+    if not loaded.trust.is_trusted:
+        advice = "they are started in trusted projects only; `panpan trust add` trusts this one"
+        return Check(name, "note", f"language servers: {', '.join(found)}", advice)
+    return Check(name, "ok", f"language servers: {', '.join(found)}")
 
 
 async def _first_line(command: Sequence[str]) -> str | None:

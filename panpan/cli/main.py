@@ -21,6 +21,7 @@ COMMANDS = {
     "debug": ("panpan.cli.debug_command", "Ask the gate and the URL guard what they would decide."),
     "demo": ("panpan.cli.demo_command", "See panpan fix a bug, with no key and no network."),
     "doctor": ("panpan.cli.doctor_command", "Check what panpan finds on this machine."),
+    "env": ("panpan.cli.env_command", "Say in which layer a Python environment is broken."),
     "fork": ("panpan.cli.fork_command", "Go on from a recorded conversation with another model."),
     "local": ("panpan.cli.local_command", "Run a small model on this machine, with no key."),
     "permissions": ("panpan.cli.permissions_command", "Show, explain and test the permission rules."),
@@ -29,6 +30,7 @@ COMMANDS = {
     "sessions": ("panpan.cli.sessions_command", "List, search, show, export, import and mend sessions."),
     "trust": ("panpan.cli.trust_command", "Say which projects' own settings are believed."),
     "undo": ("panpan.cli.undo_command", "Take back what the last turn changed, or do it again."),
+    "web": ("panpan.cli.web_command", "Log in to web sites for the browser, and out again."),
 }
 """Subcommands by name: the module that has `command`, and its line in the help."""
 

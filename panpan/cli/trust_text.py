@@ -8,6 +8,8 @@ from panpan.config.trust import Changed, ProjectTrust, Untrusted, wide_root
 from panpan.config.trust_difference import FileChange, changes_since
 from panpan.system.terminal_text import spelled_out
 
+_NO_FILES = "It has no files that would need it; language servers are started in trusted projects only."
+
 
 def trust_lines(trust: ProjectTrust) -> Sequence[str]:
     """Return whether the project is trusted, and what it brings along."""
@@ -25,7 +27,7 @@ def _lines(trust: ProjectTrust) -> Iterator[str]:
             yield f"{root} is not trusted, since {spelled_out(problem)}"
         case Untrusted():
             files = "It has files that could run programs or configure panpan:"
-            yield f"{root} is not trusted. {files if trust.files.content else 'It has nothing that would need it.'}"
+            yield f"{root} is not trusted. {files if trust.files.content else _NO_FILES}"
             for change in changes_since({}, trust.files):
                 yield from _of_change(change)
         case _:
@@ -66,6 +68,6 @@ def summary(trust: ProjectTrust) -> str:
         case Untrusted(is_refused=True):
             return "not trusted, as you said"
         case Untrusted():
-            return "not trusted yet" if trust.files.content else "not trusted; it has nothing that would need it"
+            return "not trusted yet" if trust.files.content else "not trusted; it has no files that would need it"
         case _:
             return f"trusted, with {len(trust.files.content)} files that could run or configure panpan"

@@ -102,9 +102,19 @@ class Locations:
         return self.home / "todos"
 
     @property
+    def packages_folder(self) -> Path:
+        """What the last change of each environment was, so that it can be taken back."""
+        return self.home / "packages"
+
+    @property
     def tasks_folder(self) -> Path:
         """What is known of tasks in the background: one folder a session."""
         return self.home / "tasks"
+
+    @property
+    def logins_folder(self) -> Path:
+        """What the user's log-ins to web sites have left: one file a site, as good as his passwords."""
+        return self.home / "logins"
 
     @property
     def search_index(self) -> Path:

@@ -48,6 +48,9 @@ _TRUSTED = frozenset(
 )
 """Keys that any project may set which the user trusts."""
 
+_TRUSTED_TABLES = frozenset({"language_servers"})
+"""Tables of which the same is true as a whole."""
+
 _SIZES_OF_MODELS = frozenset({"fast", "smart"})
 """Names that mean a model of whatever vendor the user has."""
 
@@ -108,7 +111,9 @@ def _only_tightens(path: KeyPath, value: Any, weaker: Settings) -> bool:
 
 
 def _objection(path: KeyPath, value: Any, weaker: Settings, own: Settings, env: Mapping[str, str]) -> str | None:
-    if path in _TRUSTED or path in (("version",), ("permission", "ask"), ("permission", "deny")):
+    if path in _TRUSTED or path[0] in _TRUSTED_TABLES:
+        return None
+    if path in (("version",), ("permission", "ask"), ("permission", "deny")):
         return None
     if path == ("model",):
         return _objection_to_model(value, own, env)

@@ -52,6 +52,25 @@ def _absolute(path: Path) -> Path:
     return path
 
 
+def _one_line(value: str) -> str:
+    if any(not 0x20 <= ord(character) < 0x7F for character in value):
+        raise ValueError("should be one line of printable ASCII characters")
+    return value
+
+
+def _host(value: str) -> str:
+    from panpan.errors import ToolError
+    from panpan.system.url_guard import plain_authority
+
+    try:
+        authority = plain_authority(value.removeprefix("*."))
+    except ToolError:
+        authority = None
+    if authority is None or authority.port is not None:
+        raise ValueError("should be a host such as arxiv.org, without port and path")
+    return authority.host
+
+
 def rule_text(item: Any) -> Any:
     """Return the rule of an item of `permission.allow`, `ask` or `deny`: the text itself, or that in a table.
 
@@ -78,6 +97,7 @@ Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=500)]
 WebAddress: TypeAlias = Annotated[str, AfterValidator(_web_address)]
 Secret: TypeAlias = Annotated[SecretStr, AfterValidator(_header_value)]
 Names: TypeAlias = Annotated[tuple[Name, ...], Field(strict=False)]  # a TOML array comes as a list
+Hosts: TypeAlias = Annotated[tuple[Annotated[Name, AfterValidator(_host)], ...], Field(strict=False)]
 Rules: TypeAlias = Annotated[tuple[Annotated[Name, BeforeValidator(rule_text)], ...], Field(strict=False)]
 """Texts of permission rules; their examples are kept by the source, see `Source.written_rules`."""
 Folder: TypeAlias = Annotated[Path, Field(strict=False), AfterValidator(_absolute)]
@@ -177,6 +197,28 @@ class LimitSettings(_Frozen):
     """Seconds of processor time of one process; None: no limit but the time-outs."""
 
 
+class LanguageServerSettings(_Frozen):
+    """One language server, `[language_servers.servers.NAME]`; one that panpan knows keeps what is not said here."""
+
+    enabled: bool = True
+    """Whether it may be started."""
+    command: Names = ()
+    """Its program and arguments, such as `["lua-language-server"]`; none: what panpan knows, else its name."""
+    languages: Mapping[Name, Name] = Field(default_factory=dict)
+    """What the protocol calls the language, by the end of files' names, such as `.lua` to `lua`."""
+    initialization_options: Mapping[str, Any] = Field(default_factory=dict)
+    """What it is given at its start, as its own documentation describes it."""
+
+
+class LanguageServersSettings(_Frozen):
+    """Language servers, `[language_servers]`; they run in trusted projects only."""
+
+    enabled: bool = True
+    """Whether any may be started."""
+    servers: Mapping[Name, LanguageServerSettings] = Field(default_factory=dict)
+    """Those that are not as panpan knows them, by name; they come before all others."""
+
+
 class AgentSettings(_Frozen):
     """Subagents, `[agents]`; a matter of the user's."""
 
@@ -197,6 +239,78 @@ class BackgroundSettings(_Frozen):
     """What becomes of a command in the foreground when its time is up; go_on: it goes on in the background."""
     wake: bool = True
     """Whether the end of a task begins a turn where none runs."""
+
+
+class WebSettings(_Frozen):
+    """What is asked for on the web, `[web]`; a matter of the user's alone."""
+
+    search: Literal["auto", "tavily", "brave", "exa", "searxng", "duckduckgo", "off"] = "auto"
+    """Which engine WebSearch asks; auto: the first of them that has a key or an address, none where none has."""
+    tavily_key_env: Name = "TAVILY_API_KEY"
+    """Environment variable that holds the key of tavily.com."""
+    brave_key_env: Name = "BRAVE_API_KEY"
+    """Environment variable that holds the key of Brave Search."""
+    exa_key_env: Name = "EXA_API_KEY"
+    """Environment variable that holds the key of exa.ai."""
+    searxng_url: WebAddress | None = None
+    """Where an instance of SearXNG is, such as `http://127.0.0.1:8888`; it may be in this machine or its network."""
+    allowed_domains: Hosts = ()
+    """Hosts, each with all below it, of which alone pages and results are taken; none: of all."""
+    blocked_domains: Hosts = ()
+    """Hosts, each with all below it, of which no page and no result is taken; stronger than those that are allowed."""
+    user_agent: Annotated[str, Field(min_length=1, max_length=300), AfterValidator(_one_line)] | None = None
+    """What web servers are told of who asks; None: panpan and its version."""
+    timeout_s: float = Field(default=30.0, ge=1, le=600)
+    """Seconds that a server may take for the head of an answer, and between two pieces of it."""
+    robots: bool = True
+    """Whether pages that a site's robots.txt closes to programs are left alone."""
+    pace_s: float = Field(default=2.0, ge=0, le=60)
+    """Seconds between two requests to the same host."""
+    browser: Name = "auto"
+    """Program that shows pages which need a browser, an absolute path; auto: the system's Chromium; off: none."""
+    stealth: bool = False
+    """Whether the browser hides that a program drives it."""
+    pages: int = Field(default=4, ge=1, le=16)
+    """Pages that the browser has open at the same time."""
+    login_window: bool = True
+    """Whether a window may be opened in which the user logs in to a site himself."""
+
+    @property
+    def key_variables(self) -> tuple[str, ...]:
+        """The environment variables that hold keys of search engines."""
+        return self.tavily_key_env, self.brave_key_env, self.exa_key_env
+
+
+class DataSettings(_Frozen):
+    """Downloads of data sets, `[data]`; a matter of the user's alone."""
+
+    max_gb: float = Field(default=100.0, gt=0, le=1_000_000)
+    """Billions of bytes that one download may bring, and that may come of one archive."""
+    max_ratio: float = Field(default=200.0, ge=1, le=100_000)
+    """Times its own size that an archive may become; one that becomes no more than 10 MB may in any case."""
+    hub: WebAddress = "https://huggingface.co"
+    """Where `hf://` leads, such as a mirror; it may be in this machine or its network."""
+    hub_token_env: Name = "HF_TOKEN"
+    """Environment variable that holds the user's token for it."""
+
+
+class PackageSettings(_Frozen):
+    """Package managers, `[packages]`; a matter of the user's alone."""
+
+    index: WebAddress | None = None
+    """Index that pip and uv ask, such as a mirror; None: what they are set up to ask."""
+    extra_indexes: Annotated[tuple[WebAddress, ...], Field(strict=False)] = ()
+    """Indexes that pip and uv ask besides."""
+    channels: Names = ()
+    """Channels of conda and new pixi projects, names or addresses, after those that a call names; none: their own."""
+    pip_timeout_s: float = Field(default=600.0, ge=1, le=86_400)
+    """Seconds that a call of pip may take."""
+    conda_timeout_s: float = Field(default=900.0, ge=1, le=86_400)
+    """Seconds that a call of conda may take."""
+    uv_timeout_s: float = Field(default=300.0, ge=1, le=86_400)
+    """Seconds that a call of uv may take."""
+    pixi_timeout_s: float = Field(default=300.0, ge=1, le=86_400)
+    """Seconds that a call of pixi may take."""
 
 
 class CompactionSettings(_Frozen):
@@ -298,8 +412,16 @@ class Settings(_Frozen):
     """What one command may use, `[limits]`."""
     agents: AgentSettings = AgentSettings()
     """Subagents, `[agents]`."""
+    language_servers: LanguageServersSettings = LanguageServersSettings()
+    """Language servers, `[language_servers]`."""
     background: BackgroundSettings = BackgroundSettings()
     """What goes on beside the conversation, `[background]`."""
+    web: WebSettings = WebSettings()
+    """What is asked for on the web, `[web]`."""
+    packages: PackageSettings = PackageSettings()
+    """Package managers, `[packages]`."""
+    data: DataSettings = DataSettings()
+    """Downloads of data sets, `[data]`."""
     snapshots: SnapshotSettings = SnapshotSettings()
     """What is kept to undo changes, `[snapshots]`."""
     tools: ToolSettings = ToolSettings()

@@ -89,7 +89,9 @@ async def _permission(call: ToolCall, digest: str, hooks: Sequence[Hook], ask: A
 async def _asked(
     call: ToolCall, digest: str, decision: Ask, reasons: tuple[Reason, ...], hooks: Sequence[Hook], ask: Asker
 ) -> Permission:
+    explained = ""
     try:
+        explained = await call.tool.explained(call.args, call.context)
         preview = await call.tool.preview(call.args, call.context)
     except ToolError as error:
         if not decision.approved_paths and not decision.advice_for_model:
@@ -101,7 +103,7 @@ async def _asked(
         tool_name=call.tool.name,
         input=deepcopy(call.input),
         title=call.tool.title(call.args),
-        reason=decision.reason.text,
+        reason="; ".join(filter(None, (decision.reason.text, explained))),
         rule=decision.rule,
         prefix_rule=decision.prefix_rule,
         is_protected=decision.is_protected,

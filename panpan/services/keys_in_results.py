@@ -1,4 +1,4 @@
-"""Keeps the keys of model providers out of tool results: out of the log, and out of what is sent to a provider.
+"""Keeps the keys of model providers and search engines out of tool results, and so out of the log and of requests.
 
 The rule: a result says where a key was taken out, since the file still holds it. Edits are literal on the file, so that
 the rest of it can be changed as before.
@@ -15,13 +15,13 @@ from panpan.types.display import DiffDisplay, Display, PlanDisplay, SummaryDispl
 from panpan.types.tool import Output
 
 _NOTE = (
-    "[panpan put [redacted] in place of a model provider's key, which stays where it is: change other places with "
+    "[panpan put [redacted] in place of a key that it uses itself, which stays where it is: change other places with "
     "Edit, and do not write [redacted] over it]"
 )
 
 
 def provider_keys(env: Mapping[str, str], settings: Settings) -> KnownKeys:
-    """Return the keys that panpan could send to a provider.
+    """Return the keys that panpan could send to a provider or a search engine.
 
     Not every secret there is: a test may print a token of its own, and the model has to see what it prints.
 
@@ -33,7 +33,7 @@ def provider_keys(env: Mapping[str, str], settings: Settings) -> KnownKeys:
 
 
 def without_provider_keys(env: Mapping[str, str], settings: Settings) -> dict[str, str]:
-    """Return `env` without the variables that vendors and settings name for keys of providers."""
+    """Return `env` without the variables that vendors and settings name for keys."""
     variables = set(_key_variables(settings))
     return {name: value for name, value in env.items() if name not in variables}
 
@@ -50,6 +50,8 @@ def _key_variables(settings: Settings) -> Iterator[str]:
     yield from (source.api_key_env for source in _places_of_keys(settings) if source.api_key_env is not None)
     for vendor in VENDORS:
         yield from vendor.key_variables
+    yield from settings.web.key_variables
+    yield settings.data.hub_token_env
 
 
 def _places_of_keys(settings: Settings) -> tuple[Settings | ProviderSettings, ...]:

@@ -1,4 +1,4 @@
-"""Reading whole regular files, and nothing else.
+"""Reading regular files, and nothing else.
 
 The rule: what is not a regular file is never opened, since opening a FIFO waits and opening a device may act.
 """
@@ -6,6 +6,7 @@ The rule: what is not a regular file is never opened, since opening a FIFO waits
 import os
 import stat
 from pathlib import Path
+from typing import BinaryIO
 
 from panpan.errors import ToolError
 
@@ -30,23 +31,51 @@ def read_regular_file(path: Path, *, max_bytes: int) -> bytes:
         ToolError: It is missing, not a regular file, too large, or may not be read.
     """
     try:
-        require_regular(path, path.stat())
-        # Non-blocking, since another kind of file may have taken its place, and some of /proc's "regular" files wait.
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        fd = _open(path)
         try:
-            status = os.fstat(fd)
-            require_regular(path, status)
-            if status.st_size > max_bytes:
-                raise _too_large(path, f"{status.st_size:,} bytes", max_bytes)
+            size = os.fstat(fd).st_size
+            if size > max_bytes:
+                raise _too_large(path, f"{size:,} bytes", max_bytes)
             return _read_bounded(fd, path, max_bytes)
         finally:
             os.close(fd)
-    except FileNotFoundError as exc:
-        raise ToolError(f"{path} does not exist") from exc
-    except BlockingIOError as exc:
-        raise ToolError(f"{path} has nothing to read now and would wait for more") from exc
     except OSError as exc:
-        raise ToolError(f"cannot read {path}: {exc.strerror}") from exc
+        raise _unreadable(path, exc) from exc
+
+
+def open_regular_file(path: Path) -> BinaryIO:
+    """Open the file for whoever reads parts of it; how much is read is theirs to bound.
+
+    Args:
+        path: Where it is; links are followed.
+
+    Raises:
+        ToolError: It is missing, not a regular file, or may not be read.
+    """
+    try:
+        return os.fdopen(_open(path), "rb")
+    except OSError as exc:
+        raise _unreadable(path, exc) from exc
+
+
+def _open(path: Path) -> int:
+    require_regular(path, path.stat())
+    # Non-blocking, since another kind of file may have taken its place, and some of /proc's "regular" files wait.
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    try:
+        require_regular(path, os.fstat(fd))
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _unreadable(path: Path, exc: OSError) -> ToolError:
+    if isinstance(exc, FileNotFoundError):
+        return ToolError(f"{path} does not exist")
+    if isinstance(exc, BlockingIOError):
+        return ToolError(f"{path} has nothing to read now and would wait for more")
+    return ToolError(f"cannot read {path}: {exc.strerror}")
 
 
 def require_regular(path: Path, status: os.stat_result) -> None:

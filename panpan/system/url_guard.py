@@ -16,6 +16,9 @@ from panpan.types.dataclass import dataclass
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 """Returns all addresses of a host, for a port."""
 
+Origin: TypeAlias = tuple[str, str, int]
+"""Scheme, host and port."""
+
 MAX_URL_CHARS = 8_000
 """RFC 9110, section 4.1, asks servers to take that much."""
 _MAX_ADDRESSES = 256
@@ -42,6 +45,9 @@ _LOCAL_NAMES = (
 )
 """Endings of names that lead into a private network, whatever a name server says: RFC 6761, 6762, 8375, and those that
 ICANN keeps out of the public names."""
+
+_LOOPBACK = ("127.0.0.1", "::1")
+"""Where localhost leads, whatever a name server says (RFC 6761, section 6.3)."""
 
 _NOT_PUBLIC_V4 = tuple(map(IPv4Network, (
     "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
@@ -93,6 +99,11 @@ class PlainUrl:
     address: IPv4Address | IPv6Address | None
     """The host, where it is an IP address."""
 
+    @property
+    def origin(self) -> Origin:
+        """Scheme, host and port."""
+        return self.scheme, self.host, self.port
+
 
 @dataclass(frozen=True, slots=True)
 class GuardedUrl:
@@ -114,11 +125,32 @@ async def guard_url(url: str, resolve: Resolve) -> GuardedUrl:
         ToolError: It may not be asked for; says why.
     """
     plain = plain_url(url)
+    return GuardedUrl(plain, await dialled_addresses(plain, resolve))
+
+
+async def dialled_addresses(
+    plain: PlainUrl, resolve: Resolve, *, own: Collection[Origin] = frozenset()
+) -> tuple[str, ...]:
+    """Return the IP addresses to dial for `plain`, and no others.
+
+    Args:
+        plain: What is asked for.
+        resolve: Finds the addresses of a host that is a name; not called for others.
+        own: What the user's own settings name; these may lead anywhere.
+
+    Raises:
+        ToolError: There are none, or one is not public.
+    """
+    is_own = plain.origin in own
     if plain.address is not None:
         found: Sequence[str] = (str(plain.address),)
+    elif is_own and plain.host == "localhost":
+        found = _LOOPBACK
     else:
         found = await resolve(plain.host, plain.port)
-    return GuardedUrl(plain, public_addresses(plain.host, found))
+    if is_own and found:
+        return tuple(dict.fromkeys(found))[:_MAX_ADDRESSES]
+    return public_addresses(plain.host, found)
 
 
 def plain_url(url: str) -> PlainUrl:
@@ -126,6 +158,20 @@ def plain_url(url: str) -> PlainUrl:
 
     Raises:
         ToolError: It is no web address, could be read in more than one way, or names a host or port that is closed.
+    """
+    plain = read_url(url)
+    if plain.port in _CLOSED_PORTS:
+        raise _refused(f"port {plain.port} belongs to a service that is no web server")
+    if plain.address is None and _is_local(plain.host):
+        raise _refused(f"{plain.host} is the name of a host in this machine or its network")
+    return plain
+
+
+def read_url(url: str) -> PlainUrl:
+    """Return the parts of `url`, which may name any host and port: it says nothing about whether to ask for it.
+
+    Raises:
+        ToolError: It is no web address, or could be read in more than one way.
     """
     if len(url) > MAX_URL_CHARS:
         raise _refused(f"it has {len(url):,} characters where {MAX_URL_CHARS:,} are possible")
@@ -139,11 +185,7 @@ def plain_url(url: str) -> PlainUrl:
         raise _refused(f"only http and https may be asked for, not {scheme}")
     authority = plain_authority(found["authority"])
     port = _DEFAULT_PORTS[scheme] if authority.port is None else authority.port
-    if port in _CLOSED_PORTS:
-        raise _refused(f"port {port} belongs to a service that is no web server")
     host = authority.host
-    if authority.address is None and _is_local(host):
-        raise _refused(f"{host} is the name of a host in this machine or its network")
     shown = str(Authority(host, authority.address, None if port == _DEFAULT_PORTS[scheme] else port))
     rest = found["rest"] if found["rest"].startswith("/") else f"/{found['rest']}"
     return PlainUrl(f"{scheme}://{shown}{rest}", scheme, host, port, authority.address)

@@ -4,6 +4,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+_UNTOLD = frozenset({"title", "minLength", "maxLength", "pattern"})
+"""What a model is not told of a value: where it matters, the error says it."""
+
 
 def input_schema(model: type[BaseModel]) -> dict[str, Any]:
     """Return the JSON schema of `model`: references resolved, titles and nulls of optional fields left out.
@@ -37,7 +40,7 @@ def _smaller(node: Any, definitions: dict[str, Any], open_names: tuple[str, ...]
         if key == "properties"
         else _smaller(value, definitions, open_names)
         for key, value in node.items()
-        if key != "title"
+        if key not in _UNTOLD
     }
 
 

@@ -114,6 +114,22 @@ class Tool(ABC, Generic[InputT]):
         """Return every path that the call would touch, for the permission gate."""
         return ()
 
+    async def further_path_uses(self, args: InputT, ctx: ToolContext) -> Sequence[PathUse]:
+        """Return the paths that the call would touch beside `path_uses`, where that has to be found out first.
+
+        Raises:
+            ToolError: It cannot be found out; the call is refused.
+        """
+        return ()
+
+    async def explained(self, args: InputT, ctx: ToolContext) -> str:
+        """Return what the call would do, for the question whether it may, where its arguments do not say it all.
+
+        Raises:
+            ToolError: It cannot be done as things are.
+        """
+        return ""
+
     async def preview(self, args: InputT, ctx: ToolContext) -> DiffDisplay | None:
         """Return what the call would change, for the question whether it may; None where that is not known before.
 

@@ -1,11 +1,11 @@
-"""What is known of a task that goes on beside the conversation: a command, or a subagent."""
+"""What is known of a task that goes on beside the conversation: a command, a subagent or a download."""
 
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from panpan.types.dataclass import dataclass
 
-TaskKind: TypeAlias = Literal["command", "subagent"]
+TaskKind: TypeAlias = Literal["command", "subagent", "download"]
 
 TaskState: TypeAlias = Literal["running", "finished", "failed", "stopped", "lost"]
 """It runs; it ended well; it ended otherwise; it was ended; nobody knows what became of it, as after a crash."""

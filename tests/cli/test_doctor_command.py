@@ -13,9 +13,10 @@ from click.testing import CliRunner
 from panpan.cli.doctor_checks import Check
 from panpan.cli.doctor_command import command, judged
 from panpan.cli.doctor_leavings import check_leavings
-from panpan.cli.doctor_programs import check_sandbox, sandbox_check
+from panpan.cli.doctor_programs import Programs, check_language_servers, check_sandbox, sandbox_check
 from panpan.config.locations import Locations, snapshots_folder
 from panpan.config.sources import load_settings
+from panpan.config.trust import TrustStore, trust_of
 from panpan.services.subagents.worktrees.worktree import Worktree, WorktreeRecords
 from panpan.system.sandbox.choice import SandboxChoice
 from panpan.system.sandbox.profile import Profile
@@ -235,6 +236,25 @@ def test_keys_are_told_by_the_name_of_their_variable_only(project: Path, env: di
     assert KEY not in output
 
 
+def test_without_a_search_engine_it_is_said_how_to_get_one(project: Path, env: dict[str, str]) -> None:
+    _, checks, _ = examine(project, env)
+
+    [search] = checks["web search"]
+    assert search["status"] == "optional"
+    assert "put a key into TAVILY_API_KEY, BRAVE_API_KEY or EXA_API_KEY" in search["advice"]
+
+
+@pytest.mark.parametrize(("more", "status"), [({}, "ok"), ({"https_proxy": "http://proxy:3128"}, "note")])
+def test_the_search_engine_is_named_without_its_key(
+    project: Path, env: dict[str, str], more: dict[str, str], status: str
+) -> None:
+    _, checks, output = examine(project, env | more | {"EXA_API_KEY": KEY + "-5"})
+
+    [search] = checks["web search"]
+    assert (search["status"], search["found"]) == (status, "asks Exa at api.exa.ai")
+    assert KEY not in output
+
+
 def test_broken_settings_are_named_and_end_with_1(project: Path, env: dict[str, str]) -> None:
     need("git")
     (project / ".panpan").mkdir()
@@ -289,6 +309,33 @@ def test_a_home_that_is_no_folder_is_broken(project: Path, env: dict[str, str], 
 
     assert code == 1
     assert checks["home"][0]["status"] == "broken"
+
+
+def test_language_servers_are_named_and_not_started(project: Path, env: dict[str, str], tmp_path: Path) -> None:
+    env["PATH"] = f"{tmp_path}/bin:{project}/bin"
+    program(tmp_path / "bin" / "ty", f"touch {tmp_path}/was-run")
+    program(project / "bin" / "gopls", f"touch {tmp_path}/was-run")
+    locations, programs = Locations.find(project, env), Programs(env, project)
+
+    untrusted = check_language_servers(programs, load_settings(project, env, {}, locations))
+    TrustStore(locations.home).keep(trust_of(locations).files, is_trusted=True)
+    trusted = check_language_servers(programs, load_settings(project, env, {}, locations))
+
+    assert (untrusted.status, trusted.status) == ("note", "ok")
+    assert "`panpan trust add`" in untrusted.advice
+    assert untrusted.found == trusted.found == "language servers: ty"
+    assert not (tmp_path / "was-run").exists()
+
+
+def test_language_servers_that_are_switched_off_are_said_to_be(project: Path, env: dict[str, str]) -> None:
+    settings = Path(env["PANPAN_HOME"]) / "settings.toml"
+    settings.parent.mkdir()
+    settings.write_text("[language_servers]\nenabled = false\n")
+    loaded = load_settings(project, env, {}, Locations.find(project, env))
+
+    check = check_language_servers(Programs(env, project), loaded)
+
+    assert check.found.startswith("language servers are switched off by ")
 
 
 def test_programs_of_the_project_are_never_run(project: Path, env: dict[str, str], tmp_path: Path) -> None:

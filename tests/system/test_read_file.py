@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from panpan.errors import ToolError
-from panpan.system.read_file import read_regular_file
+from panpan.system.read_file import open_regular_file, read_regular_file
 
 
 def test_the_bytes_are_returned_as_they_are(tmp_path: Path) -> None:
@@ -74,3 +74,22 @@ def test_a_loop_of_links_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(ToolError, match="symbolic links"):
         read_regular_file(tmp_path / "loop", max_bytes=10)
+
+
+def test_a_file_that_is_opened_is_read_in_parts(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"0123456789")
+
+    with open_regular_file(tmp_path / "a") as stream:
+        stream.seek(4)
+        part = stream.read(3)
+
+    assert part == b"456"
+
+
+def test_what_is_no_regular_file_is_not_opened_either(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+
+    with pytest.raises(ToolError, match="is a FIFO"):
+        open_regular_file(tmp_path / "fifo")
+    with pytest.raises(ToolError, match="does not exist"):
+        open_regular_file(tmp_path / "none")

@@ -28,15 +28,14 @@ from panpan.services.background_tasks.jobs import run_job
 from panpan.services.background_tasks.news import News
 from panpan.services.background_tasks.output_window import Ripgrep
 from panpan.services.background_tasks.registry import Registry
-from panpan.services.background_tasks.task import Job, Task
-from panpan.services.background_tasks.task import JobEnd as JobEnd
+from panpan.services.background_tasks.task import Task
 from panpan.services.background_tasks.task_outputs import TaskOutputs
 from panpan.services.background_tasks.task_set import TaskSet
 from panpan.system.known_keys import KnownKeys
 from panpan.system.output_store import OutputStore
 from panpan.system.process_table import RunningProcess
 from panpan.system.process_tree import ProcessTree
-from panpan.tools.tasks.background import BackgroundCommand, MovedCommand, TaskOutput
+from panpan.tools.tasks.background import BackgroundCommand, Job, MovedCommand, TaskOutput
 from panpan.types.background import TaskInfo, TaskKind
 from panpan.types.messages import Message
 from panpan.types.tool import Output
@@ -189,18 +188,6 @@ class BackgroundTasks(Hook):
         return task.info
 
     def start_job(self, *, kind: TaskKind, title: str, tool_use_id: str, agent_id: str, job: Job) -> TaskInfo:
-        """Run work of panpan's own as a task.
-
-        Args:
-            kind: What it is.
-            title: What it does, on one line.
-            tool_use_id: The call that starts it.
-            agent_id: The subagent that it is.
-            job: The work; given what appends to the task's output. It ends with the session.
-
-        Raises:
-            ToolError: Too many tasks run.
-        """
         self._require_room()
         task = self._tasks.new(kind, title=title, output=self._new_output, tool_use_id=tool_use_id, agent_id=agent_id)
         task.update()

@@ -8,9 +8,10 @@ from pathlib import Path
 import anyio
 
 from panpan.errors import ConfigError, PanpanError
-from panpan.services.background_tasks.task import Job, Task
+from panpan.services.background_tasks.task import Task
 from panpan.system.known_keys import KnownKeys
 from panpan.system.private import make_private_folder, open_private_file
+from panpan.tools.tasks.background import Job
 
 log = logging.getLogger(__name__)
 

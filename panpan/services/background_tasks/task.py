@@ -1,8 +1,7 @@
 """One background task while its session is open."""
 
 import time
-from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from collections.abc import Callable
 
 import anyio
 
@@ -10,22 +9,8 @@ from panpan.errors import PanpanError
 from panpan.services.background_tasks.registry import Registry, TaskRecord
 from panpan.system.process_tree import ProcessTree
 from panpan.types.background import TaskInfo, TaskState
-from panpan.types.dataclass import dataclass
 
 MAX_NOTE_CHARS = 500
-
-
-@dataclass(frozen=True, slots=True)
-class JobEnd:
-    """How a job ended."""
-
-    text: str
-    """What the model is told of it."""
-    is_error: bool
-
-
-Job: TypeAlias = Callable[[Callable[[str], None]], Awaitable[JobEnd]]
-"""Work that panpan does itself, such as that of a subagent; it is given what appends to the task's output."""
 
 
 class Task:

@@ -17,6 +17,7 @@ from panpan.services.permissions import reasons
 from panpan.services.permissions.reach.located import LocatedUse
 from panpan.services.permissions.reach.searches import secret_file, withheld_file
 from panpan.services.permissions.reach.special_files import waiting_file
+from panpan.services.permissions.rules.domain_pattern import DomainPattern
 from panpan.services.permissions.rules.idle_rules import IdleRule, idle_rules
 from panpan.services.permissions.rules.matching import allowing_rules, covering_rule, restriction
 from panpan.services.permissions.rules.path_pattern import PathPattern
@@ -140,6 +141,30 @@ class PermissionGate(Hook):
         """Return the rules that count, in the order in which they are asked: what each does, its text, its place."""
         kinds = (("deny", self.rules.deny), ("ask", self.rules.ask), ("allow", self.rules.allow))
         return [f"{kind:<5}  {rule.text}  (from {rule.source})" for kind, rules in kinds for rule in rules]
+
+    def withholds(self, path: Path, root: Path) -> bool:
+        """Return whether a rule that denies or asks speaks of reading a file, so that no search shows what is in it.
+
+        Args:
+            path: The canonical file.
+            root: Canonical root of the project.
+        """
+        rules = (rule for rule in (*self.rules.deny, *self.rules.ask) if rule.tool == "Read")
+        patterns = (rule.specifier for rule in rules if isinstance(rule.specifier, PathPattern))
+        return any(pattern.restricts_file(path, root) for pattern in patterns)
+
+    def new_restriction(self, allowed: str, asked: str) -> str | None:
+        """Return the rule that denies or asks about a web address and not about another; None where there is none.
+
+        Args:
+            allowed: The address that a call has named.
+            asked: The one that its server sends on to.
+        """
+        for rule in (*self.rules.deny, *self.rules.ask):
+            pattern = rule.specifier
+            if isinstance(pattern, DomainPattern) and pattern.restricts(asked) and not pattern.restricts(allowed):
+                return str(rule)
+        return None
 
     async def before_tool(self, call: ToolCall) -> Decision:
         try:

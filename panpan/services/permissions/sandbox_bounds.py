@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from panpan.core.hooks import ToolCall
 from panpan.services.permissions.subject import Subject
 from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.tools.packages.package_tool import PackageTool
 from panpan.tools.shell.bash import BashInput
 
 _ASKS_AGAIN = "what needs more asks each time, whatever rule is saved, unless the setting sandbox.outside names it"
@@ -27,6 +28,8 @@ async def sandbox_bounds(call: ToolCall, subject: Subject) -> str:
         subject: What it is.
     """
     sandbox = call.context.sandbox
+    if isinstance(call.tool, PackageTool):
+        return await _bounds_of_packages(call)
     if not isinstance(call.args, BashInput) or call.args.sandbox == "off":
         return ""
     if not sandbox.is_on or await sandbox.is_missing():
@@ -37,6 +40,14 @@ async def sandbox_bounds(call: ToolCall, subject: Subject) -> str:
         return _GIT_ASKS_AGAIN
     network = "" if call.args.sandbox == "network" else _network(sandbox)
     return f"it runs in the sandbox, where it can change files of the workspace but not .git{network}; {_ASKS_AGAIN}"
+
+
+async def _bounds_of_packages(call: ToolCall) -> str:
+    """Return what holds a package manager, and so whatever a package runs while it is built."""
+    sandbox = call.context.sandbox
+    if not sandbox.is_on or await sandbox.is_missing():
+        return ""
+    return "it runs in the sandbox, where it can change files of the workspace and the environment, but not .git"
 
 
 def _network(sandbox: CommandSandbox) -> str:

@@ -6,12 +6,16 @@ there is none, the mode bypassPermissions goes on without.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from panpan.core.hooks import Hook, ToolCall
+from panpan.errors import ToolError
 from panpan.services.permissions.rules.matching import allowing_rules
 from panpan.services.permissions.rules.rules import parse_rule
 from panpan.services.permissions.subject import subject_of
+from panpan.tools.packages.package_tool import PackageTool
 from panpan.tools.shell.bash import BashInput
+from panpan.tools.shell.bounds import SandboxUse
 from panpan.types.permission import Ask, Decision, PermissionMode, Reason
 
 
@@ -36,9 +40,9 @@ class SandboxQuestions(Hook):
 
     async def before_tool(self, call: ToolCall) -> Decision | None:
         sandbox = call.context.sandbox
-        if not isinstance(call.args, BashInput) or not sandbox.is_on:
+        wish = await _wish(call) if sandbox.is_on else None
+        if wish is None:
             return None
-        wish = call.args.sandbox
         if warning := await sandbox.take_warning():
             self._warn(warning)
         if await sandbox.is_missing():
@@ -49,6 +53,16 @@ class SandboxQuestions(Hook):
 
     async def _is_granted(self, call: ToolCall) -> bool:
         return bool(self._outside) and allowing_rules(self._outside, await subject_of(call)) is not None
+
+
+async def _wish(call: ToolCall) -> SandboxUse | None:
+    """Return what a call wants of the sandbox; None where it runs no command."""
+    if isinstance(call.args, BashInput):
+        return call.args.sandbox
+    if isinstance(call.tool, PackageTool) and not call.tool.is_read_only(call.args):
+        with suppress(ToolError):  # the gate refuses what cannot be done
+            return await call.tool.sandbox_wish(call.args, call.context)
+    return None
 
 
 _MISSING = Reason(

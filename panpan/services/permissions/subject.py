@@ -18,6 +18,7 @@ from panpan.services.permissions.reach.reached import Reached, ReachedPaths, rea
 from panpan.services.permissions.reach.recorded import recorded_uses
 from panpan.services.permissions.reach.taken_away import taken_away
 from panpan.services.permissions.reach.takings import takings
+from panpan.services.permissions.rules.rules import PACKAGE_TOOLS
 from panpan.tools.shell.analysis.facts import Effect, LineFacts
 from panpan.tools.tool import PathUse, ToolClass
 from panpan.types.dataclass import dataclass
@@ -25,6 +26,10 @@ from panpan.types.dataclass import dataclass
 _MOST_QUICK_CHARS = 1_000
 _MOST_QUICK_USES = 200
 """Of a call that is looked at without a worker thread, which costs more than the look."""
+
+
+_NAMED = ("subagent_type", "agent", "skill", "name")
+"""Arguments that hold what rules of agents and skills name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,7 @@ class Subject:
     url: str | None = None
     """The address, for WebFetch."""
     names: tuple[str, ...] = ()
-    """What an agent or skill is called."""
+    """What an agent or skill is called, or the operation of a tool for packages."""
     files: tuple[PlainFiles, ...] = ()
     """What it would touch beside `uses`; only rules can say anything about these."""
     facts: LineFacts | None = None
@@ -93,6 +98,9 @@ async def subject_of(call: ToolCall) -> Subject:
     Raises:
         ToolError: A path of the call cannot be used.
     """
+    further = await call.tool.further_path_uses(call.args, call.context)
+    if further:
+        return await to_thread.run_sync(_subject_of, call, None, None, further, abandon_on_cancel=True)
     command = _text(call, "command") if call.tool.name == "Bash" else None
     if command and len(command) > _MOST_QUICK_CHARS:
         return await to_thread.run_sync(_subject_of, call, command, abandon_on_cancel=True)
@@ -102,13 +110,17 @@ async def subject_of(call: ToolCall) -> Subject:
     return _subject_of(call, command, facts)
 
 
-def _subject_of(call: ToolCall, command: str | None, facts: LineFacts | None = None) -> Subject:
+def _subject_of(
+    call: ToolCall, command: str | None, facts: LineFacts | None = None, further: Sequence[PathUse] = ()
+) -> Subject:
     paths = call.context.paths
+    naming = ("operation",) if call.tool.name in PACKAGE_TOOLS else _NAMED
     facts = _facts_of(command) if facts is None and command is not None else facts
     reached = reached_paths(facts, paths.cwd) if facts is not None else Reached()
     sources = _sources(facts) if facts is not None else {}
     locator = Locator(paths)
-    uses = [locator.located(use, command=sources.get(use.path, "")) for use in call.tool.path_uses(call.args)]
+    named = (*call.tool.path_uses(call.args), *further)
+    uses = [locator.located(use, command=sources.get(use.path, "")) for use in named]
     used, used_files = _reached(reached.used, locator, is_shallow=False)
     looked_at, files_looked_at = _reached(reached.looked_at, locator, is_shallow=True)
     recorded = recorded_uses(facts, paths.cwd, locator) if facts is not None else ()
@@ -122,7 +134,7 @@ def _subject_of(call: ToolCall, command: str | None, facts: LineFacts | None = N
         cwd=paths.cwd,
         command=command,
         url=_text(call, "url") if call.tool.name == "WebFetch" else None,
-        names=tuple(name for key in ("subagent_type", "agent", "skill", "name") if (name := _text(call, key))),
+        names=tuple(name for key in naming if (name := _text(call, key))),
         files=(*used_files, *files_looked_at),
         facts=facts,
         named=tuple(named_uses(facts, uses, paths.cwd, locator)) if facts is not None else (),

@@ -13,6 +13,7 @@ from panpan.llm.model_profile import FULL, ModelProfile
 from panpan.services.background_tasks.background_tasks import BackgroundTasks
 from panpan.services.budgets.budget import Budget
 from panpan.services.compaction.compactor import Compactor
+from panpan.services.language_servers.language_servers import ServerState
 from panpan.services.permissions.gate import PermissionGate
 from panpan.services.plan_mode import PlanMode
 from panpan.services.sessions.log import SessionLog
@@ -152,6 +153,8 @@ class SessionParts:
     """The kinds of subagents that there are."""
     running_agents: Callable[[], Collection[str]] = tuple
     """Returns the ids of the subagents that run at the moment."""
+    language_servers: Callable[[], Sequence[ServerState]] = tuple
+    """Returns the language servers that there are, and what they do at the moment; looks for programs."""
     settings: Settings = field(default_factory=Settings)
     """As they were when the session was opened."""
     prefix: SessionPrefix = NO_PREFIX

@@ -21,6 +21,7 @@ from panpan.services.budgets.budgeted_model import BudgetedModel
 from panpan.services.budgets.recorded import spent_record
 from panpan.services.compaction.limits import limits_on_demand
 from panpan.services.context_usage import ContextUsage, measured_usage, used_tokens
+from panpan.services.language_servers.language_servers import ServerState
 from panpan.services.permissions.gate import PermissionGate
 from panpan.services.sessions.added_folders import AddedFolders
 from panpan.services.sessions.event_hop import EventHop
@@ -341,6 +342,11 @@ class Session(AsyncContextManagerMixin):
     def running_agents(self) -> Collection[str]:
         """The ids of the subagents that run at the moment."""
         return self.parts.running_agents()
+
+    @property
+    def language_servers(self) -> Sequence[ServerState]:
+        """The language servers that there are, and what they do at the moment."""
+        return self.parts.language_servers()
 
     @property
     def past_subagents(self) -> PastSubagents:

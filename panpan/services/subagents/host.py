@@ -60,6 +60,7 @@ class SubagentHost:
         hooks_of: Makes their hooks.
         background: Runs those that nobody waits for.
         worktrees: Returns what makes copies of the project.
+        tools: Makes the tools of which each agent gets some.
         max_depth: How deep they may be nested.
         warn: Told what the user should know, one sentence each.
     """
@@ -73,6 +74,7 @@ class SubagentHost:
         background: BackgroundTasks,
         *,
         worktrees: "Callable[[], Worktrees]",
+        tools: Callable[[], Sequence[Tool[Any]]] = all_tools,
         max_depth: int = 1,
         warn: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -81,6 +83,7 @@ class SubagentHost:
         self.hooks_of = hooks_of
         self.background = background
         self._worktrees = worktrees
+        self._make_tools = tools
         self.max_depth = min(max_depth, MAX_DEPTH)
         self.running: set[str] = set()
         """Ids of those that run."""
@@ -118,7 +121,7 @@ class SubagentHost:
     @cached_property
     def shared_tools(self) -> Sequence[Tool[Any]]:
         """Tools that all subagents can share, since each call brings what is its agent's own."""
-        return all_tools()
+        return self._make_tools()
 
     def claim(self, agent_id: str) -> None:
         """Count a subagent as one that runs, before it is opened, so that nobody else goes on with it.

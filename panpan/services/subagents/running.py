@@ -8,7 +8,6 @@ from anyio import CancelScope, move_on_after
 
 from panpan.core.tool_executor import CLEANUP_S
 from panpan.errors import PanpanError, ToolError, TurnLimitError
-from panpan.services.background_tasks.background_tasks import JobEnd
 from panpan.services.sessions.event_hop import EventHop
 from panpan.services.sessions.turn_run import TurnRun
 from panpan.services.subagents.agent_log import AgentEnd, end_record
@@ -16,6 +15,7 @@ from panpan.services.subagents.child import Child
 from panpan.services.subagents.host import SubagentHost
 from panpan.services.subagents.report import Report, told
 from panpan.services.subagents.worktree_use import WorktreeEnd, end_worktree
+from panpan.tools.tasks.background import JobEnd
 from panpan.types.display import SummaryDisplay
 from panpan.types.events import Event, SubagentEvent
 from panpan.types.messages import UserMessage

@@ -10,6 +10,7 @@ from typing import Self
 
 from panpan.errors import ToolError
 from panpan.system.url_guard import Authority, Resolve, plain_authority, public_addresses
+from panpan.system.web.proxy_connection import NotReachableError, Route
 from panpan.types.dataclass import dataclass
 
 WEB_PORTS = (80, 443)
@@ -21,7 +22,7 @@ _LOOPBACK = (IPv4Address("127.0.0.1"), IPv6Address("::1"))
 """Where localhost leads, whatever a name server says (RFC 6761, section 6.3)."""
 
 
-class NotGrantedError(ToolError):
+class NotGrantedError(NotReachableError):
     """A host may not be reached; says why, and what in the settings would grant it where something would."""
 
 
@@ -70,16 +71,6 @@ class DomainGrant:
 
     def _is_for_port(self, port: int) -> bool:
         return port in WEB_PORTS if self.port is None else port == self.port
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """Where a granted host is dialled."""
-
-    host: str
-    port: int
-    addresses: tuple[str, ...]
-    """IP addresses; these and no others."""
 
 
 class DomainGrants:

@@ -16,14 +16,15 @@ from typing import Self
 
 import anyio
 from anyio import AsyncContextManagerMixin
-from anyio.abc import ByteStream, SocketListener, SocketStream, TaskGroup
+from anyio.abc import SocketListener, SocketStream, TaskGroup
 
 from panpan.errors import ConfigError, ToolError
 from panpan.system.name_resolver import resolve
-from panpan.system.sandbox.domain_grants import DomainGrants, Route
-from panpan.system.sandbox.proxy_connection import Dial, ProxyConnection, Waits
+from panpan.system.sandbox.domain_grants import DomainGrants
 from panpan.system.sandbox.proxy_endpoint import PROXY_PORT, ProxyEndpoint
 from panpan.system.url_guard import Authority, Resolve
+from panpan.system.web.network import Dial, connect
+from panpan.system.web.proxy_connection import ProxyConnection, Route, Waits
 
 MAX_CONNECTIONS = 128
 """Of one session at the same time; package managers open some dozens."""
@@ -35,10 +36,6 @@ MAX_REFUSED = 20
 
 _FIRST_FD = 10
 """Lowest number of a descriptor that is inherited; shells know those below by name, and the box uses some."""
-
-
-async def _connect(address: str, port: int) -> ByteStream:
-    return await anyio.connect_tcp(address, port)
 
 
 class CommandProxy:
@@ -136,7 +133,7 @@ class DomainAccess(AsyncContextManagerMixin):
     _task_group: TaskGroup
 
     def __init__(
-        self, domains: Sequence[str], *, resolve: Resolve = resolve, dial: Dial = _connect, waits: Waits | None = None
+        self, domains: Sequence[str], *, resolve: Resolve = resolve, dial: Dial = connect, waits: Waits | None = None
     ) -> None:
         try:
             self._grants = DomainGrants(domains)

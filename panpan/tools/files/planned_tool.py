@@ -26,6 +26,14 @@ class PlannedTool(Tool[InputT]):
     def is_read_only(self, args: InputT) -> bool:
         return False
 
+    async def planned(self, args: InputT, ctx: ToolContext) -> Plan | Output:
+        """Return what `plan` does; for tools that have to ask somebody first.
+
+        Raises:
+            ToolError: As `plan`.
+        """
+        return await anyio.to_thread.run_sync(self.plan, args, ctx, abandon_on_cancel=True)
+
     @abstractmethod
     def plan(self, args: InputT, ctx: ToolContext) -> Plan | Output:
         """Return the changes, or what is said where there are none; runs in a thread.
@@ -35,13 +43,13 @@ class PlannedTool(Tool[InputT]):
         """
 
     async def preview(self, args: InputT, ctx: ToolContext) -> DiffDisplay | None:
-        plan = await anyio.to_thread.run_sync(self.plan, args, ctx, abandon_on_cancel=True)
+        plan = await self.planned(args, ctx)
         if isinstance(plan, Output):
             return None
         return await anyio.to_thread.run_sync(_whole, plan, abandon_on_cancel=True)
 
     async def run(self, args: InputT, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
-        plan = await anyio.to_thread.run_sync(self.plan, args, ctx, abandon_on_cancel=True)
+        plan = await self.planned(args, ctx)
         if isinstance(plan, Output):
             yield plan
             return

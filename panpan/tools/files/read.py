@@ -10,10 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from panpan.errors import ToolError
 from panpan.system.read_file import read_regular_file
 from panpan.tools.files.file_text import decode_file
+from panpan.tools.files.pdf_pictures import MAX_PICTURES, page_pictures
 from panpan.tools.files.read_image import image_format, prepare_image
 from panpan.tools.files.read_notebook import read_notebook
 from panpan.tools.files.read_page import read_page
-from panpan.tools.files.read_pdf import is_pdf, read_pdf
+from panpan.tools.files.read_pdf import PdfText, is_pdf, read_pdf
 from panpan.tools.files.similar import similar_files
 from panpan.tools.tool import PathUse, Tool, ToolContext
 from panpan.types.content import ResultContent, TextBlock
@@ -36,6 +37,7 @@ class ReadInput(BaseModel):
     offset: int = Field(default=1, ge=0, description="First line (or notebook cell), from 1")
     limit: int = Field(default=DEFAULT_LINES, ge=1, description="Most lines (or cells)")
     pages: str | None = Field(default=None, description='Of a PDF, such as "1-5"; 20 at most')
+    pictures: bool = Field(default=False, description="Of a PDF: show the pages as they look; 4 at most")
 
 
 class ReadTool(Tool[ReadInput]):
@@ -61,6 +63,8 @@ class ReadTool(Tool[ReadInput]):
 
     async def run(self, args: ReadInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         path, data, output = await anyio.to_thread.run_sync(_look, args, ctx, abandon_on_cancel=True)
+        if isinstance(output, PdfText):
+            output = await _with_pictures(output, data, args, ctx.paths.shown(path))
         # Only now, since a call that was given up has shown the model nothing.
         if len(data) > SMALL_BYTES:
             await anyio.to_thread.run_sync(ctx.seen_files.saw, path, data)
@@ -69,7 +73,26 @@ class ReadTool(Tool[ReadInput]):
         yield output
 
 
-def _look(args: ReadInput, ctx: ToolContext) -> tuple[Path, bytes, Output]:
+async def _with_pictures(pdf: PdfText, data: bytes, args: ReadInput, shown: str) -> Output:
+    """Return what the model is shown of a PDF: its text, and its pages where they are asked for or are pictures."""
+    wanted = tuple(range(pdf.first, pdf.last + 1)) if args.pictures else pdf.scans
+    display = SummaryDisplay(text="PDF")
+    if not wanted:
+        return Output(pdf.text, display)
+    text = TextBlock(text=pdf.text)
+    try:
+        pictures = await page_pictures(data, wanted[:MAX_PICTURES], shown)
+    except ToolError as exc:
+        if args.pictures:
+            raise
+        return Output(f"{pdf.text}\n({exc})", display)
+    if len(wanted) > MAX_PICTURES:
+        more = f'({MAX_PICTURES} pages are drawn at once; go on with pages="{wanted[MAX_PICTURES]}-")'
+        pictures.append(TextBlock(text=more))
+    return Output((text, *pictures), display)
+
+
+def _look(args: ReadInput, ctx: ToolContext) -> tuple[Path, bytes, Output | PdfText]:
     path = ctx.paths.resolve(args.file_path, access="read")
     shown = ctx.paths.shown(path)
     _require_file(path, shown, ctx)
@@ -77,13 +100,13 @@ def _look(args: ReadInput, ctx: ToolContext) -> tuple[Path, bytes, Output]:
     return path, data, _output(data, args, path, shown)
 
 
-def _output(data: bytes, args: ReadInput, path: Path, shown: str) -> Output:
+def _output(data: bytes, args: ReadInput, path: Path, shown: str) -> Output | PdfText:
     """Return what the model is shown of `data`, by what its content says that it is."""
     if is_pdf(data):
         if args.offset > 1 or args.limit != DEFAULT_LINES:
             raise ToolError(_PDF_LINES_UNUSED)
-        return Output(read_pdf(data, args.pages, shown), SummaryDisplay(text="PDF"))
-    if args.pages is not None:
+        return read_pdf(data, args.pages, shown)
+    if args.pages is not None or args.pictures:
         raise ToolError(f"{shown} is no PDF, so it has no pages; use offset and limit")
     if image_format(data):
         picture = prepare_image(data, shown)

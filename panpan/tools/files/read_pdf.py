@@ -3,11 +3,12 @@
 import logging
 import re
 from io import BytesIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from panpan.errors import ToolError
 from panpan.tools.files.file_text import is_binary, readable
 from panpan.tools.files.read_page import MAX_PAGE_CHARS
+from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
     from pypdf import PdfReader
@@ -22,7 +23,19 @@ def is_pdf(data: bytes) -> bool:
     return data.startswith(b"%PDF-") or (b"%PDF-" in data[:1024] and is_binary(data))
 
 
-def read_pdf(data: bytes, pages: str | None, shown: str) -> str:
+@dataclass(frozen=True, slots=True)
+class PdfText:
+    """The text of some pages."""
+
+    text: str
+    first: int
+    last: int
+    """Numbers of the pages, from 1 on."""
+    scans: tuple[int, ...]
+    """Those that hold pictures and no text."""
+
+
+def read_pdf(data: bytes, pages: str | None, shown: str) -> PdfText:
     """Return the text of some pages, with a note where there are more.
 
     Args:
@@ -37,9 +50,14 @@ def read_pdf(data: bytes, pages: str | None, shown: str) -> str:
     total = len(reader.pages)
     first, last = _wanted(pages, total, shown)
     parts: list[str] = []
+    scans: list[int] = []
     size = 0
     for number in range(first, last + 1):
         text = _page_text(reader, number)
+        if not text:
+            is_scan = _has_pictures(reader, number)
+            scans += [number] * is_scan
+            text = "(no text but a picture)" if is_scan else "(no text)"
         room = MAX_PAGE_CHARS - size
         if len(text) > room and parts:
             last = number - 1
@@ -50,7 +68,7 @@ def read_pdf(data: bytes, pages: str | None, shown: str) -> str:
         size += len(parts[-1])
     if last < total:
         parts.append(f'(pages {first}-{last} of {total}; go on with pages="{last + 1}-{min(last + 10, total)}")')
-    return "\n".join(parts)
+    return PdfText("\n".join(parts), first, last, tuple(scans))
 
 
 def _wanted(pages: str | None, total: int, shown: str) -> tuple[int, int]:
@@ -91,4 +109,13 @@ def _page_text(reader: "PdfReader", number: int) -> str:
         text = reader.pages[number - 1].extract_text()
     except Exception as exc:  # as above; the other pages may be fine
         return f"(this page cannot be read: {str(exc) or type(exc).__name__})"
-    return readable(text).strip() or "(no text; a scan or a picture)"
+    return readable(text).strip()
+
+
+def _has_pictures(reader: "PdfReader", number: int) -> bool:
+    """Return whether a page without text shows something else, such as a scan."""
+    try:
+        resources: Any = reader.pages[number - 1]["/Resources"]
+        return "/XObject" in resources
+    except Exception:  # as above; there is nothing then, or nothing that can be found
+        return False

@@ -34,7 +34,7 @@ def plan_rename(old_name: str, new_name: str, file_paths: Sequence[str], ctx: To
     word = _as_word(old_name)
     changes, told = [], []
     for target in _targets(file_paths, ctx):
-        before, text = _content(target, ctx)
+        before, text = content_of(target, ctx)
         renamed, count = word.subn(new_name, text.text)
         if not count:
             raise ToolError(_missing(old_name, new_name, target, text.text))
@@ -81,7 +81,12 @@ def _meant(target: Target, ctx: ToolContext) -> str:
     return f"; {similar}" if similar else ""
 
 
-def _content(target: Target, ctx: ToolContext) -> tuple[bytes, FileText]:
+def content_of(target: Target, ctx: ToolContext) -> tuple[bytes, FileText]:
+    """Return bytes and text of an existing file, which need not have been read, but not have changed since either.
+
+    Raises:
+        ToolError: It has changed, cannot be read, or is no text.
+    """
     if ctx.seen_files.digest(target.path) is None:
         data = read_regular_file(target.path, max_bytes=MAX_BYTES)
     else:

@@ -1,15 +1,15 @@
 """What tools need of whoever keeps background tasks; the session implements it, and the tools know no more of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import anyio
 
 from panpan.system.child import Child
 from panpan.system.output_store import LeftOutput
-from panpan.types.background import TaskInfo
+from panpan.types.background import TaskInfo, TaskKind
 from panpan.types.dataclass import dataclass
 
 
@@ -47,6 +47,19 @@ class MovedCommand:
 
 
 @dataclass(frozen=True, slots=True)
+class JobEnd:
+    """How a job ended."""
+
+    text: str
+    """What the model is told of it."""
+    is_error: bool
+
+
+Job: TypeAlias = Callable[[Callable[[str], None]], Awaitable[JobEnd]]
+"""Work that panpan does itself, such as that of a subagent; it is given what appends to the task's output."""
+
+
+@dataclass(frozen=True, slots=True)
 class TaskOutput:
     """A part of what a task printed."""
 
@@ -74,6 +87,21 @@ class Background(Protocol):
 
         Raises:
             ToolError: It cannot be started, or too many tasks run.
+        """
+        ...
+
+    def start_job(self, *, kind: TaskKind, title: str, tool_use_id: str, agent_id: str, job: Job) -> TaskInfo:
+        """Run work of panpan's own as a task; it ends with the session.
+
+        Args:
+            kind: What it is.
+            title: What it does, on one line.
+            tool_use_id: The call that starts it.
+            agent_id: The subagent that it is; empty: none.
+            job: The work; given what appends to the task's output.
+
+        Raises:
+            ToolError: Too many tasks run.
         """
         ...
 

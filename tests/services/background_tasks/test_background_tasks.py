@@ -9,9 +9,9 @@ import pytest
 
 from panpan.config.settings import BackgroundSettings
 from panpan.errors import ToolError
-from panpan.services.background_tasks.background_tasks import BackgroundTasks, JobEnd
+from panpan.services.background_tasks.background_tasks import BackgroundTasks
 from panpan.system.process_table import running_processes
-from panpan.tools.tasks.background import BackgroundCommand
+from panpan.tools.tasks.background import BackgroundCommand, JobEnd
 from tests.services.background_tasks.harness import ENV, Home, start
 from tests.system.backends import on_both_backends, run_on, until
 

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from panpan.core.conversation import Conversation
-from panpan.services.background_tasks.background_tasks import BackgroundTasks, JobEnd
+from panpan.services.background_tasks.background_tasks import BackgroundTasks
 from panpan.services.background_tasks.registry import MAX_ENDED, Registry, TaskRecord
 from panpan.system.process_table import running_process, running_processes
 from panpan.system.process_tree import ProcessTree
+from panpan.tools.tasks.background import JobEnd
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.messages import AssistantMessage, ToolResultMessage, UserMessage
 from tests.fakes.processes import sleeping

@@ -9,8 +9,8 @@ import anyio
 import pytest
 
 from panpan.config.settings import BackgroundSettings
-from panpan.services.background_tasks.background_tasks import JobEnd
 from panpan.services.background_tasks.left_running import left_running
+from panpan.tools.tasks.background import JobEnd
 from tests.services.background_tasks.harness import Home, start
 
 

@@ -131,7 +131,7 @@ SPELLINGS = {
     "continued": lambda command, at: command.replace(" ", " \\\n", 1),
     "joined": lambda command, at: command[:1] + "\\\n" + command[1:],
     "empty quotes": lambda command, at: f"{command[:1]}''{command[1:]}" if command[0].isalpha() else command,
-    "dollar quotes": lambda command, at: f"$'{command.split()[0]}' {command.partition(' ')[2]}",
+    "dollar quotes": lambda command, at: f"$'{command.split()[0]}'{command.lstrip()[len(command.split()[0]) :]}",
     "comment": lambda command, at: f"{command} # ls",
     "tabs": lambda command, at: command.replace(" ", "\t"),
     "streams": lambda command, at: f"{command} 2>&1 >/dev/null </dev/null",

@@ -20,7 +20,6 @@ from panpan.services.sessions.made_title import (
     MAX_PROMPT_CHARS,
     MAX_TITLE_CHARS,
     MadeTitle,
-    cheap_model,
     made_title,
     title_in,
     title_maker,
@@ -81,7 +80,7 @@ async def test_the_model_sees_the_beginning_of_the_prompt_and_no_tools() -> None
     assert (request.tools, "title" in request.system) == ((), True)
 
 
-# which model
+# when it is asked for
 
 
 def setup_of(tmp_path: Path, *, settings: str = "", key: str = "ANTHROPIC_API_KEY", **env: str) -> Setup:
@@ -92,61 +91,6 @@ def setup_of(tmp_path: Path, *, settings: str = "", key: str = "ANTHROPIC_API_KE
     workspace.mkdir(exist_ok=True)
     keys = {key: "sk-test-0123456789"} if key else {}
     return set_up(workspace, {"HOME": str(tmp_path), "PANPAN_HOME": str(home), **keys, **env}, {}, ())
-
-
-def test_it_is_the_small_model_of_the_same_provider(tmp_path: Path) -> None:
-    setup = setup_of(tmp_path)
-
-    model = cheap_model(setup)
-
-    assert model is not None
-    assert model.model != setup.model.model
-    assert (model.provider, model.base_url) == (setup.model.provider, setup.model.base_url)
-
-
-def test_a_session_with_one_vendor_asks_no_other(tmp_path: Path) -> None:
-    setup = setup_of(tmp_path, settings='model = "deepseek-v4-pro"', DEEPSEEK_API_KEY="sk-test-0123456789")
-
-    model = cheap_model(setup)
-
-    assert model is not None
-    assert (setup.model.provider, model.provider) == ("deepseek", "deepseek")
-
-
-@pytest.mark.parametrize(
-    ("settings", "env"),
-    [
-        ("", {"ANTHROPIC_BASE_URL": "http://localhost:9/proxy"}),
-        ('base_url = "http://localhost:9"\nmodel = "m"\napi_key = "k0123456789"', {}),
-        ('model = "lab/m"\n[providers.lab]\nbase_url = "http://localhost:9"', {}),
-        ('[aliases]\nfast = "openai/gpt-6-luna"', {"OPENAI_API_KEY": "sk-test-0123456789"}),
-        ('[aliases]\nfast = "nowhere/x"', {}),
-    ],
-)
-def test_where_none_is_known_at_the_same_place_there_is_none(
-    tmp_path: Path, settings: str, env: dict[str, str]
-) -> None:
-    assert cheap_model(setup_of(tmp_path, settings=settings, **env)) is None
-
-
-def test_the_users_own_small_model_counts_at_the_same_place(tmp_path: Path) -> None:
-    lab = 'model = "lab/big"\n[aliases]\nfast = "lab/small"\n[providers.lab]\nbase_url = "http://localhost:9"'
-
-    model = cheap_model(setup_of(tmp_path, settings=lab))
-    with_budget = cheap_model(setup_of(tmp_path, settings='[aliases]\nfast = "anthropic/unknown"\n'))
-
-    assert model is not None
-    assert (model.provider, model.model) == ("lab", "small")
-    assert with_budget is not None
-
-
-def test_it_may_be_elsewhere_where_the_user_wants_titles_by_a_model(tmp_path: Path) -> None:
-    settings = '[sessions]\ntitle = "model"\n[aliases]\nfast = "openai/gpt-6-luna"'
-
-    model = cheap_model(setup_of(tmp_path, settings=settings, OPENAI_API_KEY="sk-test-0123456789"))
-
-    assert model is not None
-    assert model.provider == "openai"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from panpan.errors import ToolError
 from panpan.system.sandbox.domain_grants import DomainGrants, NotGrantedError, Route
 from panpan.system.url_guard import is_public, plain_authority
-from tests.system.sandbox.proxies import OTHER, PUBLIC
+from tests.fakes.outside import OTHER, PUBLIC
 
 
 def routed(asked: str, domains: Sequence[str], *addresses: str, default_port: int = 80) -> Route:

@@ -25,10 +25,10 @@ from panpan.system.sandbox.landlock import Landlock, landlock_version
 from panpan.system.sandbox.profile import Profile, workspace_write
 from panpan.system.sandbox.proxy_endpoint import PROXY_PORT
 from panpan.system.sandbox.sandbox import Sandbox
+from tests.fakes.outside import PUBLIC, Network, Server, serving
 from tests.needed_programs import need
 from tests.system.backends import on_both_backends, run_on, until
 from tests.system.sandbox.boxes import ENV, made, names
-from tests.system.sandbox.proxies import PUBLIC, Network, Server, serving
 
 NOT_GRANTED = '{0} is not among the granted domains; "{0}" in sandbox.domains would grant it'
 

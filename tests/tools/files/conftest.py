@@ -9,15 +9,22 @@ import pytest
 from panpan.errors import ToolError
 from panpan.tools.files.edit import EditTool
 from panpan.tools.files.multi_edit import MultiEditTool
+from panpan.tools.files.notebook_edit import NotebookEditTool
 from panpan.tools.files.patch import PatchTool
 from panpan.tools.files.read import ReadTool
 from panpan.tools.files.rename import RenameTool
 from panpan.tools.files.write import WriteTool
 from panpan.tools.tool import ToolContext
+from panpan.types.display import DiffDisplay
 from panpan.types.tool import Output
 from tests.fakes.context import context_in
 
-TOOLS = {tool.name: tool for tool in (ReadTool(), WriteTool(), EditTool(), MultiEditTool(), PatchTool(), RenameTool())}
+TOOLS = {
+    tool.name: tool
+    for tool in (
+        ReadTool(), WriteTool(), EditTool(), MultiEditTool(), PatchTool(), RenameTool(), NotebookEditTool(),
+    )
+}  # fmt: skip
 
 
 class Workspace:
@@ -50,6 +57,11 @@ class Workspace:
         assert len(outputs) == 1
         assert isinstance(outputs[0], Output)
         return outputs[0]
+
+    async def preview(self, tool_name: str, **arguments: Any) -> DiffDisplay | None:
+        """Return what the user would be shown before he allows a call."""
+        tool = TOOLS[tool_name]
+        return await tool.preview(tool.input_model.model_validate(arguments), self.ctx)
 
     async def refusal(self, tool_name: str, **arguments: Any) -> str:
         """Call a tool that must refuse, check that no file changed, and return what it says."""

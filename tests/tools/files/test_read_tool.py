@@ -7,6 +7,8 @@ import pytest
 from PIL import Image
 from pydantic import ValidationError
 
+from panpan.errors import ToolError
+from panpan.tools.files.pdf_pictures import page_pictures
 from panpan.tools.files.read import ReadInput, ReadTool
 from panpan.tools.seen_files import digest_of
 from panpan.types.content import ImageBlock, TextBlock
@@ -278,8 +280,7 @@ class TestPdf:
         workspace.put("f.pdf", pdf("Hello world", "", "Second"))
         output = await read(workspace, "f.pdf")
         assert output.content == (
-            "── page 1 of 3 ──\nHello world\n── page 2 of 3 ──\n(no text; a scan or a picture)\n"
-            "── page 3 of 3 ──\nSecond"
+            "── page 1 of 3 ──\nHello world\n── page 2 of 3 ──\n(no text)\n── page 3 of 3 ──\nSecond"
         )
 
     @pytest.mark.parametrize(
@@ -312,6 +313,47 @@ class TestPdf:
         content = (await read(workspace, "f.pdf")).content
         assert len(content) <= 60_000
         assert 'go on with pages="3-5"' in content
+
+    async def test_pages_are_shown_as_they_look(self, workspace):
+        workspace.put("f.pdf", pdf("Hello", "World"))
+
+        text, label, page = (await read(workspace, "f.pdf", pages="2", pictures=True)).content
+
+        assert "World" in text.text
+        assert label.text == "page 2, as it looks:"
+        drawn = Image.open(BytesIO(b64decode(page.source.data)))
+        assert drawn.size == (1212, 1568)
+        assert drawn.convert("L").getextrema() == (0, 255)  # black on white
+
+    async def test_a_scan_is_shown_without_being_asked_for(self, workspace):
+        buffer = BytesIO()
+        Image.new("RGB", (300, 200), "red").save(buffer, "PDF")
+        workspace.put("scan.pdf", buffer.getvalue())
+
+        text, _, page = (await read(workspace, "scan.pdf")).content
+
+        assert "no text but a picture" in text.text
+        assert Image.open(BytesIO(b64decode(page.source.data))).getpixel((5, 5)) == pytest.approx((255, 0, 0), abs=8)
+
+    async def test_few_pages_are_drawn_at_once(self, workspace):
+        workspace.put("f.pdf", pdf(*("x" * 9)))
+        content = (await read(workspace, "f.pdf", pages="2-9", pictures=True)).content
+        assert [block.text for block in content[1:] if isinstance(block, TextBlock)] == [
+            *(f"page {number}, as it looks:" for number in range(2, 6)),
+            '(4 pages are drawn at once; go on with pages="6-")',
+        ]
+
+    async def test_what_cannot_be_drawn_is_told(self):
+        with pytest.raises(ToolError, match="cannot be drawn: the file is damaged"):
+            await page_pictures(b"%PDF-1.4 and no more", [1], "f.pdf")
+
+    async def test_a_page_that_is_not_there_leaves_the_others(self):
+        label, _ = await page_pictures(pdf("x"), [7, 1], "f.pdf")
+        assert label.text == "page 1, as it looks:"
+
+    async def test_pictures_are_of_pdfs(self, workspace):
+        workspace.put("f.txt", "x")
+        assert "no PDF" in await workspace.refusal("Read", file_path="f.txt", pictures=True)
 
     @pytest.mark.parametrize("data", [b"%PDF-1.4\n", b"%PDF-1.7\n" + os.urandom(500), pdf("x")[:200]])
     async def test_a_damaged_pdf_is_refused(self, workspace, data):
@@ -363,7 +405,7 @@ class TestNotebooks:
         assert text.text == (
             "── cell 1, markdown, id m1 ──\n# Title\ntext\n"
             "── cell 2, code, id c1 ──\nprint(1)\n── output:\n1\n── output:\n2\n(picture 1 below)\n── error:\nE: v\n"
-            "(notebook with 2 cells; edits apply to its JSON, which Grep shows)"
+            "(notebook with 2 cells; NotebookEdit changes one)"
         )
         assert isinstance(block, ImageBlock)
         assert output.display.text == "notebook, 2 cells"

@@ -13,7 +13,7 @@ from panpan.services.permissions.rules.command_pattern import CommandPattern
 from panpan.services.permissions.rules.command_words import has_live_words, simple_commands
 from panpan.services.permissions.rules.domain_pattern import DomainPattern
 from panpan.services.permissions.rules.path_pattern import PathPattern
-from panpan.services.permissions.rules.rules import READ_TOOLS, NamePattern, Rule
+from panpan.services.permissions.rules.rules import MIXED_TOOLS, READ_TOOLS, NamePattern, Rule
 from panpan.services.permissions.subject import Subject
 from panpan.tools.shell.analysis.facts import SimpleCommand, Word
 
@@ -24,7 +24,7 @@ def restriction(rule: Rule, subject: Subject) -> Restriction | None:
     """Return whether a rule that asks or denies holds for the call, or may; None where it does not."""
     match rule.specifier:
         case None:
-            return "holds" if rule.names(subject.tool) else None
+            return "holds" if rule.names(subject.tool) or _names_access(rule, subject) else None
         case PathPattern() as pattern:
             return "holds" if restricted_use(rule, pattern, subject) else _restriction_of_names(rule, pattern, subject)
         case CommandPattern() as pattern if subject.command is not None:
@@ -37,6 +37,11 @@ def restriction(rule: Rule, subject: Subject) -> Restriction | None:
             return "holds" if pattern.matches(subject.names) else None
         case _:
             return None
+
+
+def _names_access(rule: Rule, subject: Subject) -> bool:
+    """Return whether a rule for a whole tool speaks of what this call of a tool does that can read and write."""
+    return subject.tool in MIXED_TOOLS and rule.tool == ("Read" if subject.is_read_only else "Edit")
 
 
 def _restricts_as_read(pattern: CommandPattern, subject: Subject) -> bool:
@@ -109,7 +114,7 @@ def _restriction_of_names(rule: Rule, pattern: PathPattern, subject: Subject) ->
 
 def allowing_rules(rules: Iterable[Rule], subject: Subject) -> list[Rule] | None:
     """Return the rules that together allow the whole call, or None where something of it is left over."""
-    candidates = [rule for rule in rules if rule.names(subject.tool)]
+    candidates = [rule for rule in rules if rule.names(subject.tool) or _names_access(rule, subject)]
     for rule in candidates:
         if rule.specifier is None or _allows_alone(rule, subject):
             return [rule]

@@ -21,8 +21,14 @@ from panpan.types.permission import Behaviour
 
 READ_TOOLS = frozenset({"Read", "LS", "Glob", "Grep"})
 """What a rule for Read speaks of."""
-EDIT_TOOLS = frozenset({"Edit", "MultiEdit", "Write", "Patch", "Rename"})
+EDIT_TOOLS = frozenset({"Edit", "MultiEdit", "Write", "Patch", "Rename", "NotebookEdit"})
 """What a rule for Edit speaks of."""
+MIXED_TOOLS = frozenset({"LSP"})
+"""Of which some calls only read, and rules for Read speak of those; of the others rules for Edit do."""
+PACKAGE_TOOLS = frozenset({"pip", "uv", "conda", "pixi"})
+"""Of which a rule may name an operation, as in `uv(install)`."""
+ONCE_ONLY = frozenset({"DatasetDownload"})
+"""Of which no answer is kept: the user consents to one download, as the question describes it."""
 _AGENT_TOOLS = frozenset({"Agent", "Task", "Skill"})
 _TOOLS_OF_RULE = {"Read": READ_TOOLS, "Edit": EDIT_TOOLS, "Agent": {"Agent", "Task"}}
 _WELL_KNOWN = {
@@ -33,7 +39,7 @@ _RULE = re.compile(r"(?P<tool>[A-Za-z_][\w.-]*(?:\*[\w.*-]*)?)(?:\((?P<specifier
 
 @dataclass(frozen=True, slots=True)
 class NamePattern:
-    """The name of a subagent or skill, such as `Agent(reviewer)`; `*` stands for any characters."""
+    """The name of a subagent or skill, such as `Agent(reviewer)`, or of an operation; `*` stands for any characters."""
 
     text: str
 
@@ -187,7 +193,7 @@ def _parse_specifier(tool: str, specifier: str) -> Specifier:
         return PathPattern(specifier)
     if tool == "WebFetch":
         return DomainPattern(specifier)
-    if tool in _AGENT_TOOLS and specifier.strip():
+    if tool in _AGENT_TOOLS | PACKAGE_TOOLS and specifier.strip():
         return NamePattern(specifier.strip())
     if tool.lower() in _WELL_KNOWN or tool.startswith("mcp__"):
         raise ValueError(f"means nothing for {tool}; write {tool} alone")

@@ -11,7 +11,14 @@ from panpan.services.permissions.rules.command_words import simple_commands
 from panpan.services.permissions.rules.domain_pattern import plain_host
 from panpan.services.permissions.rules.matching import allowing_rules, covering_rule
 from panpan.services.permissions.rules.prefixes import prefix_of
-from panpan.services.permissions.rules.rules import EDIT_TOOLS, READ_TOOLS, parse_rule
+from panpan.services.permissions.rules.rules import (
+    EDIT_TOOLS,
+    MIXED_TOOLS,
+    ONCE_ONLY,
+    PACKAGE_TOOLS,
+    READ_TOOLS,
+    parse_rule,
+)
 from panpan.services.permissions.subject import Subject
 from panpan.system.terminal_text import spelled_out
 from panpan.tools.search.globs import gitignore_escaped
@@ -44,8 +51,12 @@ def _candidate(subject: Subject) -> str | None:
     if subject.url is not None:
         host = plain_host(subject.url)
         return host and f"WebFetch(domain:{host})"
-    if subject.tool in READ_TOOLS | EDIT_TOOLS:
+    if subject.tool in READ_TOOLS | EDIT_TOOLS | MIXED_TOOLS:
         return _path_rule(subject)
+    if subject.tool in ONCE_ONLY:
+        return None
+    if subject.tool in PACKAGE_TOOLS:
+        return None if "run" in subject.names else f"{subject.tool}({subject.names[0]})"
     return subject.tool
 
 

@@ -11,7 +11,7 @@ _TOOLS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "list": ("LS",),
         "glob": ("Glob",),
         "grep": ("Grep",),
-        "edit": ("Edit", "MultiEdit", "Write", "Patch", "Rename"),
+        "edit": ("Edit", "MultiEdit", "Write", "Patch", "Rename", "NotebookEdit", "LSP"),
         "write": ("Write",),
         "patch": ("Patch",),
         "bash": ("Bash",),

@@ -9,6 +9,7 @@ from panpan.ui.repl.commands.command import Command
 from panpan.ui.repl.commands.compact_command import COMPACT_COMMANDS
 from panpan.ui.repl.commands.export_command import EXPORT_COMMANDS
 from panpan.ui.repl.commands.help_command import KEYS, help_command
+from panpan.ui.repl.commands.lsp_command import LSP_COMMANDS
 from panpan.ui.repl.commands.missing_commands import MISSING_COMMANDS
 from panpan.ui.repl.commands.model_commands import MODEL_COMMANDS
 from panpan.ui.repl.commands.panpan_commands import PANPAN_COMMANDS
@@ -36,6 +37,7 @@ def all_commands() -> list[Command]:
         *BRANCH_COMMANDS,
         *COMPACT_COMMANDS,
         *EXPORT_COMMANDS,
+        *LSP_COMMANDS,
         *SHOW_COMMANDS,
         *PANPAN_COMMANDS,
         *MODEL_COMMANDS,

@@ -219,7 +219,16 @@ def test_a_definition_of_opencode_is_understood() -> None:
     assert (definition.name, definition.description, definition.model) == ("x", "Reads docs", "anthropic/x")
     assert definition.max_turns == 5
     assert definition.tools is None
-    assert set(definition.disallowed_tools) == {"Write", "Edit", "MultiEdit", "Patch", "Rename", "Bash"}
+    assert set(definition.disallowed_tools) == {
+        "Write",
+        "Edit",
+        "MultiEdit",
+        "Patch",
+        "Rename",
+        "NotebookEdit",
+        "LSP",
+        "Bash",
+    }
 
 
 def test_where_opencode_switches_all_off_only_what_is_on_is_given() -> None:

@@ -5,19 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panpan.system.sandbox.domain_grants import NotGrantedError
-from panpan.system.sandbox.proxy_connection import MAX_HEAD_BYTES, Waits
+from panpan.system.web.proxy_connection import MAX_HEAD_BYTES, Waits
+from tests.fakes.outside import OTHER, PUBLIC, Network, Server, head_of, rest_of, said_to, serving
 from tests.system.backends import on_both_backends, run_on
-from tests.system.sandbox.proxies import (
-    OTHER,
-    PUBLIC,
-    Network,
-    Server,
-    head_of,
-    proxying,
-    rest_of,
-    said_to,
-    serving,
-)
+from tests.system.sandbox.proxies import proxying
 
 GET = b"GET http://example.org/a?b=c HTTP/1.1\r\nHost: example.org\r\n\r\n"
 CONNECT = b"CONNECT example.org:443 HTTP/1.1\r\nHost: example.org:443\r\n\r\n"

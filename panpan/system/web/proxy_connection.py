@@ -1,4 +1,4 @@
-"""One connection to the proxy: a tunnel to a granted host, or one request to it and the answer.
+"""One connection to the proxy: a tunnel to a host, or one request to it and the answer.
 
 The rule: what is not a tunnel is not forwarded as it came. It is read and written anew, one request to a connection, so
 that no server reads more or other requests in it than the proxy did.
@@ -15,22 +15,35 @@ from anyio import CancelScope
 from anyio.abc import ByteStream
 
 from panpan.errors import ToolError
-from panpan.system.sandbox.domain_grants import NotGrantedError, Route
-from panpan.system.sandbox.http_side import GONE, HttpSide
-from panpan.system.sandbox.proxy_request import HTTP_PORT, BadRequestError, asked_for, passed_on
 from panpan.system.url_guard import Authority
+from panpan.system.web.http_side import GONE, HttpSide
+from panpan.system.web.network import Dial
+from panpan.system.web.proxy_request import HTTP_PORT, BadRequestError, asked_for, passed_on
 from panpan.types.dataclass import dataclass
-
-FindRoute: TypeAlias = Callable[[Authority, int], Awaitable[Route]]
-"""Returns where to dial for a host; the port counts where it has none. Raises ToolError."""
-Dial: TypeAlias = Callable[[str, int], Awaitable[ByteStream]]
-"""Connects to an IP address and a port; raises OSError."""
 
 MAX_HEAD_BYTES = 32_768
 """Of a request's line and headers, and of a chunk's."""
 _MAX_ANSWER_HEAD_BYTES = 131_072
 _MAX_LEFT_OVER_CHUNKS = 64
 _MAX_DIALLED = 4
+
+
+class NotReachableError(ToolError):
+    """The proxy leads to no such host; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where a host is dialled."""
+
+    host: str
+    port: int
+    addresses: tuple[str, ...]
+    """IP addresses; these and no others."""
+
+
+FindRoute: TypeAlias = Callable[[Authority, int], Awaitable[Route]]
+"""Returns where to dial for a host; the port counts where it has none. Raises ToolError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +77,7 @@ class ProxyConnection:
         *,
         find_route: FindRoute,
         dial: Dial,
-        note: Callable[[BadRequestError | NotGrantedError], None],
+        note: Callable[[BadRequestError | NotReachableError], None],
         waits: Waits,
     ) -> None:
         self._client = HttpSide(stream, h11.SERVER, MAX_HEAD_BYTES)
@@ -79,7 +92,7 @@ class ProxyConnection:
         """Carry one tunnel or answer one request."""
         try:
             await self._serve()
-        except (BadRequestError, NotGrantedError) as exc:
+        except (BadRequestError, NotReachableError) as exc:
             self._note(exc)
             await self.refuse(400 if isinstance(exc, BadRequestError) else 403, str(exc))
         except ToolError as exc:

@@ -1,0 +1,121 @@
+"""What one change of a file brings: the errors after it that were not there before.
+
+The rule: an error is known by its words and the text of its line, so that lines that only moved bring nothing new.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+
+from panpan.errors import ToolError
+from panpan.services.language_servers.language_servers import LanguageServers
+from panpan.tools.code.code_intelligence import Problem
+from panpan.tools.code.columns import lines_of
+from panpan.types.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from panpan.services.language_servers.wire import Diagnostic
+
+log = logging.getLogger(__name__)
+
+_LONGEST_S = 60.0
+"""After which nobody cares any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A text, and what a server finds wrong with it."""
+
+    text: str
+    found: Sequence["Diagnostic"]
+
+
+class EditLook:
+    """Looks at one file before and after a call has changed it; `run` does so beside the call.
+
+    Args:
+        path: The canonical file.
+        before: What it said before the call; None where there was none.
+    """
+
+    def __init__(self, path: Path, before: str | None) -> None:
+        self.path = path
+        self.told = anyio.Event()
+        """Set when errors are known, or never will be; more may follow."""
+        self.done = anyio.Event()
+        """Set when no more follow."""
+        self.new_errors: Sequence[Problem] = ()
+        """As far as they are known; nothing where no server could tell."""
+        self.server = ""
+        """Which server has told them."""
+        self._before = before
+        self._after: str | None = None
+        self._changed = anyio.Event()
+
+    def changed(self, after: str | None) -> None:
+        """Take what the file says after the call; None: there is nothing to look at."""
+        self._after = after
+        self._changed.set()
+
+    async def run(self, servers: LanguageServers) -> None:
+        """Ask about both texts, the first while the call still runs."""
+        try:
+            with anyio.move_on_after(_LONGEST_S):
+                await self._look(servers)
+        except ToolError as exc:  # the servers' states tell the user; the edit has gone well without
+            log.debug("no errors of %s: %s", self.path, exc)
+        except Exception:  # it runs beside the session, which must not end for it
+            log.exception("the look at %s failed", self.path)
+        finally:
+            self.told.set()
+            self.done.set()
+
+    async def _look(self, servers: LanguageServers) -> None:
+        server = await servers.server_for(self.path)
+        self.server = server.kind.name
+        found: Sequence[Diagnostic] = ()
+        if self._before is not None:
+            found = await server.texts.all_problems(self.path, self._before)
+        before = _Text(self._before or "", found)
+        await self._changed.wait()
+        if self._after is None:
+            return
+        self.new_errors = new_errors(before, _Text(self._after, await server.texts.problems(self.path, self._after)))
+        self.told.set()
+        self.new_errors = new_errors(
+            before, _Text(self._after, await server.texts.later_problems(self.path, self._after))
+        )
+
+
+def new_errors(before: _Text, after: _Text) -> Sequence[Problem]:
+    """Return the errors of a text that another one had not, in the order of their lines."""
+    known = Counter(key for key, _ in _errors(before))
+    new: list[Problem] = []
+    for key, problem in _errors(after):
+        if known[key] > 0:
+            known[key] -= 1
+        else:
+            new.append(problem)
+    return sorted(new, key=lambda problem: (problem.line, problem.column))
+
+
+def _errors(text: _Text) -> Sequence[tuple[tuple[str, str], Problem]]:
+    """Return the errors, each with what it is known by."""
+    lines = lines_of(text.text)
+    return [
+        ((found.message, lines[at].strip() if at < len(lines) else ""), problem_of(found))
+        for found in text.found
+        if found.is_error
+        for at in (found.range.start.line,)
+    ]
+
+
+def problem_of(found: "Diagnostic") -> Problem:
+    """Return what a server has found, in our words."""
+    code = found.code if isinstance(found.code, str | int) else ""
+    start = found.range.start
+    return Problem(start.line + 1, start.character + 1, found.is_error, found.message, str(code))

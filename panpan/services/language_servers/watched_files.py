@@ -1,0 +1,74 @@
+"""Which files of a server's folder have changed since it was last told, so that it need not watch them itself.
+
+The rule: nothing is read. Only names, times and sizes are looked at, of the files of the server's languages; where a
+folder holds more than can be looked at before each question, it is not watched, and the server has to see for itself.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from panpan.services.language_servers.catalogue import ServerKind
+
+MAX_ENTRIES = 20_000
+_PASSED_OVER = frozenset({"node_modules", "__pycache__", "target", "build", "dist", "venv", "site-packages"})
+_CREATED, _CHANGED, _DELETED = 1, 2, 3
+"""As the protocol numbers them (`FileChangeType`)."""
+
+
+class WatchedFiles:
+    """The files of one server.
+
+    Args:
+        root: Its folder.
+        kind: Which server it is.
+    """
+
+    def __init__(self, root: Path, kind: ServerKind) -> None:
+        self._root = root
+        self._endings = tuple(kind.languages)
+        self._names = frozenset(kind.roots)
+        self._known: dict[str, tuple[int, int]] | None = None
+        self._is_too_large = False
+
+    def changes(self) -> Sequence[dict[str, Any]]:
+        """Return what changed since the last call, as the protocol tells it; nothing at the first. Synchronous."""
+        if self._is_too_large:
+            return ()
+        before, now = self._known, self._look()
+        self._known = now
+        if before is None or now is None:
+            return ()
+        kinds = {path: _CREATED if path not in before else _CHANGED for path in now if before.get(path) != now[path]}
+        kinds |= dict.fromkeys(before.keys() - now.keys(), _DELETED)
+        return [{"uri": Path(path).as_uri(), "type": kind} for path, kind in kinds.items()]
+
+    def _look(self) -> dict[str, tuple[int, int]] | None:
+        found: dict[str, tuple[int, int]] = {}
+        for count, entry in enumerate(_entries(str(self._root))):
+            if count >= MAX_ENTRIES:
+                self._is_too_large = True
+                return None
+            if entry.name.endswith(self._endings) or entry.name in self._names:
+                try:
+                    status = entry.stat()
+                except OSError:
+                    continue
+                found[entry.path] = (status.st_mtime_ns, status.st_size)
+        return found
+
+
+def _entries(folder: str) -> Iterator["os.DirEntry[str]"]:
+    """Yield all files below a folder, without hidden folders and those that hold what others wrote."""
+    folders = [folder]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    if not entry.is_dir(follow_symlinks=False):
+                        yield entry
+                    elif not entry.name.startswith(".") and entry.name not in _PASSED_OVER:
+                        folders.append(entry.path)
+        except OSError:
+            continue

@@ -1,0 +1,107 @@
+"""A proxy on the loopback for a program that opens connections itself: the browser.
+
+The rule: it leads to the public web and nowhere else. Whatever a page loads, and wherever a redirect or a script sends
+the browser, comes through here, is checked like every address that panpan asks for, and the checked address is dialled.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from typing import Self
+
+import anyio
+from anyio import AsyncContextManagerMixin
+from anyio.abc import SocketAttribute, SocketStream
+
+from panpan.errors import ToolError
+from panpan.system.url_guard import Authority, plain_url, public_addresses
+from panpan.system.web.network import WebNetwork
+from panpan.system.web.proxy_connection import NotReachableError, ProxyConnection, Route, Waits
+
+MAX_CONNECTIONS = 256
+"""At the same time; a browser opens up to six for each host of a page."""
+MAX_LOOKUPS = 4
+"""At the same time. The event loop has few threads for them."""
+MAX_REFUSED = 20
+MAX_HOSTS = 1000
+IDLE_S = 300.0
+"""Seconds after which a connection over which nothing comes is closed."""
+
+
+class FilterProxy(AsyncContextManagerMixin):
+    """Listens while it is entered.
+
+    Args:
+        network: How the outside is reached.
+        waits: How long a connection may take.
+    """
+
+    port: int
+    """On 127.0.0.1."""
+
+    def __init__(self, network: WebNetwork, *, waits: Waits | None = None) -> None:
+        self._network = network
+        self._waits = waits or Waits(idle_s=IDLE_S)
+        self._refused: dict[str, None] = {}
+        self._hosts: dict[str, None] = {}
+        self._connections = 0
+        self._lookups = anyio.Semaphore(MAX_LOOKUPS)
+
+    @asynccontextmanager
+    async def __asynccontextmanager__(self) -> AsyncGenerator[Self, None]:
+        listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
+        self.port = listener.extra(SocketAttribute.local_port)
+        async with listener, anyio.create_task_group() as task_group:
+            task_group.start_soon(listener.serve, self._answer)
+            yield self
+            task_group.cancel_scope.cancel()
+
+    @property
+    def refused(self) -> Sequence[str]:
+        """Why something was refused until now; each once, the first `MAX_REFUSED`."""
+        return tuple(self._refused)
+
+    @property
+    def hosts(self) -> Sequence[str]:
+        """The hosts that were asked for until now, refused ones too; each once, the first `MAX_HOSTS`."""
+        return tuple(self._hosts)
+
+    async def _answer(self, stream: SocketStream) -> None:
+        connection = ProxyConnection(
+            stream, find_route=self._route, dial=self._network.dial, note=self._note, waits=self._waits
+        )
+        self._connections += 1
+        try:
+            async with stream:
+                if self._connections > MAX_CONNECTIONS:
+                    await connection.refuse(503, f"{MAX_CONNECTIONS} connections are open at the same time already")
+                else:
+                    await connection.serve()
+        except Exception as exc:  # a bug costs one connection, and is told; the browser goes on
+            self._note(ToolError(f"panpan's proxy failed unexpectedly: {type(exc).__name__}: {exc}"))
+        finally:
+            self._connections -= 1
+
+    def _note(self, refusal: ToolError) -> None:
+        if len(self._refused) < MAX_REFUSED:
+            self._refused[str(refusal)] = None
+
+    async def _route(self, asked: Authority, default_port: int) -> Route:
+        """Return where to dial; a tunnel is checked like an address of https, whatever goes through it."""
+        if len(self._hosts) < MAX_HOSTS:
+            self._hosts[asked.host] = None
+        port = default_port if asked.port is None else asked.port
+        try:
+            plain_url(f"http://{Authority(asked.host, asked.address, port)}/")
+        except ToolError as exc:
+            raise NotReachableError(str(exc)) from exc
+        found = [asked.host] if asked.address is not None else await self._looked_up(asked.host, port)
+        if not found:
+            raise ToolError(f"{asked.host} has no address; look whether the name is right")
+        try:
+            return Route(asked.host, port, public_addresses(asked.host, found))
+        except ToolError as exc:
+            raise NotReachableError(str(exc)) from exc
+
+    async def _looked_up(self, host: str, port: int) -> Sequence[str]:
+        async with self._lookups:
+            return await self._network.resolve(host, port)

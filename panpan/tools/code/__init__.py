@@ -1,0 +1,1 @@
+"""Tools that know what code means, by way of language servers."""

@@ -1,0 +1,1 @@
+"""DatasetDownload: data sets and other large files, in two steps."""

@@ -1,0 +1,205 @@
+"""Unpacking an archive that somebody else made: files and folders, inside of one new folder, and no more than fits.
+
+The rule: nothing of it is in place before all of it is unpacked. Links, devices, other places, protected names and what
+grows beyond its limits are refused whole, not left out. Synchronous; `is_wanted` is asked between pieces.
+"""
+
+import gzip
+import lzma
+import os
+import shutil
+import tarfile
+import unicodedata
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from panpan.errors import ToolError
+from panpan.system.protected import protections
+from panpan.tools.data.amounts import size_text
+from panpan.types.dataclass import dataclass
+
+MAX_MEMBERS = 1_000_000
+_MAX_PATH_CHARS = 1_000
+_PIECE_BYTES = 1 << 20
+_FREE_RATIO_BYTES = 10_000_000
+"""Unpacked to no more than this, an archive may shrink as far as it likes: small texts do."""
+_TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
+_ENCRYPTED = 0x1
+_DAMAGE = (
+    tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, gzip.BadGzipFile, NotImplementedError,
+    ValueError, RuntimeError,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class UnpackLimits:
+    """How large the content of an archive may be."""
+
+    max_bytes: int
+    """Of all files together."""
+    max_ratio: float
+    """Times the size of the archive."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A file or folder of an archive."""
+
+    name: str
+    is_folder: bool
+    is_program: bool
+    open: Callable[[], IO[bytes] | None]
+
+
+def is_archive(name: str) -> bool:
+    """Return whether a file is one that can be unpacked, by its name."""
+    return name.lower().endswith((".zip", *_TAR_SUFFIXES))
+
+
+def folder_name(name: str) -> str:
+    """Return what the folder of an archive's content is called."""
+    suffix = next(
+        suffix for suffix in sorted((".zip", *_TAR_SUFFIXES), key=len, reverse=True) if name.lower().endswith(suffix)
+    )
+    return name[: -len(suffix)] or "unpacked"
+
+
+def unpack(archive: Path, folder: Path, limits: UnpackLimits, is_wanted: Callable[[], bool] = lambda: True) -> int:
+    """Unpack an archive into a new folder, and return how many files that are.
+
+    Args:
+        archive: The file.
+        folder: Must not exist.
+        limits: For its content.
+        is_wanted: False: it ends, and nothing is left of it.
+
+    Raises:
+        ToolError: It is damaged, holds what is refused, is too large, or the disk fails; nothing is left of it.
+    """
+    if folder.exists():
+        raise ToolError(f"{folder} exists; nothing was unpacked into it")
+    growing = folder.with_name(f".{folder.name}.unpacking-{os.getpid()}")
+    try:
+        shutil.rmtree(growing, ignore_errors=True)
+        growing.mkdir(parents=True)
+        count = _Unpacking(archive, growing, limits, is_wanted).run()
+        growing.rename(folder)
+    except OSError as exc:
+        raise ToolError(f"cannot unpack {archive.name}: {exc.strerror or exc}") from exc
+    except _DAMAGE as exc:
+        raise ToolError(
+            f"{archive.name} is damaged or of an unknown form: {str(exc)[:200] or type(exc).__name__}"
+        ) from exc
+    finally:
+        shutil.rmtree(growing, ignore_errors=True)
+    return count
+
+
+class _Unpacking:
+    def __init__(self, archive: Path, folder: Path, limits: UnpackLimits, is_wanted: Callable[[], bool]) -> None:
+        self._archive = archive
+        self._folder = folder
+        by_ratio = max(_FREE_RATIO_BYTES, int(archive.stat().st_size * limits.max_ratio))
+        self._room = self._limit = min(limits.max_bytes, by_ratio)
+        self._is_wanted = is_wanted
+        self._names: set[str] = set()
+
+    def run(self) -> int:
+        files = 0
+        with self._members() as members:
+            for number, member in enumerate(members, 1):
+                if number > MAX_MEMBERS:
+                    raise self._refused(f"more than {MAX_MEMBERS:,} members")
+                place = self._place(member)
+                if member.is_folder:
+                    place.mkdir(parents=True, exist_ok=True)
+                    continue
+                place.parent.mkdir(parents=True, exist_ok=True)
+                self._write(member, place)
+                files += 1
+        return files
+
+    @contextmanager
+    def _members(self) -> Iterator[Iterator[_Member]]:
+        if zipfile.is_zipfile(self._archive) and self._archive.name.lower().endswith(".zip"):
+            with zipfile.ZipFile(self._archive) as packed:
+                yield self._of_zip(packed)
+            return
+        with tarfile.open(self._archive, "r:*") as tar:
+            yield self._of_tar(tar)
+
+    def _of_zip(self, packed: zipfile.ZipFile) -> Iterator[_Member]:
+        for info in packed.infolist():
+            mode = info.external_attr >> 16
+            kind = mode & 0o170000
+            if kind not in (0, 0o100000, 0o040000):
+                raise self._refused(f"a link or device, {info.filename!r}")
+            if info.flag_bits & _ENCRYPTED:
+                raise self._refused(f"an encrypted file, {info.filename!r}")
+            yield _Member(info.filename, info.is_dir(), bool(mode & 0o100), lambda info=info: packed.open(info))  # type: ignore[misc]
+
+    def _of_tar(self, tar: tarfile.TarFile) -> Iterator[_Member]:
+        while (info := tar.next()) is not None:
+            setattr(tar, "members", [])  # noqa: B010 - it would grow with the archive, and the stubs do not know it
+            if not (info.isreg() or info.isdir()):
+                raise self._refused(f"a link or device, {info.name!r}")
+            yield _Member(info.name, info.isdir(), bool(info.mode & 0o100), lambda info=info: tar.extractfile(info))  # type: ignore[misc]
+
+    def _place(self, member: _Member) -> Path:
+        """Return where a member goes.
+
+        Raises:
+            ToolError: It leads elsewhere, is there twice, or is protected.
+        """
+        name = member.name.removesuffix("/") if member.is_folder else member.name
+        parts = [part for part in name.removeprefix("./").split("/") if part != "."]
+        if member.is_folder and not any(parts):
+            return self._folder
+        if name.startswith("/") or len(name) > _MAX_PATH_CHARS or not all(map(_is_plain, parts)):
+            raise self._refused(f"a name that leads elsewhere, {member.name[:200]!r}")
+        place = self._folder.joinpath(*parts)
+        if any(not group.is_only_as_named for group, _ in protections(self._folder.parent.joinpath(*parts))):
+            raise self._refused(f"a name that is protected, {name[:200]!r}")
+        # as a file system that knows no case would have it
+        folded = unicodedata.normalize("NFC", "/".join(parts)).casefold()
+        if not member.is_folder and folded in self._names:
+            raise self._refused(f"two files of one name, {name[:200]!r}")
+        self._names.add(folded)
+        return place
+
+    def _write(self, member: _Member, place: Path) -> None:
+        source = member.open()
+        if source is None:
+            raise self._refused(f"a file without content, {member.name[:200]!r}")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        fd = os.open(place, flags, 0o777 if member.is_program else 0o666)
+        with source, os.fdopen(fd, "wb") as file:
+            while data := source.read(min(_PIECE_BYTES, self._room + 1)):
+                if not self._is_wanted():
+                    raise ToolError(f"unpacking {self._archive.name} was ended")
+                self._room -= len(data)
+                if self._room < 0:
+                    raise self._refused(f"more than {size_text(self._limit)}, as much as may come of it")
+                file.write(data)
+
+    def _refused(self, what: str) -> ToolError:
+        return ToolError(f"{self._archive.name} holds {what}; nothing of it was unpacked")
+
+
+def _is_plain(part: str) -> bool:
+    return bool(part) and part not in (".", "..") and part.isprintable() and not any(mark in part for mark in "\\\0:")
+
+
+def remove_leavings(folder: Path) -> None:
+    """Remove what a killed unpacking left in a folder."""
+    for path in folder.glob(".*.unpacking-*"):
+        pid = path.name.rpartition("-")[2]
+        with suppress(ValueError, PermissionError):
+            try:
+                os.kill(int(pid), 0)
+            except ProcessLookupError:
+                shutil.rmtree(path, ignore_errors=True)

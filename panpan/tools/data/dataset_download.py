@@ -1,0 +1,196 @@
+"""DatasetDownload: first what a download would bring, then, once the user has said yes to exactly that, the download.
+
+The rule: what is downloaded is a plan that was prepared in this session. The question names all of it, and where a
+server has something else by then, nothing of that is taken.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import ClassVar, Literal
+
+from anyio import to_thread
+from pydantic import BaseModel, ConfigDict, Field
+
+from panpan.errors import ToolError
+from panpan.system.url_guard import PlainUrl
+from panpan.tools.data.carrying_out import CarryingOut
+from panpan.tools.data.data_setup import DataSetup
+from panpan.tools.data.download_plan import DownloadPlan
+from panpan.tools.data.preparation import prepared, require_space, still_free
+from panpan.tools.data.transfer import Transfer, usual_pause
+from panpan.tools.tasks.background import Background, JobEnd
+from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
+from panpan.types.display import SummaryDisplay
+from panpan.types.tool import Output, Progress, ToolYield
+
+TIMEOUT_S = 4 * 3600.0
+"""Of a download in the foreground."""
+MAX_PLANS = 50
+"""That are remembered."""
+_MOST_PATHS = 200
+"""Files of a plan that the permission gate looks at one by one, beside their folder."""
+
+
+class DatasetDownloadInput(BaseModel):
+    """What the model may ask of DatasetDownload."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    action: Literal["prepare", "download"]
+    source: str = Field(default="", max_length=2000, description="Address, or hf://datasets/owner/name@revision")
+    folder: str = Field(default="data", description="Where it goes")
+    files: tuple[str, ...] = Field(default=(), max_length=100, description="Of hf://: patterns; else all")
+    sha256: str = Field(default="", pattern=r"^([0-9a-fA-F]{64})?$", description="If known")
+    unpack: bool = False
+    plan: str = Field(default="", max_length=20, description="To download; else the newest")
+    run_in_background: bool = False
+
+
+class DatasetDownloadTool(Tool[DatasetDownloadInput]):
+    """Bring data sets.
+
+    Args:
+        setup: How the outside is asked; None: there is no session.
+        background: The background tasks of the session; None: there are none.
+        pause: Returns the seconds before another try, by how many have brought nothing.
+    """
+
+    name = "DatasetDownload"
+    input_model = DatasetDownloadInput
+    tool_class: ClassVar[ToolClass] = "network"
+    timeout_s: ClassVar[float | None] = TIMEOUT_S
+
+    def __init__(
+        self,
+        setup: DataSetup | None = None,
+        background: Background | None = None,
+        *,
+        pause: Callable[[int], float] = usual_pause,
+    ) -> None:
+        self._setup = setup
+        self._background = background
+        self._pause = pause
+        self._plans: dict[str, DownloadPlan] = {}
+        self._asked: dict[str, str] = {}
+        """Ids of the plans that the user was asked about, by call."""
+
+    def is_read_only(self, args: DatasetDownloadInput) -> bool:
+        return args.action == "prepare"
+
+    def title(self, args: DatasetDownloadInput) -> str:
+        if args.action == "prepare":
+            return f"look at {args.source}"
+        plan = self._found(args)
+        where = " (in the background)" if args.run_in_background else ""
+        return f"download {plan.source if plan is not None else args.plan}{where}"
+
+    def path_uses(self, args: DatasetDownloadInput) -> Sequence[PathUse]:
+        plan = self._found(args) if args.action == "download" else None
+        if plan is None:
+            return ()
+        places = [plan.folder, *(one.target for one in plan.wanted[:_MOST_PATHS])]
+        return [PathUse(str(place), "write") for place in places]
+
+    async def explained(self, args: DatasetDownloadInput, ctx: ToolContext) -> str:
+        if args.action == "prepare":
+            return "it asks the server what the file is, and downloads nothing"
+        plan = self._planned(args)
+        self._asked[ctx.tool_use_id] = plan.id
+        return plan.line()
+
+    async def run(self, args: DatasetDownloadInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        if args.action == "prepare":
+            yield await self._prepare(args, ctx)
+            return
+        plan = self._planned(args)
+        if self._asked.pop(ctx.tool_use_id, plan.id) != plan.id:
+            raise ToolError("another download was prepared since the user agreed to one; call download with its id")
+        plan = await to_thread.run_sync(still_free, plan)
+        require_space(plan)
+        for one in plan.wanted:  # a link may have come into being since it was prepared
+            if ctx.paths.resolve(str(one.target), access="write") != one.target:
+                raise ToolError(f"{ctx.paths.shown(one.target)} leads elsewhere now; prepare the download again")
+        if args.run_in_background:
+            yield self._start(plan, ctx)
+            return
+        work = self._carrying_out(plan)
+        async with aclosing(work.steps()) as lines:
+            async for line in lines:
+                yield Progress(f"{line}\n")
+        yield Output(work.report, SummaryDisplay(text=f"{len(plan.files)} files in {plan.shown_folder}"))
+
+    async def _prepare(self, args: DatasetDownloadInput, ctx: ToolContext) -> Output:
+        if not args.source:
+            raise ToolError("prepare needs source: an address, or hf://datasets/owner/name")
+        plan = await prepared(
+            self._present,
+            ctx,
+            self._allow,
+            source=args.source,
+            folder=args.folder,
+            patterns=args.files,
+            sha256=args.sha256.lower(),
+            unpack=args.unpack,
+        )
+        self._plans.pop(plan.id, None)
+        self._plans[plan.id] = plan
+        while len(self._plans) > MAX_PLANS:
+            del self._plans[next(iter(self._plans))]
+        if not plan.wanted and not plan.unpack:
+            return Output(f"nothing to download: all of it is in {plan.shown_folder}, with the right checksums")
+        text = (
+            f"plan {plan.id}: {plan.text()}\nthe user could run himself: {plan.command()}\n"
+            f"nothing was downloaded yet; the user is asked when you call download with plan {plan.id}"
+        )
+        return Output(text, SummaryDisplay(text=plan.line()))
+
+    def _start(self, plan: DownloadPlan, ctx: ToolContext) -> Output:
+        if self._background is None:
+            raise ToolError("there are no background tasks here; download it in the foreground")
+
+        async def job(write: Callable[[str], None]) -> JobEnd:
+            work = self._carrying_out(plan)
+            async with aclosing(work.steps()) as lines:
+                async for line in lines:
+                    write(f"{line}\n")
+            write(f"{work.report}\n")
+            return JobEnd(f"Downloaded into {plan.shown_folder}:\n{work.report}", is_error=False)
+
+        title = f"download {plan.source}"
+        task = self._background.start_job(
+            kind="download", title=title, tool_use_id=ctx.tool_use_id, agent_id="", job=job
+        )
+        text = (
+            f"the download runs in the background as task {task.id}; you are told when it ends, and TaskOutput shows "
+            "how far it is"
+        )
+        return Output(text, SummaryDisplay(text=f"in the background as task {task.id}"))
+
+    def _carrying_out(self, plan: DownloadPlan) -> CarryingOut:
+        setup = self._present
+        transfer = Transfer(setup.client, self._allow, token=setup.token, max_bytes=setup.max_bytes, pause=self._pause)
+        return CarryingOut(plan, transfer, replace(setup.unpack_limits))
+
+    def _planned(self, args: DatasetDownloadInput) -> DownloadPlan:
+        plan = self._found(args)
+        if plan is None:
+            named = f" {args.plan!r}" if args.plan else ""
+            raise ToolError(
+                f"there is no plan{named}; call prepare first, which also finds what an earlier download left"
+            )
+        return plan
+
+    def _found(self, args: DatasetDownloadInput) -> DownloadPlan | None:
+        """Return the plan that a call speaks of; by the question the user knows which it is."""
+        return self._plans.get(args.plan) if args.plan else next(reversed(self._plans.values()), None)
+
+    def _allow(self, plain: PlainUrl) -> None:
+        if refusal := self._present.domains.refusal(plain.host):
+            raise ToolError(f"{plain.url} is not asked for: {refusal} by the settings")
+
+    @property
+    def _present(self) -> DataSetup:
+        if self._setup is None:
+            raise ToolError("there is no session that could download anything")
+        return self._setup

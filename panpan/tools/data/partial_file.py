@@ -1,0 +1,164 @@
+"""A file while it grows: beside its place, under a name of its own, held by one download at a time.
+
+The rule: it becomes the file only whole and with the right checksum, and never in the place of another one.
+Synchronous.
+"""
+
+import fcntl
+import hashlib
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from panpan.errors import ToolError
+from panpan.system.atomic_write import sync_folder
+from panpan.tools.data.download_plan import PlannedFile, RemoteFile
+
+_READ_BYTES = 1 << 20
+
+
+class Checksum:
+    """The checksums of a content that comes piece by piece.
+
+    Args:
+        remote: What it should be.
+    """
+
+    def __init__(self, remote: RemoteFile) -> None:
+        self._remote = remote
+        self._sha256 = hashlib.sha256()
+        # how git names a content: its kind and length before it
+        has_git = bool(remote.git_sha1) and remote.size is not None
+        self._git = hashlib.sha1(f"blob {remote.size}\0".encode(), usedforsecurity=False) if has_git else None
+
+    def add(self, data: bytes) -> None:
+        """Take the next piece."""
+        self._sha256.update(data)
+        if self._git is not None:
+            self._git.update(data)
+
+    @property
+    def sha256(self) -> str:
+        """In hexadecimal."""
+        return self._sha256.hexdigest()
+
+    @property
+    def is_right(self) -> bool:
+        """Whether nothing that is known of the content speaks against it."""
+        if self._remote.sha256:
+            return self.sha256 == self._remote.sha256
+        return self._git is None or self._git.hexdigest() == self._remote.git_sha1
+
+
+def checksum_of(path: Path, remote: RemoteFile) -> Checksum:
+    """Return the checksums of a file that is there.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    checksum = Checksum(remote)
+    with path.open("rb") as file:
+        while data := file.read(_READ_BYTES):
+            checksum.add(data)
+    return checksum
+
+
+class PartialFile:
+    """A part of a planned file. A context manager; leaving it keeps what came, if anything did.
+
+    Args:
+        planned: The file.
+
+    Raises:
+        ToolError: It cannot be written, or another download of it runs.
+    """
+
+    def __init__(self, planned: PlannedFile) -> None:
+        self._planned = planned
+        self.checksum = Checksum(planned.remote)
+        try:
+            planned.part.parent.mkdir(parents=True, exist_ok=True)
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            self._fd = os.open(planned.part, flags, 0o644)
+        except OSError as exc:
+            raise ToolError(f"cannot write {planned.part}: {exc.strerror}") from exc
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self.size = self._read()
+        except BlockingIOError:
+            os.close(self._fd)
+            raise ToolError(f"{planned.target.name} is being downloaded already; wait for that") from None
+        except BaseException:
+            os.close(self._fd)
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self.size:
+            self._planned.part.unlink(missing_ok=True)
+        os.close(self._fd)
+
+    def begin_anew(self) -> None:
+        """Throw away what came."""
+        os.ftruncate(self._fd, 0)
+        os.lseek(self._fd, 0, os.SEEK_SET)
+        self.size, self.checksum = 0, Checksum(self._planned.remote)
+
+    def write(self, data: bytes) -> None:
+        """Append a piece.
+
+        Raises:
+            ToolError: The disk is full, or fails.
+        """
+        try:
+            view = memoryview(data)
+            while view:
+                written = os.write(self._fd, view)
+                self.checksum.add(view[:written].tobytes())
+                self.size += written
+                view = view[written:]
+        except OSError as exc:
+            raise ToolError(
+                f"cannot write {self._planned.part}: {exc.strerror}; what came is kept, and the same download goes on "
+                "behind it"
+            ) from exc
+
+    def finish(self) -> str:
+        """Make it the file, and return its SHA-256.
+
+        Raises:
+            ToolError: It is not what was planned, the place is taken, or the disk fails.
+        """
+        planned = self._planned
+        if not self.checksum.is_right:
+            self.begin_anew()
+            planned.part.unlink(missing_ok=True)
+            raise ToolError(
+                f"{planned.target.name} came with another checksum than it should have, and was thrown away"
+            )
+        try:
+            os.fsync(self._fd)
+            os.link(planned.part, planned.target)  # unlike a rename it takes nobody's place
+            planned.part.unlink()
+            sync_folder(planned.target.parent)
+        except FileExistsError:
+            raise ToolError(f"{planned.target} has come into being meanwhile; it was left as it is") from None
+        except OSError as exc:
+            raise ToolError(f"cannot put {planned.target} in its place: {exc.strerror}") from exc
+        return self.checksum.sha256
+
+    def _read(self) -> int:
+        """Take over what is there, and return how much that is; too much cannot be of this file."""
+        size, limit = 0, self._planned.remote.size
+        while data := os.read(self._fd, _READ_BYTES):
+            self.checksum.add(data)
+            size += len(data)
+        if limit is not None and size > limit:
+            self.begin_anew()
+            return 0
+        return size

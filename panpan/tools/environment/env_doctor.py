@@ -1,0 +1,97 @@
+"""EnvDoctor: in which layer a Python environment is broken, and what to do.
+
+The rule: nothing of the environment is run, since it may belong to a project that nobody trusts; all is read.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from anyio import to_thread
+from pydantic import BaseModel, ConfigDict, Field
+
+from panpan.errors import ToolError
+from panpan.system.terminal_text import printable
+from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
+from panpan.types.display import SummaryDisplay
+from panpan.types.tool import Output, ToolYield
+
+if TYPE_CHECKING:
+    from panpan.tools.environment.layers import EnvReport
+
+
+class EnvDoctorInput(BaseModel):
+    """What the model may ask of EnvDoctor."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    environment: str = Field(default=".", min_length=1, description="Environment, or project folder")
+    layer: Literal["", "python", "binary", "toolkit", "driver", "hardware"] = ""
+
+
+class EnvDoctorTool(Tool[EnvDoctorInput]):
+    """Look at the layers of an environment."""
+
+    name = "EnvDoctor"
+    input_model = EnvDoctorInput
+    tool_class: ClassVar[ToolClass] = "read"
+
+    def is_read_only(self, args: EnvDoctorInput) -> bool:
+        return True
+
+    def title(self, args: EnvDoctorInput) -> str:
+        return printable(args.environment)
+
+    def path_uses(self, args: EnvDoctorInput) -> Sequence[PathUse]:
+        return (PathUse(args.environment, "read"),)
+
+    async def run(self, args: EnvDoctorInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        place = ctx.paths.resolve(args.environment, access="read")
+        report = await to_thread.run_sync(partial(_look, str(place), ctx), abandon_on_cancel=True)
+        from panpan.tools.environment.layers import LAYERS  # a start needs none of it
+
+        broken = report.first_broken
+        summary = f"broken: {LAYERS[broken.layer]}" if broken else "no layer is broken"
+        yield Output("\n".join(_text(report, args)), SummaryDisplay(text=summary))
+
+
+def _look(place: str, ctx: ToolContext) -> "EnvReport":
+    from panpan.tools.environment.examine import examine
+    from panpan.tools.environment.find_environment import find_environment
+    from panpan.tools.environment.machine_root import MachineRoot
+
+    root = MachineRoot(may_read=ctx.paths.may_show)
+    environment = find_environment(root, place, ctx.own_environment)
+    if environment is not None:
+        _require_readable(environment.path, environment.why, ctx)
+    return examine(root, environment, ctx.own_environment)
+
+
+def _require_readable(path: str, why: str, ctx: ToolContext) -> None:
+    """Refuse an environment that another one than the path of the call led to, outside of what may be read.
+
+    Raises:
+        ToolError: It has to be named, so that the user is asked.
+    """
+    try:
+        ctx.paths.resolve(path, access="read")
+    except ToolError as exc:
+        raise ToolError(f"{printable(path)} lies outside ({why}); name it as environment to have it looked at") from exc
+
+
+def _text(report: "EnvReport", args: EnvDoctorInput) -> list[str]:
+    from panpan.tools.environment.table import (
+        constraint_rows,
+        detail_lines,
+        heading,
+        layer_rows,
+        unread_lines,
+        verdict_lines,
+    )
+
+    lines = [heading(report), *verdict_lines(report)]
+    if args.layer:
+        return [*lines, "", *(detail_lines(report, args.layer) or ["nothing was found in this layer"])]
+    layers = [f"{row.state}: {row.text}" for row in layer_rows(report)]
+    constraints = [f"{row.state}: {row.text}" for row in constraint_rows(report)]
+    return [*lines, "", *layers, "", *constraints, *unread_lines(report)]

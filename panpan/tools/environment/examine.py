@@ -1,0 +1,64 @@
+"""Looks at an environment and judges it: the way from a folder to a report."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import chain
+
+from panpan.tools.environment.advice import judged
+from panpan.tools.environment.binary_rules import binary_constraints
+from panpan.tools.environment.driver_layer import driver_findings, look_at_driver
+from panpan.tools.environment.facts import look
+from panpan.tools.environment.find_environment import Environment
+from panpan.tools.environment.gpu_rules import gpu_constraints
+from panpan.tools.environment.hardware_layer import hardware_findings, look_at_hardware
+from panpan.tools.environment.layers import Constraint, EnvReport, State, in_order
+from panpan.tools.environment.library_search import LibrarySearch
+from panpan.tools.environment.machine_root import MachineRoot
+from panpan.tools.environment.python_rules import python_constraints
+
+MAX_UNREAD = 20
+MAX_OF_A_KIND = 20
+
+
+def examine(root: MachineRoot, environment: Environment | None, variables: Mapping[str, str]) -> EnvReport:
+    """Return what is known of an environment on a machine; nothing of either is run.
+
+    Args:
+        root: The machine.
+        environment: As `find_environment` finds it; None: there is none, and the report is about the machine.
+        variables: Environment variables; LD_LIBRARY_PATH counts.
+    """
+    if environment is None:
+        return _without_environment(root)
+    facts = look(root, environment, variables)
+    constraints = chain(python_constraints(facts), binary_constraints(facts), gpu_constraints(facts))
+    return EnvReport(
+        environment=environment.path,
+        chosen=environment.why,
+        findings=facts.findings(),
+        constraints=in_order(_first_of_each_kind(constraints)),
+        unread=_unread(root),
+    )
+
+
+def _first_of_each_kind(constraints: Iterable[Constraint]) -> list[Constraint]:
+    """Return what fits into a report: the first of each kind, and how many more there are of it."""
+    counts: Counter[tuple[str, State]] = Counter()
+    kept = []
+    for one in constraints:
+        counts[one.rule, one.state] += 1
+        if counts[one.rule, one.state] <= MAX_OF_A_KIND:
+            kept.append(one)
+    more = ((kind, count - MAX_OF_A_KIND) for kind, count in counts.items() if count > MAX_OF_A_KIND)
+    return [*kept, *(judged(rule, state, f"{count:,} more of this kind", "likewise") for (rule, state), count in more)]
+
+
+def _without_environment(root: MachineRoot) -> EnvReport:
+    driver, hardware = look_at_driver(root, LibrarySearch(root, {})), look_at_hardware(root)
+    none = judged("environment", "broken", "an environment to look at", "there is none here, and none is active")
+    findings = (*driver_findings(driver), *hardware_findings(hardware))
+    return EnvReport(environment="", chosen="", findings=findings, constraints=(none,), unread=_unread(root))
+
+
+def _unread(root: MachineRoot) -> tuple[str, ...]:
+    return tuple(f"{path}: {reason}" for path, reason in list(root.unread.items())[:MAX_UNREAD])

@@ -1,0 +1,1 @@
+"""Package managers: pip, conda, uv and pixi on one core."""

@@ -1,0 +1,46 @@
+"""Manifests of projects: where the nearest one lies, and what tables of it say. Whoever wrote them may have meant harm.
+
+The rule: what is no TOML, too large, or of another form than expected says nothing.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from panpan.errors import ToolError
+from panpan.system.paths import PathResolver
+from panpan.system.read_file import read_regular_file
+
+_MAX_BYTES = 1_000_000
+
+
+def table_in(file: Path, *keys: str) -> Mapping[str, Any]:
+    """Return the table below these keys of a TOML file; an empty one where there is none."""
+    import tomllib
+
+    try:
+        found: Any = tomllib.loads(read_regular_file(file, max_bytes=_MAX_BYTES).decode())
+    except (ToolError, ValueError, RecursionError):
+        return {}
+    for key in keys:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def find_manifest(what: str, holds: Callable[[Path], bool], paths: PathResolver) -> Path:
+    """Return the nearest folder of the workspace, from the working directory up, that holds a manifest.
+
+    Args:
+        what: How the manifest is called, for people.
+        holds: Whether a folder holds one.
+        paths: Knows the workspace.
+
+    Raises:
+        ToolError: None does.
+    """
+    for folder in (paths.cwd, *paths.cwd.parents):
+        if holds(folder):
+            return folder
+        if folder == paths.root:
+            break
+    raise ToolError(f"there is no {what} in {paths.cwd} or above it in the workspace; make one first")

@@ -1,0 +1,345 @@
+"""What the four tools for packages have in common: plan, ask, freeze, run, freeze again, tell the difference.
+
+The rule: what is looked at is read from the disk and runs nothing. What changes an environment is planned whole first,
+the plan is what the user is asked about, and what runs is that plan.
+"""
+
+from abc import abstractmethod
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from anyio import fail_after, move_on_after, to_thread
+from pydantic import BaseModel, ConfigDict
+
+from panpan.config.settings import PackageSettings
+from panpan.errors import ToolError
+from panpan.system.atomic_write import write_atomic
+from panpan.tools.packages.broken import broken_by
+from panpan.tools.packages.changes import Changes, difference
+from panpan.tools.packages.installed import Installed, read_installed, shown_package
+from panpan.tools.packages.outcome import outcome
+from panpan.tools.packages.plan import Plan, without
+from panpan.tools.packages.running import Ran, run_plan
+from panpan.tools.packages.step import FileStep, Step, Steps, Undo, changed_files, digest, kept_texts, undo
+from panpan.tools.packages.target import Target, find_target, require_own
+from panpan.tools.packages.wanted import package_name
+from panpan.tools.shell.bounds import SandboxUse
+from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
+from panpan.types.dataclass import dataclass
+from panpan.types.tool import Output, Progress, ToolYield
+
+REMOVE_S = 120.0
+LOCK_S = 300.0
+LIST_S = 30.0
+MAX_PACKAGES = 200
+"""That one call may name."""
+LOOKING = frozenset({"list", "show", "freeze", "environments"})
+"""Operations that only read."""
+_MOST_PLANS = 100
+_CLEANUP_S = 10.0
+"""For telling what was changed until an interrupt."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackageSetup:
+    """What the tools for packages need of a session."""
+
+    settings: PackageSettings = PackageSettings()
+    steps: Steps = Steps(None)
+
+
+def _without_plain_defaults(schema: dict[str, Any]) -> None:
+    """Take out of a schema that nothing or no is what counts where nothing is said: any model takes it to be so."""
+    for field in schema.get("properties", {}).values():
+        if not field.get("default", True):
+            del field["default"]
+
+
+class PackageInput(BaseModel):
+    """What all of them may be asked."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=_without_plain_defaults)
+
+    operation: str
+    packages: tuple[str, ...] = ()
+    environment: str | None = None
+
+
+PackageInputT = TypeVar("PackageInputT", bound=PackageInput)
+
+
+class PackageTool(Tool[PackageInputT]):
+    """Works on one environment.
+
+    Args:
+        setup: The session's.
+    """
+
+    tool_class: ClassVar[ToolClass] = "command"
+    timeout_s: ClassVar[float | None] = None
+    own_variables: ClassVar[tuple[str, ...]]
+    """What the names of the package manager's variables begin with, which could lead it to another place."""
+    kept_variables: ClassVar[frozenset[str]] = frozenset()
+    """Those of them that it gets all the same."""
+
+    def __init__(self, setup: PackageSetup | None = None) -> None:
+        self._setup = setup or PackageSetup()
+        self._plans: dict[str, Plan] = {}
+        """What was told of calls that are asked about, by their ids."""
+
+    @property
+    @abstractmethod
+    def longest_s(self) -> float:
+        """Seconds that a call may take at most."""
+
+    @property
+    def settings(self) -> PackageSettings:
+        """The user's, for packages."""
+        return self._setup.settings
+
+    def is_read_only(self, args: PackageInputT) -> bool:
+        return args.operation in LOOKING
+
+    def title(self, args: PackageInputT) -> str:
+        command: Sequence[str] = getattr(args, "command", ())
+        words = [args.operation, *(command or args.packages), getattr(args, "file", None) or ""]
+        where = f" (in {args.environment})" if args.environment else ""
+        return " ".join(filter(None, words)) + where
+
+    def time_limit_s(self, args: PackageInputT) -> float | None:
+        if self.is_read_only(args):
+            return LIST_S
+        return {"uninstall": REMOVE_S, "remove": REMOVE_S, "lock": LOCK_S}.get(args.operation, self.longest_s)
+
+    async def further_path_uses(self, args: PackageInputT, ctx: ToolContext) -> Sequence[PathUse]:
+        plan = await self._told_plan(args, ctx)
+        is_looked_at = self.is_read_only(args) or plan.runs_code
+        files = [PathUse(str(file), "write") for file in plan.files if not plan.runs_code]
+        return (PathUse(str(plan.target.prefix), "read" if is_looked_at else "write"), *plan.uses, *files)
+
+    async def explained(self, args: PackageInputT, ctx: ToolContext) -> str:
+        return "" if self.is_read_only(args) else (await self._told_plan(args, ctx)).explanation
+
+    async def sandbox_wish(self, args: PackageInputT, ctx: ToolContext) -> SandboxUse:
+        """Return what the call needs of the sandbox.
+
+        Raises:
+            ToolError: It cannot be done as things are.
+        """
+        return await (await self._told_plan(args, ctx)).wish(ctx.sandbox)
+
+    async def run(self, args: PackageInputT, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        told = self._plans.pop(ctx.tool_use_id, None)
+        plan = await to_thread.run_sync(self.plan, args, ctx)
+        if told is not None and told != plan:
+            raise ToolError(
+                "what this would do has changed since it was decided; call again, so that it can be looked at"
+            )
+        ctx.paths.resolve(
+            str(plan.target.prefix), access="read" if self.is_read_only(args) or plan.runs_code else "write"
+        )
+        if self.is_read_only(args):
+            yield Output(await self._seen(args, plan))
+            return
+        before = await _frozen(plan)
+        texts = await to_thread.run_sync(kept_texts, plan.files)
+        existed = plan.target.prefix.exists()
+        ran: Ran | None = None
+        if plan.undo is not None:
+            await to_thread.run_sync(_restore, plan.undo.files)
+        changes, files = Changes(), tuple[FileStep, ...]()
+        try:
+            async with aclosing(run_plan(plan, ctx, self.environment(ctx))) as items:
+                async for item in items:
+                    if isinstance(item, Progress):
+                        yield item
+                    else:
+                        ran = item
+        finally:  # what was changed until an interrupt can be taken back, too
+            with move_on_after(_CLEANUP_S, shield=True):
+                if not plan.runs_code:
+                    changes = difference(before, await _frozen(plan))
+                    files = await to_thread.run_sync(changed_files, texts)
+                if plan.step is None and (changes or files or not existed):
+                    step = _step_of(self.name, self.title(args), plan, changes, files, existed=existed)
+                    await to_thread.run_sync(self._setup.steps.save, step)
+        assert ran is not None, "it is the last thing that is yielded"
+        notes = [] if plan.runs_code else await to_thread.run_sync(broken_by, plan.target, changes)
+        notes += await to_thread.run_sync(self._took_back, plan, ran) if plan.step is not None else []
+        yield outcome(plan, ran, changes, files, notes, existed=existed)
+
+    @abstractmethod
+    def plan(self, args: PackageInputT, ctx: ToolContext) -> Plan:
+        """Return what the call is going to do. Called in a worker thread; runs nothing and changes nothing.
+
+        Raises:
+            ToolError: It cannot be done; says what to do instead.
+        """
+
+    @abstractmethod
+    def undo_commands(self, program: str, plan: Plan, undo: Undo, variables: Mapping[str, str]) -> Plan:
+        """Return the plan of taking a step back with its commands, and where they fetch from.
+
+        Args:
+            program: The package manager, or the interpreter that has it.
+            plan: What is known of the call.
+            undo: What has to be done.
+            variables: What commands get.
+        """
+
+    def environment(self, ctx: ToolContext) -> dict[str, str]:
+        """Return the variables that the package manager gets, where it may not use the user's caches with its own."""
+        environment = without(ctx.environment, self.own_variables, self.kept_variables)
+        if ctx.sandbox.is_on:
+            environment |= self.own_caches(ctx.sandbox.temporary / "packages")
+        return environment
+
+    def own_caches(self, folder: Path) -> Mapping[str, str]:
+        """Return variables that move its caches into a folder of the session's: the user's are closed to commands."""
+        return {}
+
+    def looked_at_plan(self, args: PackageInputT, ctx: ToolContext) -> Plan:
+        """Return the plan of an operation that only reads."""
+        return Plan(find_target(ctx.paths, args.environment, ctx.own_environment or ctx.environment))
+
+    def own_target(self, args: PackageInputT, ctx: ToolContext) -> Target:
+        """Return the environment that packages are changed in.
+
+        Raises:
+            ToolError: There is none, or it is the system's.
+        """
+        target = find_target(ctx.paths, args.environment, ctx.own_environment or ctx.environment)
+        require_own(target, is_system_wanted=getattr(args, "system", False))
+        return target
+
+    def rollback_plan(
+        self, target: Target, program: str, variables: Mapping[str, str], wheels: str | None = None
+    ) -> Plan:
+        """Return the plan of taking the last step back.
+
+        Args:
+            target: The environment.
+            program: The package manager, or the interpreter that has it.
+            variables: What commands get.
+            wheels: The folder of wheels to install from; None: the one of the step, if it had one.
+
+        Raises:
+            ToolError: There is none, another tool made it, it made the environment, or nothing of it is left.
+        """
+        step = self._setup.steps.last(target.prefix)
+        if step.manager != self.name:
+            raise ToolError(
+                f"the last change of {target.prefix} was made with {step.manager}; call that for its rollback"
+            )
+        found = undo(step, read_installed(target.prefix))
+        if step.made_environment:
+            raise ToolError(f"the last step made {target.prefix} itself; delete that folder to be without it")
+        if not (found.remove or found.restore or found.files):
+            raise ToolError("; ".join(("nothing of the last change is left to take back", *found.notes)))
+        plan = Plan(
+            target,
+            files=tuple(Path(file.path) for file in found.files),
+            named=tuple(f"{package}" for package in found.restore if package.path or package.address),
+            wheels=wheels or step.wheels,
+            step=step,
+            undo=found,
+        )
+        return self.undo_commands(program, plan, found, variables)
+
+    async def _seen(self, args: PackageInputT, plan: Plan) -> str:
+        try:
+            with fail_after(LIST_S):
+                return await to_thread.run_sync(self._looked_at, args, plan, abandon_on_cancel=True)
+        except TimeoutError as exc:
+            raise ToolError(f"{plan.target.prefix} could not be read within {LIST_S:g} s; is its disk gone?") from exc
+
+    def _looked_at(self, args: PackageInputT, plan: Plan) -> str:
+        prefix = plan.target.prefix
+        if args.operation == "show":
+            return "\n\n".join(_shown(prefix, text) for text in named_packages(args.packages))
+        packages = read_installed(prefix)
+        if args.operation == "freeze":
+            return "\n".join(package.pin for package in packages) or f"# nothing is installed in {prefix}"
+        wanted = {text.lower() for text in args.packages}
+        found = [one for one in packages if not wanted or any(word in one.name.lower() for word in wanted)]
+        lines = [f"{package}{f' {package.build}' if package.build else ''}" for package in found]
+        return "\n".join([f"{len(found)} packages in {plan.target}", *lines])
+
+    def _took_back(self, plan: Plan, ran: Ran) -> list[str]:
+        """Forget a step that was taken back, and return what could not be."""
+        assert plan.step is not None
+        assert plan.undo is not None
+        left = undo(plan.step, read_installed(plan.target.prefix))
+        if not ran.went_well or left.remove or left.restore:
+            names = ", ".join(package.name for package in (*left.remove, *left.restore))
+            return [*plan.undo.notes, f"not taken back yet: {names}" if names else "not all could be taken back"]
+        self._setup.steps.forget(plan.target.prefix)
+        return list(plan.undo.notes)
+
+    async def _told_plan(self, args: PackageInputT, ctx: ToolContext) -> Plan:
+        """Return the plan of a call that is decided about; the first one counts for all questions and for the run."""
+        if ctx.tool_use_id not in self._plans:
+            plan = await to_thread.run_sync(self.plan, args, ctx)
+            while len(self._plans) >= _MOST_PLANS:  # of calls that were refused
+                del self._plans[next(iter(self._plans))]
+            self._plans[ctx.tool_use_id] = plan
+        return self._plans[ctx.tool_use_id]
+
+
+def named_packages(packages: Sequence[str]) -> list[str]:
+    """Return names of packages without versions.
+
+    Raises:
+        ToolError: There are none, or too many, or one is no name.
+    """
+    require_some(packages)
+    return [package_name(text) for text in packages]
+
+
+def require_some(packages: Sequence[str], *others: object) -> None:
+    """Refuse a call that names nothing, or too much.
+
+    Raises:
+        ToolError: It does.
+    """
+    if not packages and not any(others):
+        raise ToolError("name at least one package in `packages`")
+    if len(packages) > MAX_PACKAGES:
+        raise ToolError(f"{len(packages)} packages are too many for one call; write a requirements file")
+
+
+async def _frozen(plan: Plan) -> list[Installed]:
+    return await to_thread.run_sync(partial(read_installed, plan.target.prefix))
+
+
+def _restore(files: Sequence[FileStep]) -> None:
+    for file in files:
+        path = Path(file.path)
+        if digest(path) != file.after:
+            raise ToolError(f"{path} has changed since, so nothing is taken back")
+        if file.before is None:
+            path.unlink(missing_ok=True)
+        else:
+            write_atomic(path, file.before.encode())
+
+
+def _step_of(
+    manager: str, what: str, plan: Plan, changes: Changes, files: Sequence[FileStep], *, existed: bool
+) -> Step:
+    return Step(
+        prefix=str(plan.target.prefix),
+        manager=manager,
+        what=what[:500],
+        made_environment=not existed and plan.target.prefix.exists(),
+        before=(*changes.removed, *(before for before, _ in changes.changed)),
+        after=(*changes.added, *(after for _, after in changes.changed)),
+        files=tuple(files),
+        wheels=plan.wheels,
+    )
+
+
+def _shown(prefix: Path, name: str) -> str:
+    return shown_package(prefix, name) or f"{name} is not installed in {prefix}"

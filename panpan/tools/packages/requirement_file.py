@@ -1,0 +1,126 @@
+"""What a file of requirements asks for beside packages of an index, so that a question can name it.
+
+The rule: the file is read as text and nothing of it is run. What cannot be looked at is said, and counts as able to ask
+any host. The form is that of pip ("Requirements File Format", pip's documentation); of conda's environment.yml only
+addresses are looked for.
+"""
+
+import re
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+
+from panpan.errors import ToolError
+from panpan.system.paths import PathResolver
+from panpan.system.read_file import read_regular_file
+from panpan.tools.packages.sources import addresses_in, hosts_of, without_login
+from panpan.types.dataclass import dataclass
+
+UNKNOWN_HOST = "whatever that file names"
+_MAX_FILES = 20
+_MAX_BYTES = 2_000_000
+_MAX_NAMED = 20
+_NESTED = re.compile(r"(?:-r|-c|--requirement|--constraint)(?:\s*=?\s*)(?P<path>\S.*)")
+_LOCAL = re.compile(r"(?:-e|--editable)(?:\s*=?\s*)(?P<path>\S.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class RequirementFile:
+    """What one file says, with all that it includes."""
+
+    named: tuple[str, ...] = ()
+    """Its options, addresses and folders, as they stand there."""
+    hosts: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    """The files and folders that it includes; absolute."""
+    digests: tuple[str, ...] = ()
+    """Of what was looked at, in hex."""
+    has_pip: bool = False
+    """Whether an environment.yml has packages of Python's index, too."""
+
+
+def read_requirement_file(path: str, paths: PathResolver) -> RequirementFile:
+    """Return what a file asks for beside packages of an index.
+
+    Args:
+        path: As the model wrote it.
+        paths: Knows what may be read; what only an answer opens is not looked at.
+
+    Raises:
+        ToolError: A path in it is none.
+    """
+    named: list[str] = []
+    hosts: list[str] = []
+    reads: list[str] = []
+    digests: list[str] = []
+    pending = [paths.absolute(path)]
+    seen: set[Path] = set()
+    has_pip = False
+    while pending:
+        name = pending.pop(0)
+        location = paths.locate(name)
+        if location.path in seen:
+            continue
+        seen.add(location.path)
+        data = _data(location.path) if location.is_readable and not location.is_secret else None
+        if data is None or len(seen) > _MAX_FILES:
+            named.append(f"what {name} says could not be looked at")
+            hosts.append(UNKNOWN_HOST)
+            continue
+        digests.append(sha256(data).hexdigest())
+        lines = _lines(data.decode(errors="replace"))
+        if location.path.suffix in (".yml", ".yaml"):
+            found = [address for line in lines for address in addresses_in(line)]
+            named += found
+            hosts += hosts_of(found)
+            has_pip = has_pip or any(line.replace(" ", "") == "-pip:" for line in lines)
+            continue
+        folder = location.path.parent
+        for line in lines:
+            if nested := _NESTED.fullmatch(line):
+                if "://" in nested["path"]:
+                    named.append(without_login(line))
+                    hosts.append(UNKNOWN_HOST)
+                else:
+                    pending.append(str(folder / nested["path"]))
+                    reads.append(str(folder / nested["path"]))
+            elif said := _beside_an_index(line):
+                named.append(said)
+                hosts += hosts_of(addresses_in(line))
+                reads += _folders(line, folder)
+    shown = [*named[:_MAX_NAMED], *([f"and {len(named) - _MAX_NAMED} more"] if len(named) > _MAX_NAMED else [])]
+    return RequirementFile(tuple(shown), tuple(dict.fromkeys(hosts)), tuple(reads), tuple(digests), has_pip)
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines without comments, those that go on in the next one put together."""
+    joined = re.sub(r"\\\r?\n", "", text)
+    lines = (re.sub(r"(?:^|\s)#.*", "", line).strip() for line in joined.splitlines())
+    return [line for line in lines if line]
+
+
+def _beside_an_index(line: str) -> str:
+    """Return a line as it can be shown, if it is more than a requirement that an index answers."""
+    is_more = line.startswith(("-", ".", "/", "~")) or "://" in line or " @ " in line or line.endswith(".whl")
+    if line.startswith("--hash"):
+        return ""
+    said = line
+    for address in re.findall(r"\S+://\S+", line):
+        said = said.replace(address, without_login(address))
+    return said[:200] if is_more else ""
+
+
+def _folders(line: str, folder: Path) -> Sequence[str]:
+    match = _LOCAL.fullmatch(line)
+    text = match["path"] if match else line
+    text = re.sub(r"\[[\w,. -]*\]$", "", text.partition(";")[0].strip())
+    if "://" in text or not text.startswith((".", "/")):
+        return ()
+    return (str(folder / text),)
+
+
+def _data(path: Path) -> bytes | None:
+    try:
+        return read_regular_file(path, max_bytes=_MAX_BYTES)
+    except ToolError:
+        return None

@@ -1,0 +1,192 @@
+"""Where packages are fetched from: which hosts a package manager is going to ask, and how it is told of mirrors.
+
+The rule: an index is named by the user's settings, variables and configuration, or by a file of the project, which the
+question then names; never by the model.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from panpan.config.settings import PackageSettings
+from panpan.errors import ToolError
+from panpan.system.home import user_home
+from panpan.system.read_file import read_regular_file
+from panpan.tools.packages.manifests import table_in
+from panpan.types.dataclass import dataclass
+
+PYPI_HOSTS = ("pypi.org", "files.pythonhosted.org")
+CONDA_HOST = "conda.anaconda.org"
+_DEFAULTS_HOST = "repo.anaconda.com"
+"""Where conda finds the channel that it calls defaults."""
+_MAX_BYTES = 1_000_000
+_INDEX_VARIABLES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL")
+_UV_DEFAULT = ("UV_DEFAULT_INDEX", "UV_INDEX_URL")
+_UV_EXTRA = ("UV_INDEX", "UV_EXTRA_INDEX_URL")
+_INDEX_KEYS = frozenset({"index-url", "extra-index-url", "find-links"})
+_ADDRESS = re.compile(r"(?:git\+)?[a-z][a-z0-9+.-]*://[^\s'\"]+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where one call fetches from."""
+
+    arguments: tuple[str, ...] = ()
+    """What the package manager is told of it."""
+    hosts: tuple[str, ...] = ()
+    """What it is going to ask; more may be known to its own configuration."""
+    named: tuple[str, ...] = ()
+    """What the user has to know of it."""
+
+
+def wheels_source(folder: str) -> Source:
+    """Return a folder of wheels of this machine as the only source, for pip and uv."""
+    return Source(("--no-index", "--find-links", folder))
+
+
+def pip_source(settings: PackageSettings, variables: Mapping[str, str], prefix: Path) -> Source:
+    """Return where pip fetches from.
+
+    Args:
+        settings: The user's.
+        variables: Environment variables.
+        prefix: Of the environment, which may have a configuration of its own.
+    """
+    own = prefix / "pip.conf"
+    named = [f"{own} names the index {url}" for url in _pip_indexes(own)]
+    if settings.index is not None:
+        return Source(_index_arguments(settings), _hosts_of_settings(settings, named), tuple(named))
+    urls = [url for file in _pip_files(variables) for url in _pip_indexes(file)]
+    urls += [url for name in _INDEX_VARIABLES for url in variables.get(name, "").split()]
+    extra = _extra_arguments(settings)
+    hosts = hosts_of((*urls, *settings.extra_indexes, *_pip_indexes(own)))
+    return Source(extra, tuple(dict.fromkeys((*PYPI_HOSTS, *hosts))), tuple(named))
+
+
+def uv_source(settings: PackageSettings, variables: Mapping[str, str], project: Path) -> Source:
+    """Return where uv fetches from.
+
+    Args:
+        settings: The user's.
+        variables: Environment variables.
+        project: The folder in which it finds the project's configuration.
+    """
+    own = [(file, url) for file in (project / "pyproject.toml", project / "uv.toml") for url in _uv_indexes(file)]
+    named = [f"{file} names the index {url}" for file, url in own]
+    if settings.index is not None:
+        return Source(_index_arguments(settings), _hosts_of_settings(settings, named), tuple(named))
+    defaults = [url for name in _UV_DEFAULT for url in variables.get(name, "").split()]
+    urls = [url.partition("=")[2] or url for name in _UV_EXTRA for url in variables.get(name, "").split()]
+    urls += [*defaults, *_uv_indexes(user_home() / ".config" / "uv" / "uv.toml"), *settings.extra_indexes]
+    hosts = hosts_of((*urls, *(url for _, url in own)))
+    extra = _extra_arguments(settings)
+    return Source(extra, tuple(dict.fromkeys((*(() if defaults else PYPI_HOSTS), *hosts))), tuple(named))
+
+
+def conda_source(settings: PackageSettings, channels: Sequence[str], flag: str = "--channel") -> Source:
+    """Return where conda, mamba or pixi fetch from.
+
+    Args:
+        settings: The user's.
+        channels: Names that the model gave, which come first.
+        flag: How a channel is named.
+    """
+    known = tuple(dict.fromkeys((*channels, *settings.channels)))
+    arguments = tuple(word for one in known for word in (flag, one))
+    hosts = [host for one in known for host in hosts_of([one]) or [_host_of_channel(one)]]
+    return Source(arguments, tuple(dict.fromkeys(hosts)) or (CONDA_HOST, _DEFAULTS_HOST))
+
+
+def hosts_of(addresses: Sequence[str]) -> list[str]:
+    """Return the hosts of addresses, each once; those of this machine's files have none."""
+    found = (_host(address) for address in addresses)
+    return list(dict.fromkeys(host for host in found if host))
+
+
+def addresses_in(text: str) -> list[str]:
+    """Return the addresses that stand in a text, without user names and passwords."""
+    return [without_login(address) for address in _ADDRESS.findall(text)]
+
+
+def without_login(address: str) -> str:
+    """Return an address without what could be a key in it."""
+    head, slashes, rest = address.partition("://")
+    authority, slash, path = rest.partition("/")
+    return f"{head}{slashes}{authority.rpartition('@')[2]}{slash}{path}"
+
+
+def _host(address: str) -> str:
+    try:
+        parts = urlsplit(address.removeprefix("git+"))
+        host = parts.hostname or ""
+        return f"{host}:{parts.port}" if host and parts.port else host
+    except ValueError:
+        return ""
+
+
+def _host_of_channel(name: str) -> str:
+    return _DEFAULTS_HOST if name in ("defaults", "main", "r") else CONDA_HOST
+
+
+def _index_arguments(settings: PackageSettings) -> tuple[str, ...]:
+    """Return the options that pip and uv share; with its newer ones `uv add` would write the user's index down."""
+    return ("--index-url", str(settings.index), *_extra_arguments(settings))
+
+
+def _extra_arguments(settings: PackageSettings) -> tuple[str, ...]:
+    return tuple(word for url in settings.extra_indexes for word in ("--extra-index-url", url))
+
+
+def _hosts_of_settings(settings: PackageSettings, named: Sequence[str]) -> tuple[str, ...]:
+    found = hosts_of(
+        [str(settings.index), *settings.extra_indexes, *(url for text in named for url in addresses_in(text))]
+    )
+    return tuple(found)
+
+
+def _pip_files(variables: Mapping[str, str]) -> Iterator[Path]:
+    """Yield where pip finds the configuration of the machine and of the user ("Configuration", pip's documentation)."""
+    home = user_home()
+    if named := variables.get("PIP_CONFIG_FILE"):
+        yield Path(named)
+    yield from (Path("/etc/xdg/pip/pip.conf"), Path("/etc/pip.conf"))
+    yield from (home / ".pip" / "pip.conf", home / ".config" / "pip" / "pip.conf")
+
+
+def _pip_indexes(file: Path) -> list[str]:
+    from configparser import ConfigParser, Error
+
+    parser = ConfigParser(interpolation=None, strict=False)
+    try:
+        parser.read_string(_text(file))
+    except Error:
+        return []
+    values = (
+        value
+        for section in ("global", "install", "download", "wheel")
+        if parser.has_section(section)
+        for key, value in parser.items(section)
+        if key.replace("_", "-") in ("index-url", "extra-index-url")
+    )
+    return [without_login(url) for value in values for url in value.split()]
+
+
+def _uv_indexes(file: Path) -> list[str]:
+    keys = ("tool", "uv") if file.name == "pyproject.toml" else ()
+    urls: list[Any] = []
+    for table in (table_in(file, *keys), table_in(file, *keys, "pip")):
+        indexes = table.get("index")
+        urls += [index.get("url") for index in indexes if isinstance(index, dict)] if isinstance(indexes, list) else []
+        for key in _INDEX_KEYS:
+            value = table.get(key)
+            urls += value if isinstance(value, list) else [value]
+    return [without_login(url) for url in urls if isinstance(url, str) and "://" in url]
+
+
+def _text(file: Path) -> str:
+    try:
+        return read_regular_file(file, max_bytes=_MAX_BYTES).decode(errors="replace")
+    except ToolError:
+        return ""

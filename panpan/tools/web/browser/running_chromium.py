@@ -1,0 +1,143 @@
+"""One Chromium that runs: its start, and its end with all of its processes.
+
+The rule: whoever starts it ends it. Should panpan be killed, Playwright's driver sees its input end and ends Chromium;
+should that be killed, too, Chromium sees the pipe end over which it is driven.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self
+
+import anyio
+from anyio import CancelScope, to_thread
+
+from panpan.errors import ToolError
+from panpan.system.process_tree import ProcessTree
+from panpan.tools.web.browser.chromium import HOW_TO_GET, NOWHERE, arguments, can_have_sandbox, left_out
+from panpan.types.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser as Driven
+    from playwright.async_api import Playwright
+
+START_S = 30.0
+_CLOSE_S = 3.0
+_TERM_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How Chromium is started."""
+
+    program: str
+    """Its absolute path."""
+    env: Mapping[str, str]
+    """Its whole environment; no keys."""
+    hides_driver: bool = False
+    """Whether pages are to see less of what tells that a program drives it."""
+    has_window: bool = False
+    max_data_bytes: int = 4 << 30
+    """Memory that one of its processes may have for data, where the system can bound it; Linux can."""
+
+
+class RunningChromium:
+    """Chromium, and the driver that Playwright puts in front. Made by `start`; `aclose` ends both."""
+
+    def __init__(self, launch: Launch, tree: ProcessTree, playwright: "Playwright", driven: "Driven") -> None:
+        self.launch = launch
+        self.tree = tree
+        self._playwright = playwright
+        self._is_closed = False
+        self.driven = driven
+
+    @classmethod
+    async def start(cls, launch: Launch) -> Self:
+        """Start Chromium.
+
+        Raises:
+            ToolError: Playwright is not installed, or Chromium does not start; says what to do.
+        """
+        try:
+            from playwright.async_api import Error, async_playwright
+        except ImportError:
+            raise ToolError(f"Playwright, which drives the browser, is not installed; {HOW_TO_GET}") from None
+        tree = ProcessTree()
+        try:
+            with anyio.fail_after(START_S):
+                playwright = await async_playwright().start()
+        except (Error, OSError) as exc:
+            raise ToolError(f"Playwright does not start: {_first_line(exc)}") from exc
+        except TimeoutError:
+            raise ToolError(f"Playwright did not start within {START_S:g} s") from None
+        try:
+            driven = await playwright.chromium.launch(
+                executable_path=launch.program,
+                headless=not launch.has_window,
+                args=arguments(hides_driver=launch.hides_driver),
+                ignore_default_args=left_out(),
+                chromium_sandbox=can_have_sandbox(),
+                env=dict(tree.marked(launch.env)),
+                proxy={"server": NOWHERE, "bypass": "<-loopback>"},
+                timeout=START_S * 1000,
+                handle_sigint=False,  # panpan decides what a signal ends
+                handle_sigterm=False,
+                handle_sighup=False,
+            )
+        except BaseException as exc:
+            with CancelScope(shield=True):
+                await _stopped(playwright)
+                await tree.end(_TERM_S)
+            if isinstance(exc, Error):
+                raise ToolError(_why_not_started(launch, str(exc))) from exc
+            raise
+        await to_thread.run_sync(_bound_memory, tree, launch.max_data_bytes)
+        return cls(launch, tree, playwright, driven)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can be asked for pages."""
+        return not self._is_closed and self.driven.is_connected()
+
+    async def aclose(self) -> None:
+        """End Chromium and all of its processes; cannot be cancelled, and takes some seconds at most."""
+        from playwright.async_api import Error
+
+        self._is_closed = True
+        with CancelScope(shield=True):
+            with anyio.move_on_after(_CLOSE_S), suppress(Error):
+                await self.driven.close()
+            await _stopped(self._playwright)
+            await self.tree.end(_TERM_S)
+
+
+def _bound_memory(tree: ProcessTree, size_bytes: int) -> None:
+    """Bound what runs already, among it what each page's process comes from.
+
+    Not the addresses, of which Chromium takes terabytes without using them.
+    """
+    import resource
+
+    if hasattr(resource, "prlimit"):
+        for process in tree.members():
+            with suppress(OSError, ValueError):  # it has ended, or has a lower bound already
+                resource.prlimit(process.pid, resource.RLIMIT_DATA, (size_bytes, size_bytes))
+
+
+async def _stopped(playwright: "Playwright") -> None:
+    with anyio.move_on_after(_CLOSE_S), suppress(Exception):  # its driver may have ended already
+        await playwright.stop()
+
+
+def _why_not_started(launch: Launch, text: str) -> str:
+    if "sandbox" in text and can_have_sandbox():
+        return (
+            f"{launch.program} does not start, since it cannot bound its own processes here; let users make namespaces "
+            "(`sysctl kernel.unprivileged_userns_clone=1`), or install chromium-sandbox"
+        )
+    if launch.has_window and ("DISPLAY" in text or "X server" in text):
+        return f"{launch.program} cannot open a window here"
+    return f"{launch.program} does not start: {_first_line(text)}"
+
+
+def _first_line(text: object) -> str:
+    return str(text).strip().partition("\n")[0][:300]

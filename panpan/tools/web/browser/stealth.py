@@ -1,0 +1,27 @@
+"""Hiding from pages that a program drives the browser; only where the user's own settings say so.
+
+The rule: it changes what pages see and nothing of what they may do. Whoever turns it on answers for what sites allow.
+"""
+
+from typing import TYPE_CHECKING
+
+from panpan.errors import ToolError
+
+if TYPE_CHECKING:
+    from playwright.async_api import BrowserContext
+
+
+async def hide_driver(context: "BrowserContext") -> None:
+    """Let the pages of `context` see the browser as one that a person uses.
+
+    Raises:
+        ToolError: The scripts for it are not installed.
+    """
+    try:
+        from playwright_stealth import Stealth
+    except ImportError:
+        raise ToolError(
+            "web.stealth is on and playwright-stealth is not installed; `pip install 'panpan[browser]'` installs it"
+        ) from None
+    # the platform stays the true one: one that the user agent contradicts is what gives a browser away
+    await Stealth(navigator_platform=False).apply_stealth_async(context)

@@ -1,0 +1,1 @@
+"""Search engines: one a file, and what chooses and asks them."""

@@ -1,0 +1,77 @@
+"""WebSearch: ask a search engine.
+
+The rule: what comes back is data of the web, marked as such. Where there is no engine, the model is not told of the
+tool, and `panpan doctor` says what would make one.
+"""
+
+from collections.abc import AsyncGenerator
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from panpan.errors import ToolError
+from panpan.tools.tool import Tool, ToolClass, ToolContext
+from panpan.tools.web.domain_lists import DomainLists
+from panpan.tools.web.search.choice import NoEngine
+from panpan.tools.web.search.web_searcher import Found, WebSearcher
+from panpan.tools.web.untrusted import marked
+from panpan.types.display import SummaryDisplay
+from panpan.types.tool import Output, ToolYield
+
+MAX_QUERY_CHARS = 400
+"""Brave takes no more."""
+MAX_DOMAINS = 20
+
+
+class WebSearchInput(BaseModel):
+    """What the model may ask of WebSearch."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    query: str = Field(min_length=2, max_length=MAX_QUERY_CHARS)
+    max_results: int = Field(default=8, ge=1, le=20)
+    allowed_domains: tuple[str, ...] = Field(default=(), max_length=MAX_DOMAINS, description="Only these hosts")
+    blocked_domains: tuple[str, ...] = Field(default=(), max_length=MAX_DOMAINS)
+
+
+class WebSearchTool(Tool[WebSearchInput]):
+    """Search the web.
+
+    Args:
+        searcher: Asks the engine of the session, or says why there is none; None where there is no session.
+    """
+
+    name = "WebSearch"
+    input_model = WebSearchInput
+    tool_class: ClassVar[ToolClass] = "network"
+
+    def __init__(self, searcher: WebSearcher | NoEngine | None = None) -> None:
+        self._searcher = searcher
+
+    def is_read_only(self, args: WebSearchInput) -> bool:
+        return True
+
+    def title(self, args: WebSearchInput) -> str:
+        to = f" (sent to {self._searcher.host})" if isinstance(self._searcher, WebSearcher) else ""
+        return f"{args.query}{to}"
+
+    async def run(self, args: WebSearchInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        if not isinstance(self._searcher, WebSearcher):
+            why = "there is no session" if self._searcher is None else self._searcher.why
+            raise ToolError(f"there is no search engine to ask: {why}")
+        domains = DomainLists.read(args.allowed_domains, args.blocked_domains)
+        found = await self._searcher.search(args.query, args.max_results, domains)
+        count = len(found.pages)
+        summary = f"{count} result{'' if count == 1 else 's'} of {self._searcher.title}"
+        yield Output(_told(found, self._searcher), SummaryDisplay(text=summary))
+
+
+def _told(found: Found, searcher: WebSearcher) -> str:
+    note = f"[{found.left_out} left out: of hosts that are not wanted, or not public]" if found.left_out else ""
+    if not found.pages:
+        return "\n".join(filter(None, (f"{searcher.title} found nothing; try other words", note)))
+    entries = [
+        "\n   ".join(filter(None, (f"{number}. {page.title}", page.url, page.snippet)))
+        for number, page in enumerate(found.pages, 1)
+    ]
+    return "\n".join(filter(None, (marked("\n".join(entries), searcher.title), note)))

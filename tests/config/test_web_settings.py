@@ -1,0 +1,41 @@
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from panpan.config.known_secrets import known_secrets
+from panpan.config.settings import Settings, WebSettings
+
+
+def test_domains_are_hosts_in_their_usual_form() -> None:
+    web = WebSettings(allowed_domains=("ArXiv.org.", "*.python.org"), blocked_domains=("bücher.de",))
+
+    assert web.allowed_domains == ("arxiv.org", "python.org")
+    assert web.blocked_domains == ("xn--bcher-kva.de",)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"allowed_domains": ("https://arxiv.org",)},
+        {"blocked_domains": ("arxiv.org:443",)},
+        {"blocked_domains": ("",)},
+        {"search": "google"},
+        {"searxng_url": "file:///x"},
+        {"searxng_url": "http://me:secret@searx.org"},
+        {"user_agent": "a\r\nHost: b"},
+        {"user_agent": ""},
+        {"timeout_s": 0.0},
+        {"pace_s": -1.0},
+        {"pages": 0},
+    ],
+)
+def test_what_could_mean_nothing_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        WebSettings(**wrong)
+
+
+def test_keys_of_search_engines_are_secrets_whatever_their_variable_is_called() -> None:
+    settings = Settings(web=WebSettings(exa_key_env="MINE"))
+
+    assert "v4lue" in known_secrets({"MINE": "v4lue"}, settings)

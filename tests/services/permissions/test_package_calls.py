@@ -1,0 +1,172 @@
+"""What the gate says of package managers: looking is free, changing asks, and a question says what would be done."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from panpan.core.hooks import ToolCall
+from panpan.core.permission import permission_for
+from panpan.services.permissions.gate import PermissionGate
+from panpan.services.permissions.rules.rules import RuleSource
+from panpan.services.permissions.sandbox_questions import SandboxQuestions
+from panpan.system.sandbox.choice import SandboxChoice
+from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.tools.packages.conda import CondaTool
+from panpan.tools.packages.package_tool import PackageTool
+from panpan.tools.packages.pip import PipTool
+from panpan.tools.packages.uv import UvTool
+from panpan.tools.tool import ToolContext
+from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionMode
+from tests.fakes.askers import yes
+from tests.fakes.context import context_in
+from tests.services.permissions.test_sandbox_questions import Boxes
+
+
+def make_environment(place: Path) -> Path:
+    """Make what tells of a virtual environment with pip, and nothing that could do anything."""
+    packages = place / "lib" / "python3.12" / "site-packages" / "pip"
+    packages.mkdir(parents=True)
+    (packages / "__init__.py").touch()
+    (place / "bin").mkdir()
+    (place / "bin" / "python").touch(mode=0o755)
+    (place / "pyvenv.cfg").touch()
+    return place
+
+
+@pytest.fixture
+def ctx(tmp_path: Path) -> ToolContext:
+    root = (tmp_path / "work").resolve()
+    make_environment(root / ".venv")
+    (root / "pyproject.toml").touch()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "uv").touch(mode=0o755)
+    return replace(context_in(root, tool_use_id="c"), environment={"PATH": str(tmp_path / "bin")})
+
+
+def call_of(ctx: ToolContext, tool: type[PackageTool[Any]], operation: str, **arguments: Any) -> ToolCall:
+    given = {"operation": operation, **arguments}
+    return ToolCall("c", tool(), tool.input_model.model_validate(given), given, ctx)
+
+
+async def decided(call: ToolCall, *allow: str, mode: PermissionMode = "default") -> Decision:
+    return await PermissionGate([RuleSource("test", allow=allow)], mode=mode).before_tool(call)
+
+
+@pytest.mark.parametrize("mode", ["default", "plan", "dontAsk"])
+@pytest.mark.parametrize("operation", ["list", "freeze", "show"])
+async def test_looking_at_packages_is_free(ctx: ToolContext, operation: str, mode: PermissionMode) -> None:
+    call = call_of(ctx, PipTool, operation, packages=["lamp"])
+
+    assert isinstance(await decided(call, mode=mode), Allow)
+
+
+@pytest.mark.parametrize("operation", ["install", "uninstall", "rollback", "create"])
+async def test_nothing_is_changed_in_plan_mode(ctx: ToolContext, operation: str) -> None:
+    arguments = {"environment": "new"} if operation == "create" else {"packages": ["lamp"]}
+
+    assert isinstance(await decided(call_of(ctx, UvTool, operation, **arguments), "uv", mode="plan"), Deny)
+
+
+@pytest.mark.parametrize("mode", ["default", "acceptEdits"])
+async def test_an_install_asks_and_offers_a_rule_for_installs_alone(ctx: ToolContext, mode: PermissionMode) -> None:
+    install = call_of(ctx, UvTool, "install", packages=["lamp"])
+    decision = await decided(install, mode=mode)
+
+    assert isinstance(decision, Ask)
+    assert decision.rule == "uv(install)"
+    assert isinstance(await decided(install, "uv(install)"), Allow)
+    assert isinstance(await decided(call_of(ctx, UvTool, "uninstall", packages=["lamp"]), "uv(install)"), Ask)
+
+
+async def test_a_program_of_the_project_always_asks_unless_a_rule_was_written(ctx: ToolContext) -> None:
+    run = call_of(ctx, UvTool, "run", command=["python", "train.py"])
+    decision = await decided(run)
+
+    assert isinstance(decision, Ask)
+    assert decision.rule is None
+    assert isinstance(await decided(run, "uv(run)"), Allow)
+
+
+async def test_what_holds_a_package_manager_is_told_with_the_question(ctx: ToolContext) -> None:
+    boxed = replace(ctx, sandbox=CommandSandbox(is_on=True, find=works))
+
+    decision = await decided(call_of(boxed, UvTool, "install", packages=["lamp"]))
+
+    assert isinstance(decision, Ask)
+    assert decision.bounds.startswith("it runs in the sandbox, where it can change files of the workspace and the")
+
+
+async def test_an_environment_outside_the_workspace_asks_whatever_is_allowed(ctx: ToolContext, tmp_path: Path) -> None:
+    outside = make_environment(tmp_path / "outside")
+
+    changes = await decided(call_of(ctx, UvTool, "install", packages=["lamp"], environment=str(outside)), "uv")
+    looks = await decided(call_of(ctx, UvTool, "list", environment=str(outside)))
+
+    assert isinstance(changes, Ask)
+    assert isinstance(looks, Ask)
+    assert "outside the workspace" in changes.reason.text
+    assert changes.approved_paths == {outside.resolve()}
+
+
+async def test_what_cannot_be_done_is_refused_and_not_asked(ctx: ToolContext) -> None:
+    decision = await decided(call_of(ctx, CondaTool, "install", packages=["lamp"]))
+
+    assert isinstance(decision, Deny)
+    assert "neither conda nor mamba nor micromamba is installed" in decision.reason.text
+
+
+async def test_the_question_says_what_would_be_done(ctx: ToolContext) -> None:
+    asker = yes()
+    call = call_of(ctx, UvTool, "install", packages=["lamp"])
+
+    await permission_for(call, [PermissionGate([])], asker)
+
+    (question,) = asker.questions
+    environment = f"{ctx.paths.root}/.venv"
+    assert (
+        f"uv pip install --python {environment}/bin/python -- lamp` for the environment {environment}"
+        in question.reason
+    )
+    assert "it fetches from pypi.org" in question.reason
+
+
+class GrantingBoxes(Boxes):
+    """One that can let commands to single hosts."""
+
+    can_grant_domains = True
+
+
+class ClosedBoxes(Boxes):
+    """One that cannot."""
+
+    can_grant_domains = False
+
+
+async def works() -> SandboxChoice:
+    return SandboxChoice(GrantingBoxes())
+
+
+async def works_closed() -> SandboxChoice:
+    return SandboxChoice(ClosedBoxes())
+
+
+@pytest.mark.parametrize("mode", ["default", "bypassPermissions"])
+async def test_only_a_person_opens_the_network_to_an_install(ctx: ToolContext, mode: PermissionMode) -> None:
+    questions = SandboxQuestions([], lambda: mode)
+
+    async def asked(operation: str, *domains: str, can_grant: bool = True, **arguments: Any) -> Decision | None:
+        sandbox = CommandSandbox(is_on=True, find=works if can_grant else works_closed, domains=domains)
+        call = call_of(replace(ctx, sandbox=sandbox), UvTool, operation, **arguments)
+        return await questions.before_tool(call)
+
+    install = await asked("install", packages=["lamp"])
+    assert isinstance(install, Ask)
+    assert install.is_protected
+    hosts = ("pypi.org", "files.pythonhosted.org")
+    assert await asked("install", *hosts, packages=["lamp"]) is None
+    assert isinstance(await asked("install", *hosts, can_grant=False, packages=["lamp"]), Ask)
+    assert await asked("uninstall", packages=["lamp"]) is None
+    assert await asked("run", command=["true"]) is None
+    assert await asked("list") is None

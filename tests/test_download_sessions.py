@@ -1,0 +1,112 @@
+"""Downloads of data sets in a session as `open_session` puts it together, with a model server and a server of files."""
+
+import re
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from panpan.services.sessions.session import Session
+from panpan.types.messages import SystemReminder
+from panpan.types.permission import PermissionAnswer, PermissionQuestion
+from tests.fakes.file_server import Files
+from tests.fakes.outside import PUBLIC, Network
+from tests.fakes.outside import serving as serving_bytes
+from tests.model_server import RecordedRequest, Reply, call, say, serving
+from tests.test_subagent_sessions import Place, results, turn
+
+PREPARE = call("DatasetDownload", {"action": "prepare", "source": "http://data.example.org/words.csv"})
+CONTENT = b"word\n" * 500
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    (tmp_path / "workspace").mkdir()
+    return Place(tmp_path)
+
+
+def download(**more: object) -> Callable[[RecordedRequest], Reply]:
+    """Call for the download of the plan that was prepared."""
+
+    def reply(request: RecordedRequest) -> Reply:
+        plan = re.findall(r"with plan ([0-9a-f]{8})", str(request.messages))[-1]
+        return call("DatasetDownload", {"action": "download", "plan": plan, **more})
+
+    return reply
+
+
+@asynccontextmanager
+async def opened(
+    place: Place,
+    files: Files,
+    *replies: Reply | Callable[[RecordedRequest], Reply],
+    asked: list[PermissionQuestion],
+    refuses: str = "a word of no question",
+    **overrides: object,
+) -> AsyncGenerator[Session, None]:
+    steps = iter(replies)
+
+    def answer(request: RecordedRequest) -> Reply:
+        step = next(steps)
+        return step if isinstance(step, Reply) else step(request)
+
+    async def ask(question: PermissionQuestion) -> PermissionAnswer:
+        asked.append(question)
+        return PermissionAnswer(is_allowed=refuses not in question.reason)
+
+    network = Network(names={"data.example.org": [PUBLIC]})
+    async with serving_bytes(files.serve) as port:
+        network.ports[PUBLIC, 80] = port
+        with serving(answer) as place.server:
+            async with place.open(overrides, ask=ask, is_attended=True, network=network.web) as session:
+                yield session
+
+
+async def test_the_user_consents_to_exactly_what_was_prepared_and_is_asked_each_time(place: Place) -> None:
+    files, asked = Files({"/words.csv": CONTENT}), list[PermissionQuestion]()
+    async with opened(place, files, PREPARE, download(), say("done"), asked=asked) as session:
+        prepared, downloaded = results(await turn(session))
+
+    first, second = asked
+    assert "downloads nothing" in first.reason
+    assert "words.csv from http://data.example.org into data; size: 2.5 kB (2,500 bytes)" in second.reason
+    assert (second.rule, second.prefix_rule) == (None, None)
+    assert not downloaded.is_error
+    assert (place.workspace / "data" / "words.csv").read_bytes() == CONTENT
+    assert "nothing was downloaded yet" in prepared.text
+
+
+async def test_what_is_not_consented_to_does_not_come(place: Place) -> None:
+    files = Files({"/words.csv": CONTENT})
+    async with opened(place, files, PREPARE, download(), say("done"), asked=[], refuses="2.5 kB") as session:
+        _, refused = results(await turn(session))
+
+    assert refused.is_error
+    assert [asked for asked, _ in files.asked] == ["HEAD /words.csv"]
+
+
+async def test_in_plan_mode_it_may_be_prepared_and_not_downloaded(place: Place) -> None:
+    files = Files({"/words.csv": CONTENT})
+    mode = {"permission.mode": "plan"}
+    async with opened(place, files, PREPARE, download(), say("done"), asked=[], **mode) as session:
+        prepared, refused = results(await turn(session))
+
+    assert (prepared.is_error, refused.is_error) == (False, True)
+    assert not (place.workspace / "data").exists()
+
+
+async def test_in_the_background_it_is_a_task_whose_end_the_model_hears_of(place: Place) -> None:
+    files = Files({"/words.csv": CONTENT}, cut_after=[100])
+    background = download(run_in_background=True)
+    async with opened(place, files, PREPARE, background, say("done"), say("well"), asked=[]) as session:
+        _, started = results(await turn(session))
+        (task,) = session.background.tasks
+        ended = await session.background.wait(task.id, 20)
+        await turn(session, "and?")
+        reminders = [one.text for one in session.conversation.messages if isinstance(one, SystemReminder)]
+
+    assert f"in the background as task {task.id}" in started.text
+    assert (ended.kind, ended.state) == ("download", "finished")
+    assert "words.csv: 2.5 kB, SHA-256" in reminders[-1]
+    assert (place.workspace / "data" / "words.csv").read_bytes() == CONTENT

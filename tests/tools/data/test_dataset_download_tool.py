@@ -1,0 +1,343 @@
+import hashlib
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.fakes.file_server import repository
+from tests.tools.data.conftest import URL, Place
+
+WORDS = b"a,b\n" * 1000
+SHA = hashlib.sha256(WORDS).hexdigest()
+HUB = "hf://datasets/lab/words"
+API = "/api/datasets/lab/words/revision/main?blobs=true"
+RESOLVED = f"/datasets/lab/words/resolve/{'a' * 40}/"
+
+
+async def test_prepare_says_what_it_is_and_downloads_nothing(place: Place) -> None:
+    place.files.contents["/numbers.csv"] = WORDS
+    place.files.headers["Content-Type"] = "text/csv"
+    async with place.served():
+        text = (await place.call("prepare", source=URL)).text
+
+    for said in (
+        "size: 4 kB (4,000 bytes)",
+        "can go on after a cut",
+        "nobody says it",
+        "licence: not told",
+        "curl -fL",
+    ):
+        assert said in text
+    assert "about 1 s at 10 MB a second" in text
+    assert [asked for asked, _ in place.files.asked] == ["HEAD /numbers.csv"]
+    assert place.tree() == {}
+
+
+async def test_a_plan_is_downloaded_and_its_checksum_is_told(place: Place) -> None:
+    place.files.contents["/numbers.csv"] = WORDS
+    async with place.served():
+        plan = await place.prepare()
+        output = await place.call("download", plan=plan)
+
+    assert place.tree() == {"data/numbers.csv": WORDS}
+    assert output.text == f"numbers.csv: 4 kB, SHA-256 {SHA} (nobody says what it should be)"
+
+
+async def test_without_a_plan_nothing_is_downloaded(place: Place) -> None:
+    async with place.served():
+        assert "call prepare first" in await place.refusal("download", plan="12345678")
+    assert place.files.asked == []
+
+
+async def test_the_question_says_exactly_what_would_come(place: Place) -> None:
+    place.files.contents["/numbers.csv"] = WORDS
+    async with place.served():
+        plan = await place.prepare(folder="raw")
+        args = place.tool.input_model.model_validate({"action": "download", "plan": plan})
+        question = await place.tool.explained(args, place.ctx)
+
+    assert question.startswith("numbers.csv from http://data.example.org into raw; size: 4 kB (4,000 bytes); disk: ")
+    assert [use.path for use in place.tool.path_uses(args)] == [
+        str(place.root / "raw"), str(place.root / "raw" / "numbers.csv"),
+    ]  # fmt: skip
+    assert not place.tool.is_read_only(args)
+
+
+@pytest.mark.parametrize("knows_head", [True, False])
+@pytest.mark.parametrize("tells_size", [True, False])
+async def test_servers_that_tell_little_are_asked_for_the_first_byte(
+    place: Place, knows_head: bool, tells_size: bool
+) -> None:
+    place.files.contents["/numbers.csv"] = WORDS
+    place.files.knows_head, place.files.tells_size, place.files.sends_parts = knows_head, tells_size, False
+    async with place.served():
+        await place.call("download", plan=await place.prepare())
+
+    assert place.tree() == {"data/numbers.csv": WORDS}
+
+
+@pytest.mark.parametrize("can_go_on", [True, False])
+async def test_after_cuts_it_goes_on_or_begins_anew(place: Place, can_go_on: bool) -> None:
+    place.files.contents["/numbers.csv"] = WORDS
+    place.files.sends_parts = can_go_on
+    place.files.cut_after = [1000, 500, 2000]
+    async with place.served():
+        await place.call("download", plan=await place.prepare())
+
+    assert place.tree() == {"data/numbers.csv": WORDS}
+    ranges = [headers.get(b"range") for asked, headers in place.files.asked if asked.startswith("GET")]
+    assert ranges == ([None, b"bytes=1000-", b"bytes=1500-", b"bytes=3500-"] if can_go_on else [None] * 4)
+
+
+async def test_what_a_killed_download_left_is_gone_on_with(place: Place) -> None:
+    place.files.contents["/numbers.csv"] = WORDS
+    place.files.cut_after = [1234]
+    place.files.refusals = []
+    async with place.served():
+        plan = await place.prepare()
+        place.files.before = lambda: place.files.refusals.append(503) if len(place.files.asked) > 2 else None
+        assert "1.23 kB of it are kept" in await place.refusal("download", plan=plan)
+        place.files.before, place.files.refusals = lambda: None, []
+        text = (await place.call("prepare", source=URL)).text
+        await place.call("download", plan=text[5:13])
+
+    assert "goes on behind the 1.23 kB" in text
+    assert place.tree() == {"data/numbers.csv": WORDS}
+
+
+async def test_what_has_changed_since_it_was_prepared_is_not_taken(place: Place) -> None:
+    place.files.contents["/numbers.csv"] = WORDS
+    async with place.served():
+        plan = await place.prepare()
+        place.files.contents["/numbers.csv"], place.files.etag = WORDS * 2, '"two"'
+        said = await place.refusal("download", plan=plan)
+
+    assert "is not what it was when the download was prepared: it has 8,000 bytes now; prepare it again" in said
+    assert "data/numbers.csv" not in place.tree()
+
+
+async def test_what_has_changed_in_the_middle_is_not_put_together(place: Place) -> None:
+    place.files.contents["/numbers.csv"] = WORDS
+    place.files.cut_after = [1000]
+
+    def change() -> None:
+        if len(place.files.asked) == 3:
+            place.files.contents["/numbers.csv"], place.files.etag = WORDS[::-1], '"two"'
+
+    place.files.before = change
+    async with place.served():
+        said = await place.refusal("download", plan=await place.prepare())
+
+    assert "prepare it again" in said
+    assert "data/numbers.csv" not in place.tree()
+
+
+async def test_a_wrong_checksum_is_thrown_away(place: Place) -> None:
+    place.files.contents["/numbers.csv"] = WORDS
+    async with place.served():
+        said = await place.refusal("download", plan=await place.prepare(sha256="0" * 64))
+
+    assert "another checksum than it should have, and was thrown away" in said
+    assert place.tree() == {}
+
+
+async def test_nothing_that_is_there_is_replaced(place: Place) -> None:
+    place.files.contents["/numbers.csv"] = WORDS
+    async with place.served():
+        plan = await place.prepare()
+        (place.root / "data").mkdir()
+        (place.root / "data" / "numbers.csv").write_text("mine")
+        before = await place.refusal("prepare", source=URL)
+        during = await place.refusal("download", plan=plan)
+
+    assert "exists and is another file" in before
+    assert "has come into being meanwhile" in during
+    assert place.tree()["data/numbers.csv"] == b"mine"
+
+
+async def test_what_is_there_with_the_right_checksum_is_not_downloaded_again(place: Place) -> None:
+    place.files.contents["/numbers.csv"] = WORDS
+    async with place.served():
+        await place.call("download", plan=await place.prepare(sha256=SHA))
+        output = await place.call("prepare", source=URL, sha256=SHA.upper())
+
+    assert output.text == "nothing to download: all of it is in data, with the right checksums"
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("http://data.example.org/none.csv", "answers 404, which has no such file"),
+        ("http://inside.example.org/x", "no public address"),
+        ("http://127.0.0.1/x", "no public address"),
+        ("file:///etc/passwd", "only http and https"),
+        ("ftp://data.example.org/x", "only http and https"),
+        ("hf://spaces/a/b", "names no repository"),
+        ("hf://datasets/../../x", "names no repository"),
+        ("", "prepare needs source"),
+    ],
+)
+async def test_what_cannot_be_had_is_said(place: Place, source: str, reason: str) -> None:
+    async with place.served():
+        assert reason in await place.refusal("prepare", source=source)
+    assert place.tree() == {}
+
+
+async def test_a_redirect_into_the_own_network_is_refused(place: Place) -> None:
+    place.files.contents["/numbers.csv"] = WORDS
+    async with place.served():
+        plan = await place.prepare()
+        place.network.names["data.example.org"] = ["192.168.0.1"]
+        said = await place.refusal("download", plan=plan)
+
+    assert "no public address" in said
+    assert place.tree() == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ('attachment; filename="../../../.bashrc"', "data/bashrc"),
+        ("attachment; filename*=UTF-8''%E6%95%B0.csv", "data/数.csv"),
+        ('attachment; filename="..\\\\..\\\\evil.exe"', "data/evil.exe"),
+        ('attachment; filename=".."', "data/numbers.csv"),
+        ('attachment; filename="a b;c.csv"', "data/a b_c.csv"),
+    ],
+)
+async def test_a_name_that_the_server_gives_stays_in_the_folder(place: Place, name: str, path: str) -> None:
+    place.files.contents["/numbers.csv"] = WORDS
+    place.files.headers["Content-Disposition"] = name
+    async with place.served():
+        await place.call("download", plan=await place.prepare())
+
+    assert place.tree() == {path: WORDS}
+
+
+async def test_what_does_not_fit_is_refused_beforehand(place: Place) -> None:
+    place.files.contents["/numbers.csv"] = WORDS
+    place.settings = {"data": {"max_gb": 0.000001}}
+    async with place.served():
+        assert "data.max_gb lets 1 kB come at once" in await place.refusal("prepare", source=URL)
+
+
+async def test_what_grows_beyond_the_limit_is_ended(place: Place) -> None:
+    place.files.contents["/numbers.csv"] = WORDS
+    place.files.tells_size = place.files.sends_parts = False
+    place.settings = {"data": {"max_gb": 0.000001}}
+    async with place.served():
+        assert "sends more than 1 kB" in await place.refusal("download", plan=await place.prepare())
+
+
+async def test_hosts_that_the_user_has_blocked_are_not_asked(place: Place) -> None:
+    place.settings = {"web": {"blocked_domains": ["example.org"]}}
+    async with place.served():
+        assert "data.example.org is blocked by the settings" in await place.refusal("prepare", source=URL)
+    assert place.files.asked == []
+
+
+FILES = {"README.md": b"# Words", "train/0.parquet": b"p" * 5000, "train/1.parquet": b"q" * 300}
+
+
+class TestHub:
+    async def at_hub(self, place: Place, **more: object) -> None:
+        place.settings |= {"data": {"hub": "http://data.example.org"}}
+        place.files.contents[API] = repository(FILES, large=("train/0.parquet",), **more)
+        place.files.contents |= {RESOLVED + path: data for path, data in FILES.items()}
+
+    async def test_a_repository_is_downloaded_and_checked_file_by_file(self, place: Place) -> None:
+        await self.at_hub(place)
+        async with place.served():
+            text = (await place.call("prepare", source=HUB)).text
+            output = await place.call("download", plan=text[5:13])
+
+        assert "licence: cc-by-4.0" in text
+        assert "files: README.md (7 bytes), train/0.parquet (5 kB), train/1.parquet (300 bytes)" in text
+        assert place.tree() == {f"data/{path}": data for path, data in FILES.items()}
+        assert output.text.count("(checksum as expected)") == 3
+
+    async def test_some_of_its_files_can_be_chosen(self, place: Place) -> None:
+        await self.at_hub(place)
+        async with place.served():
+            await place.call("download", plan=await place.prepare(HUB, files=["train/1*"], folder="x"))
+
+        assert place.tree() == {"x/train/1.parquet": b"q" * 300}
+
+    async def test_what_is_not_what_git_says_is_thrown_away(self, place: Place) -> None:
+        await self.at_hub(place)
+        place.files.contents[RESOLVED + "README.md"] = b"# Sword"
+        async with place.served():
+            said = await place.refusal("download", plan=await place.prepare(HUB, files=["README.md"]))
+
+        assert "another checksum" in said
+        assert place.tree() == {}
+
+    async def test_the_token_goes_to_the_hub_alone(self, place: Place) -> None:
+        await self.at_hub(place)
+        place.env["HF_TOKEN"] = "hf_secret0123456789"
+        place.files.contents["/numbers.csv"] = WORDS
+        async with place.served():
+            await place.call("download", plan=await place.prepare(HUB, files=["README.md"]))
+            await place.call("download", plan=await place.prepare())
+
+        assert [b"authorization" in headers for _, headers in place.files.asked] == [True, True, False, False]
+
+    @pytest.mark.parametrize("path", ["../out", "/etc/x", "a/../../b", "a//b", ".git/config", ".env", "a\0b"])
+    async def test_a_name_that_leads_elsewhere_or_is_protected_is_refused_with_all(
+        self, place: Place, path: str
+    ) -> None:
+        place.settings = {"data": {"hub": "http://data.example.org"}}
+        place.files.contents[API] = repository({path: b"x", "fine": b"y"})
+        async with place.served():
+            await place.refusal("prepare", source=HUB)
+        assert place.tree() == {}
+
+    async def test_a_folder_that_is_a_link_elsewhere_is_refused(self, place: Place) -> None:
+        await self.at_hub(place)
+        outside = place.root.parent / "outside"
+        outside.mkdir()
+        (place.root / "data").mkdir()
+        (place.root / "data" / "train").symlink_to(outside)
+        async with place.served():
+            await place.refusal("prepare", source=HUB)
+        assert list(outside.iterdir()) == []
+
+    @pytest.mark.parametrize(
+        ("body", "reason"),
+        [(b"{}", "cannot be read"), (b"no json", "cannot be read"), (repository({}), "has no file")],
+    )
+    async def test_what_the_hub_should_not_say_is_said(self, place: Place, body: bytes, reason: str) -> None:
+        place.settings = {"data": {"hub": "http://data.example.org"}}
+        place.files.contents[API] = body
+        async with place.served():
+            assert reason in await place.refusal("prepare", source=HUB)
+
+
+@given(size=st.integers(0, 5000), cuts=st.lists(st.integers(0, 4000), max_size=4), parts=st.booleans())
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_however_often_it_is_cut_the_file_is_whole_or_not_there(
+    tmp_path_factory: pytest.TempPathFactory, size: int, cuts: list[int], parts: bool
+) -> None:
+    place = Place(tmp_path_factory.mktemp("cuts"))
+    content = bytes(number % 251 for number in range(size))
+    place.files.contents["/numbers.csv"], place.files.cut_after, place.files.sends_parts = content, cuts, parts
+    async with place.served():
+        await place.call("download", plan=await place.prepare())
+
+    assert place.tree() == {"data/numbers.csv": content}
+
+
+async def test_without_an_id_it_is_the_newest_plan_unless_that_is_not_the_one_that_was_asked_about(
+    place: Place,
+) -> None:
+    place.files.contents |= {"/numbers.csv": WORDS, "/other.csv": b"other"}
+    async with place.served():
+        await place.prepare()
+        args = place.tool.input_model.model_validate({"action": "download"})
+        question = await place.tool.explained(args, place.ctx)
+        await place.prepare("http://data.example.org/other.csv")
+        said = await place.refusal("download")
+        await place.call("download")
+
+    assert "numbers.csv" in question
+    assert "another download was prepared since the user agreed" in said
+    assert place.tree() == {"data/other.csv": b"other"}

@@ -1,0 +1,123 @@
+"""The conda tool against an executable that plays recorded output, and for real where one is installed."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from panpan.errors import ToolError
+from panpan.tools.packages.conda import PROGRAMS, CondaInput, CondaTool
+from tests.tools.packages.conftest import Workspace
+from tests.tools.packages.player import Player, record
+from tests.tools.packages.test_conflict import LIBMAMBA
+
+
+@pytest.fixture
+def conda(workspace: Workspace) -> Player:
+    return Player(workspace.root.parent / "bin", "conda")
+
+
+@pytest.fixture
+def house(workspace: Workspace, conda: Player) -> Workspace:
+    file, text = record(workspace.root / "env", "shelf", "1.0")
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    return workspace.with_variables(PATH=f"{workspace.root.parent}/bin:/usr/bin:/bin")
+
+
+async def test_an_install_is_told_and_taken_back_to_the_same_build(house: Workspace, conda: Player) -> None:
+    prefix = house.root / "env"
+    old, new, lamp = (record(prefix, *one) for one in (("shelf", "1.0"), ("shelf", "2.0"), ("lamp", "1.0")))
+    conda.plays("done", {old[0]: None, new[0]: new[1], lamp[0]: lamp[1]})
+    conda.plays("removed", {lamp[0]: None})
+    conda.plays("installed", {new[0]: None, old[0]: old[1]})
+
+    told = await house.text(CondaTool, "install", "lamp>=1", channels=["bioconda", "conda-forge"])
+    back = await house.text(CondaTool, "rollback")
+
+    assert told.splitlines()[1:] == ["added: lamp 1.0", "changed: shelf 1.0 → 2.0"]
+    assert back.splitlines()[1:] == ["removed: lamp 1.0", "changed: shelf 2.0 → 1.0"]
+    place = ["--prefix", str(prefix)]
+    assert conda.calls == [
+        ["install", "--yes", *place, "--channel", "bioconda", "--channel", "conda-forge", "lamp>=1"],
+        ["remove", "--yes", "--force", *place, "lamp"],
+        ["install", "--yes", "--no-deps", *place, "--channel", "conda-forge", "shelf=1.0=py_0"],
+    ]
+
+
+async def test_a_conflict_is_told_in_a_sentence(house: Workspace, conda: Player) -> None:
+    conda.plays(LIBMAMBA, exit_code=1)
+
+    output = await house.run(CondaTool, "install", "lamp", "desk")
+
+    assert output.is_error
+    assert "no versions fit together: lamp 1.0 needs shelf>=1,<2.0a0, desk needs shelf>=2" in output.text
+
+
+async def test_an_environment_is_made_of_a_file_with_what_it_names_known(house: Workspace, conda: Player) -> None:
+    text = "channels:\n  - https://channels.example.org/x\ndependencies:\n  - python=3.9\n  - pip:\n    - lamp\n"
+    (house.root / "environment.yml").write_text(text)
+    made = record(house.root / "old", "python", "3.9.0")
+    conda.plays("done", {made[0]: made[1]})
+    args = CondaInput(operation="create", environment="old", file="environment.yml")
+    plan = CondaTool(house.setup).plan(args, house.call_context())
+
+    told = await house.text(CondaTool, "create", environment="old", file="environment.yml")
+
+    assert {"channels.example.org", "files.pythonhosted.org"} <= set(plan.hosts)
+    assert plan.named == ("https://channels.example.org/x",)
+    assert told.splitlines()[1:] == [f"made: {house.root}/old", "added: python 3.9.0"]
+    file = str(house.root / "environment.yml")
+    assert conda.calls == [["env", "create", "--prefix", f"{house.root}/old", "--file", file]]
+
+
+async def test_what_is_installed_is_read_without_conda(house: Workspace) -> None:
+    listed = await house.with_variables(PATH="").text(CondaTool, "list")
+
+    assert listed.splitlines() == [f"1 packages in {house.root}/env (conda, no Python yet)", "shelf 1.0 py_0"]
+    assert "channel: conda-forge" in await house.text(CondaTool, "show", "shelf")
+    assert await house.text(CondaTool, "freeze") == "shelf=1.0=py_0"
+
+
+async def test_environments_that_conda_noted_and_that_are_there_are_listed(
+    house: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home" / ".conda").mkdir(parents=True)
+    (tmp_path / "home" / ".conda" / "environments.txt").write_text(f"{house.root}/env\n{tmp_path}/gone\n")
+
+    assert await house.text(CondaTool, "environments") == f"{house.root}/env"
+
+
+async def test_a_key_in_the_address_of_a_channel_is_not_told(house: Workspace) -> None:
+    file, text = record(house.root / "env", "shelf", "1.0")
+    file.write_text(text.replace('"conda-forge"', '"https://c.example.org/t/secret-key/x"'))
+
+    assert "secret-key" not in await house.text(CondaTool, "show", "shelf")
+
+
+async def test_a_program_is_run_in_the_environment_with_its_output_as_it_comes(house: Workspace, conda: Player) -> None:
+    conda.plays("accuracy 0.9", exit_code=2)
+
+    output = await house.run(CondaTool, "run", command=["python", "-c", "print()"])
+
+    assert output.text == "accuracy 0.9\n[exit code 2]"
+    assert conda.calls == [["run", "--no-capture-output", "--prefix", f"{house.root}/env", "python", "-c", "print()"]]
+
+
+async def test_an_environment_that_is_none_of_condas_is_refused(house: Workspace) -> None:
+    (house.root / ".venv" / "lib" / "python3.12" / "site-packages").mkdir(parents=True)
+    (house.root / ".venv" / "pyvenv.cfg").touch()
+
+    with pytest.raises(ToolError, match="is no environment of conda"):
+        await house.run(CondaTool, "install", "lamp", environment=".venv")
+
+
+@pytest.mark.skipif(not any(map(shutil.which, PROGRAMS)), reason="no conda is installed")
+async def test_a_real_one_makes_an_empty_environment(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = next(found for name in PROGRAMS if (found := shutil.which(name)))
+    folder = workspace.with_variables(PATH=f"{Path(program).parent}:/usr/bin:/bin", CONDA_OFFLINE="true")
+
+    output = await folder.run(CondaTool, "create", "nosuch-package", environment="env")
+
+    assert output.is_error

@@ -1,0 +1,110 @@
+"""Where packages come from, and what a file asks for beside that."""
+
+from pathlib import Path
+
+import pytest
+
+from panpan.config.settings import PackageSettings
+from panpan.system.paths import PathResolver
+from panpan.tools.packages.requirement_file import UNKNOWN_HOST, read_requirement_file
+from panpan.tools.packages.sources import conda_source, pip_source, uv_source, without_login
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+
+MIRROR = PackageSettings(index="https://mirror.example.org/simple", extra_indexes=("https://more.example.org/simple",))
+
+
+def test_a_mirror_of_the_settings_takes_the_place_of_the_index(tmp_path: Path) -> None:
+    of_pip = pip_source(MIRROR, {"PIP_INDEX_URL": "https://other.example.org"}, tmp_path)
+    of_uv = uv_source(MIRROR, {}, tmp_path)
+
+    assert of_pip.hosts == of_uv.hosts == ("mirror.example.org", "more.example.org")
+    assert of_pip.arguments[:2] == ("--index-url", "https://mirror.example.org/simple")
+    assert of_uv.arguments == of_pip.arguments
+
+
+def test_what_the_user_set_up_elsewhere_is_told_as_a_host(tmp_path: Path) -> None:
+    (tmp_path / "home" / ".config" / "pip").mkdir(parents=True)
+    (tmp_path / "home" / ".config" / "pip" / "pip.conf").write_text(
+        "[global]\nextra-index-url = https://k:s@in.example.org/x\n"
+    )
+
+    hosts = pip_source(PackageSettings(), {"PIP_INDEX_URL": "https://var.example.org/simple"}, tmp_path).hosts
+
+    assert "in.example.org" in hosts
+    assert "var.example.org" in hosts
+
+
+def test_what_an_environment_or_project_sets_up_has_to_be_named(tmp_path: Path) -> None:
+    (tmp_path / "pip.conf").write_text("[install]\nindex-url = https://evil.example.org/simple\n")
+    (tmp_path / "pyproject.toml").write_text('[[tool.uv.index]]\nurl = "https://wheels.example.org/cu121"\n')
+
+    of_pip, of_uv = pip_source(PackageSettings(), {}, tmp_path), uv_source(PackageSettings(), {}, tmp_path)
+
+    assert of_pip.named == (f"{tmp_path}/pip.conf names the index https://evil.example.org/simple",)
+    assert "evil.example.org" in of_pip.hosts
+    assert of_uv.named == (f"{tmp_path}/pyproject.toml names the index https://wheels.example.org/cu121",)
+    assert "wheels.example.org" in of_uv.hosts
+
+
+def test_channels_of_a_call_come_before_those_of_the_settings() -> None:
+    settings = PackageSettings(channels=("https://channels.example.org/x", "conda-forge"))
+
+    source = conda_source(settings, ["bioconda"])
+
+    assert source.arguments == (
+        *("--channel", "bioconda"),
+        *("--channel", "https://channels.example.org/x"),
+        *("--channel", "conda-forge"),
+    )
+    assert source.hosts == ("conda.anaconda.org", "channels.example.org")
+
+
+def test_no_address_is_told_with_its_key() -> None:
+    assert without_login("https://user:key@example.org/a@b") == "https://example.org/a@b"
+
+
+def test_a_file_is_named_for_all_that_no_index_answers(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text(
+        "numpy>=2  # fine\n--extra-index-url https://key@wheels.example.org/cu121\n-r more/base.txt\n"
+        "lamp @ git+https://code.example.org/lamp@v1\n-e ./lib\n./desk.whl\ntorch==2.1 \\\n    --hash=sha256:ab\n"
+    )
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "base.txt").write_text("-r ../requirements.txt\n-e ../src\n")
+
+    found = read_requirement_file("requirements.txt", PathResolver(tmp_path))
+
+    assert found.named == (
+        "--extra-index-url https://wheels.example.org/cu121",
+        "lamp @ git+https://code.example.org/lamp@v1",
+        "-e ./lib",
+        "./desk.whl",
+        "-e ../src",
+    )
+    assert found.hosts == ("wheels.example.org", "code.example.org")
+    assert len(found.digests) == 2
+    assert f"{tmp_path}/more/base.txt" in found.reads
+
+
+def test_a_file_that_may_not_be_looked_at_counts_as_asking_any_host(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "requirements.txt").write_text("numpy")
+
+    found = read_requirement_file("../requirements.txt", PathResolver(tmp_path / "work"))
+
+    assert found.hosts == (UNKNOWN_HOST,)
+    assert "could not be looked at" in found.named[0]
+
+
+def test_an_environment_file_with_packages_of_python_is_known(tmp_path: Path) -> None:
+    text = "channels:\n  - https://channels.example.org/x\ndependencies:\n  - numpy\n  - pip:\n    - lamp\n"
+    (tmp_path / "environment.yml").write_text(text)
+
+    found = read_requirement_file("environment.yml", PathResolver(tmp_path))
+
+    assert found.has_pip
+    assert found.named == ("https://channels.example.org/x",)

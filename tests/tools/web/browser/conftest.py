@@ -1,0 +1,69 @@
+"""One Chromium for the tests of a file, and a web for it: names that lead to public addresses, and servers for them."""
+
+import importlib.util
+import os
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from panpan.errors import ToolError
+from panpan.system.environment import child_environment
+from panpan.tools.web.browser.browser import Browser
+from panpan.tools.web.browser.chromium import find_chromium
+from panpan.tools.web.browser.page_rendering import Waits
+from panpan.tools.web.browser.running_chromium import Launch
+from tests.fakes.outside import OTHER, PUBLIC, Network
+from tests.fakes.web_site import Forbidden, Site, forbidden_place, served
+
+QUICK = Waits(open_s=3, begin_s=5, load_s=1, scroll_s=0.1, answer_s=2)
+
+
+@pytest.fixture(scope="session")
+def chromium_program() -> str:
+    if importlib.util.find_spec("playwright") is None:
+        pytest.skip("playwright is not installed")
+    try:
+        return find_chromium("auto", os.environ.get("PATH", ""), os.environ)
+    except ToolError as exc:
+        pytest.skip(str(exc))
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    with served(Site()) as serving:
+        yield serving
+
+
+@pytest.fixture(scope="module")
+def forbidden() -> Iterator[Forbidden]:
+    with forbidden_place() as place:
+        yield place
+
+
+@pytest.fixture(scope="module")
+def network(site: Site) -> Network:
+    names = {
+        "paper.example.org": [PUBLIC], "cdn.example.net": [OTHER],
+        "inside.example.org": ["127.0.0.1"],
+        "mixed.example.org": [PUBLIC, "10.0.0.1"], "metadata.example.org": ["169.254.169.254"],
+    }  # fmt: skip
+    return Network(names=dict(names), ports={(PUBLIC, 80): site.port, (OTHER, 80): site.port})
+
+
+@pytest.fixture(scope="module")
+def program(chromium_program: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Chromium, for which the test's site is as good as one with TLS, so that it may have workers of every kind."""
+    wrapper = Path(tmp_path_factory.mktemp("program")) / "chromium"
+    as_good = "--unsafely-treat-insecure-origin-as-secure=http://paper.example.org"
+    wrapper.write_text(f'#!/bin/sh\nexec "{chromium_program}" {as_good} "$@"\n')
+    wrapper.chmod(0o700)
+    return str(wrapper)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser(program: str, network: Network) -> AsyncGenerator[Browser, None]:
+    browser = Browser(network.web, lambda: Launch(program, child_environment(), max_data_bytes=1 << 30), waits=QUICK)
+    yield browser
+    await browser.aclose()

@@ -1,0 +1,158 @@
+import os
+import signal
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from panpan.errors import ToolError
+from panpan.system.environment import child_environment
+from panpan.system.process import capture
+from panpan.system.process_table import running_processes
+from panpan.system.process_tree import ProcessTree
+from panpan.tools.web.browser.browser import Browser
+from panpan.tools.web.browser.running_chromium import Launch
+from panpan.tools.web.rendering import RenderedPage
+from tests.fakes.outside import Network
+from tests.fakes.web_site import Answer, Site
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+HOST = "http://paper.example.org"
+
+
+async def page_of(browser: Browser, path: str) -> RenderedPage:
+    return await browser.render(f"{HOST}{path}", wait_s=0, scroll="none")
+
+
+async def test_pages_are_shown_side_by_side_by_one_browser(browser: Browser, site: Site) -> None:
+    for number in range(6):
+        site.pages[f"/{number}"] = Answer(f"<title>{number}</title>")
+    titles: dict[int, str] = {}
+
+    async def show(number: int) -> None:
+        titles[number] = (await page_of(browser, f"/{number}")).title
+
+    async with anyio.create_task_group() as task_group:
+        for number in range(6):
+            task_group.start_soon(show, number)
+
+    assert titles == {number: str(number) for number in range(6)}
+    assert browser.chromium is not None
+    assert browser.chromium.driven.contexts == []
+
+
+async def test_no_more_pages_are_open_at_once_than_are_allowed(program: str, site: Site, network: Network) -> None:
+    open_pages: list[int] = []
+    browser = Browser(network.web, lambda: Launch(program, child_environment()), max_pages=2)
+    site.pages["/open"] = Answer("<p>x")
+
+    async def show() -> None:
+        await page_of(browser, "/open")
+        assert browser.chromium is not None
+        open_pages.append(len(browser.chromium.driven.contexts))
+
+    try:
+        async with anyio.create_task_group() as task_group:
+            for _ in range(4):
+                task_group.start_soon(show)
+    finally:
+        await browser.aclose()
+
+    assert len(open_pages) == 4
+    assert max(open_pages) <= 2
+
+
+async def test_after_a_crash_it_is_started_again(browser: Browser, site: Site) -> None:
+    site.pages["/again"] = Answer("<title>again</title>")
+    await page_of(browser, "/again")
+    assert browser.chromium is not None
+    first = browser.chromium
+    await first.tree.end(0)
+
+    page = await page_of(browser, "/again")
+
+    assert page.title == "again"
+    assert browser.chromium is not first
+
+
+async def test_one_that_hangs_is_ended_and_started_again(browser: Browser, site: Site) -> None:
+    site.pages["/after"] = Answer("<title>after</title>")
+    await page_of(browser, "/after")
+    assert browser.chromium is not None
+    first = browser.chromium
+    for process in first.tree.members():
+        os.kill(process.pid, signal.SIGSTOP)
+
+    page = await page_of(browser, "/after")
+
+    assert page.title == "after"
+    assert first.tree.members() == []
+
+
+async def test_a_driver_that_is_hidden_is_not_told_to_pages(program: str, site: Site, network: Network) -> None:
+    launch = Launch(program, child_environment(), hides_driver=True)
+    browser = Browser(network.web, lambda: launch)
+    site.pages["/who"] = Answer("<body><script>document.body.append('driven: ' + navigator.webdriver)</script>")
+
+    page = await page_of(browser, "/who")
+    await browser.aclose()
+
+    assert "driven: false" in page.html
+
+
+async def test_a_cancelled_page_is_closed_and_the_next_one_is_shown(browser: Browser, site: Site) -> None:
+    site.pages["/next"] = Answer("<title>next</title>")
+    with anyio.move_on_after(0.5):
+        await browser.render(f"{HOST}/next", wait_s=30, scroll="none")
+
+    page = await page_of(browser, "/next")
+
+    assert page.title == "next"
+    assert browser.chromium is not None
+    assert browser.chromium.driven.contexts == []
+
+
+async def test_nothing_runs_before_a_page_is_wanted_nor_after_the_end(
+    program: str, site: Site, network: Network
+) -> None:
+    browser = Browser(network.web, lambda: Launch(program, child_environment()))
+    site.pages["/last"] = Answer("<p>x")
+    assert browser.chromium is None
+    await page_of(browser, "/last")
+    assert browser.chromium is not None
+    tree = browser.chromium.tree
+    assert len(tree.members()) > 1
+
+    await browser.aclose()
+
+    assert tree.members() == []
+    with pytest.raises(ToolError, match="about to end"):
+        await page_of(browser, "/last")
+
+
+KILLED = """
+import anyio, os, signal, sys
+from panpan.tools.web.browser.running_chromium import Launch, RunningChromium
+
+async def main():
+    chromium = await RunningChromium.start(Launch(sys.argv[1], dict(os.environ)))
+    print(chromium.tree.mark, len(chromium.tree.members()), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+anyio.run(main)
+"""
+
+
+async def test_nothing_is_left_where_panpan_is_killed(chromium_program: str, tmp_path: Path) -> None:
+    env = {**child_environment(), "PYTHONPATH": str(Path(__file__).parents[4])}
+
+    killed = await capture([sys.executable, "-c", KILLED, chromium_program], cwd=tmp_path, env=env, timeout_s=60)
+
+    mark, started = killed.stdout.decode().split()
+    assert int(started) > 1
+    tree = ProcessTree(mark)
+    with anyio.fail_after(20):
+        while tree.members_among(running_processes()):  # noqa: ASYNC110
+            await anyio.sleep(0.05)

@@ -1,0 +1,49 @@
+from collections.abc import Callable
+
+from panpan.tools.web.pace import Pace
+
+
+def paced(waits: list[float], now: list[float]) -> Pace:
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    clock: Callable[[], float] = lambda: now[0]  # noqa: E731
+    return Pace(2.0, clock=clock, sleep=sleep)
+
+
+async def test_requests_to_one_host_follow_each_other_slowly_and_in_order() -> None:
+    waits: list[float] = []
+    pace = paced(waits, [0.0])
+
+    for _ in range(3):
+        await pace.turn("a.org")
+
+    assert waits == [2.0, 4.0]
+
+
+async def test_another_host_and_one_that_had_its_pause_are_not_waited_for() -> None:
+    waits: list[float] = []
+    now = [0.0]
+    pace = paced(waits, now)
+
+    await pace.turn("a.org")
+    await pace.turn("b.org")
+    now[0] = 2.0
+    await pace.turn("a.org")
+
+    assert waits == []
+
+
+async def test_hosts_that_nobody_waits_for_are_forgotten() -> None:
+    now = [0.0]
+    waits: list[float] = []
+    pace = paced(waits, now)
+    for number in range(1_000):
+        await pace.turn(f"h{number}.org")
+    now[0] = 100.0
+
+    await pace.turn("new.org")
+    await pace.turn("new.org")
+
+    assert len(pace._free_at) == 1
+    assert waits == [2.0]

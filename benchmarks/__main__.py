@@ -30,6 +30,7 @@ NAMES = (
     "web_fetch",
     "doctor",
     "language_servers",
+    "browser",
     "request_size",
     "local_model",
 )

@@ -150,7 +150,7 @@ async def open_session(
         user_agent=f"panpan/{__version__}",
         is_tapped=is_tapped,
     )
-    every_tool = services.tools(
+    every_tool = services.tools.make(
         askers.user,
         planning=services.plan_mode,
         ask_plan=askers.plan,
@@ -304,20 +304,20 @@ def _parts(
         background=services.background,
         agents=services.agents,
         running_agents=lambda: services.subagent_host.running,
-        language_servers=lambda: services.language_servers.states,
+        language_servers=lambda: services.tools.language_servers.states,
         on_close=(
             services.subagent_host.aclose,
             partial(_end_background, services.background, tool_context.sandbox),
             partial(_end_processes, tool_context.processes, warn),
             tool_context.sandbox.aclose,
-            services.close_web,
+            services.tools.aclose,
             services.name_worktrees,
             services.close_worktrees,
         ),
         alongside=(
             services.background.serve,
             services.subagent_host.serve,
-            services.language_servers.serve,
+            services.tools.language_servers.serve,
             *_watch(tool_context.limits, (tool_context.processes, services.background.tree), warn),
             tool_context.sandbox.serve,
             *_early_snapshots(services, model, caller),

@@ -3,7 +3,6 @@
 Apart from `app.py` only for its length: this, too, decides which parts there are and nothing of how they work.
 """
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +18,7 @@ from panpan.services.budgets.turn_clock import TurnClock
 from panpan.services.compaction.compactor import Compactor, plan_pin, todos_pin
 from panpan.services.compaction.make_room import MakeRoom
 from panpan.services.interrupt_notice import InterruptNotice
-from panpan.services.keys_in_results import KeysInResults, provider_keys, without_provider_keys
-from panpan.services.language_servers.code_queries import CodeQueries
-from panpan.services.language_servers.edit_errors import EditErrors
-from panpan.services.language_servers.language_servers import LanguageServers
+from panpan.services.keys_in_results import KeysInResults, provider_keys
 from panpan.services.page_answers import PageAnswers
 from panpan.services.permissions.opening import gate_of, sandbox_of, workspace_paths
 from panpan.services.permissions.sandbox_questions import SandboxQuestions
@@ -54,26 +50,12 @@ from panpan.services.subagents.notices import GivenContext, PlanNotice, project_
 from panpan.services.subagents.runner import SubagentRunner
 from panpan.services.subagents.snapshots_beside import SnapshotsBeside
 from panpan.services.todos.todos import Todos
-from panpan.system.environment import child_environment
+from panpan.session_tools import SessionTools
 from panpan.system.home import user_home
-from panpan.system.web.guarded_client import GuardedClient
 from panpan.system.web.network import WebNetwork
 from panpan.tools.agents.merge_worktree import MergeWorktreeTool
-from panpan.tools.code.lsp import LspTool
-from panpan.tools.data.data_setup import data_setup_of
-from panpan.tools.packages.offered import tools_without_use
-from panpan.tools.packages.package_tool import PackageSetup
-from panpan.tools.packages.step import Steps
-from panpan.tools.registry import all_tools
 from panpan.tools.seen_files import SeenFiles
-from panpan.tools.shell.safe_path import without_workspace
-from panpan.tools.tool import Tool
-from panpan.tools.web.browser.opening import browser_of
-from panpan.tools.web.search.choice import NoEngine, searcher_of
-from panpan.tools.web.web_pages import WebPages
-from panpan.tools.web.web_search import WebSearchTool
 from panpan.types.messages import AssistantMessage, Message
-from panpan.types.user_questions import UserAsker
 
 if TYPE_CHECKING:
     from panpan.services.subagents.worktrees.worktree_merges import WorktreeMerges
@@ -138,43 +120,18 @@ class SessionServices:
         memory = NestedMemory(setup.cwd, locations.project_root, home, locations.home, warn)
         places = ContextPlaces(setup.cwd, locations.project_root, locations.home, home, settings.additional_directories)
         self.sandbox = sandbox_of(settings.sandbox, locations)
-        self.network = network or WebNetwork()
-        self.user_agent = settings.web.user_agent or user_agent
-        self.web = GuardedClient(self.network, user_agent=self.user_agent)
-        """The one client of the session for the public web."""
-        self.searcher = searcher_of(settings.web, setup.env, self.network, self.user_agent)
-        if isinstance(self.searcher, NoEngine) and self.searcher.is_mistake:
-            warn(f"there is no WebSearch: {self.searcher.why}")
-        self.browser = browser_of(
-            settings.web,
-            self.network,
-            without_provider_keys(setup.env, settings),
-            without_workspace(setup.env.get("PATH", os.defpath), paths),
-            locations.logins_folder,
-        )
-        """The one browser of the session; nothing runs before a page needs it."""
-        self.web_pages = WebPages(
-            self.web,
-            settings.web,
-            self.user_agent,
-            new_restriction=self.gate.new_restriction,
-            renderer=self.browser,
-        )
-        """The one way of the session and its subagents to pages."""
-        self.page_answers = None if is_tapped else PageAnswers(setup, self.budget, self._keep_reply_beside)
-        """Reads pages with the small model; None: what a tap sees must not miss a request."""
-        self.language_servers = LanguageServers(
-            settings.language_servers,
-            locations.project_root,
-            child_environment(without_provider_keys(setup.env, settings), pass_env=settings.environment.pass_env),
+        self.tools = SessionTools(
+            setup,
+            paths,
+            self.gate,
             self.sandbox,
-            is_trusted=setup.loaded.trust.is_trusted,
+            network=network or WebNetwork(),
+            user_agent=user_agent,
+            # what a tap sees must not miss a request to a model
+            page_answers=None if is_tapped else PageAnswers(setup, self.budget, self._keep_reply_beside),
+            warn=warn,
         )
-        self.data = data_setup_of(settings, setup.env, self.network, self.user_agent)
-        self.packages = PackageSetup(settings.packages, Steps(locations.packages_folder))
-        self._paths = paths
-        self.code = CodeQueries(self.language_servers)
-        self._edit_errors = EditErrors(self.language_servers)
+        self._edit_errors = self.tools.edit_errors()
         self._sandbox_questions = SandboxQuestions(settings.sandbox.outside, lambda: self.gate.mode, warn)
         self._project_context = (SessionStart(places, memory, warn), memory)
         self._repeated_calls = RepeatedCalls(settings.permission.doom_loop)
@@ -206,30 +163,11 @@ class SessionServices:
             self._hooks_of_subagent,
             self.background,
             worktrees=self._worktrees,
-            tools=self.tools,
+            tools=self.tools.make,
             max_depth=settings.agents.max_depth,
             warn=warn,
         )
         self.subagents = SubagentRunner(self.subagent_host, self._parent)
-
-    def tools(self, ask_user: UserAsker | None = None, **of_the_session: Any) -> list[Tool[Any]]:
-        """Return new tools, with what those of the session's own model and of subagents have in common.
-
-        Args:
-            ask_user: As `all_tools` takes it.
-            of_the_session: What else `all_tools` takes, and only the session's own model gets.
-        """
-        return all_tools(
-            ask_user,
-            code=self.code,
-            searcher=self.searcher,
-            web_pages=self.web_pages,
-            page_reader=self.page_answers,
-            withholds=self.gate.withholds,
-            packages=self.packages,
-            data=self.data,
-            **of_the_session,
-        )
 
     def _keep_reply_beside(self, reply: AssistantMessage) -> None:
         assert self.conversation is not None, "tools run while the session is open"
@@ -259,20 +197,9 @@ class SessionServices:
 
     @property
     def not_offered(self) -> Sequence[str]:
-        """Names of tools that are of no use here: without git there are no worktrees, without an engine no search."""
+        """Names of tools that are of no use here, such as MergeWorktree: without git there are no worktrees."""
         has_git = (self._setup.locations.project_root / ".git").exists()
-        worktrees = () if has_git else (MergeWorktreeTool.name,)
-        search = (WebSearchTool.name,) if isinstance(self.searcher, NoEngine) else ()
-        packages = tools_without_use(self._paths, self._setup.env)
-        return (*worktrees, *search, *(() if self.language_servers.can_be_used else (LspTool.name,)), *packages)
-
-    async def close_web(self) -> None:
-        """Ask for nothing more on the web."""
-        await self.web.aclose()
-        await self.data.client.aclose()
-        await self.browser.aclose()
-        if not isinstance(self.searcher, NoEngine):
-            await self.searcher.aclose()
+        return (*(() if has_git else (MergeWorktreeTool.name,)), *self.tools.not_offered())
 
     async def close_worktrees(self) -> None:
         """Remove the worktrees in which nothing was changed, and let other sessions have those that are left."""
@@ -351,7 +278,7 @@ class SessionServices:
                 Compactor(), settings.compaction, child.model.context_window, self._warn, subagent=child.record.label
             ),
             *((SnapshotsBeside(rounds, child.record.id),) if rounds is not None else ()),
-            EditErrors(self.language_servers),
+            self.tools.edit_errors(),
             self._keys_in_results,
             ResultSize(child.model.profile.max_result_chars or MAX_TEXT_CHARS),
         )

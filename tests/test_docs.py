@@ -41,6 +41,7 @@ CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 CASSETTES = ROOT / "docs" / "cassettes.md"
 AGENTS = ROOT / "docs" / "agents.md"
+RESEARCH = ROOT / "docs" / "research.md"
 DOCUMENTS = [
     README,
     CONTRIBUTING,
@@ -48,6 +49,7 @@ DOCUMENTS = [
     ARCHITECTURE,
     CASSETTES,
     AGENTS,
+    RESEARCH,
     ROOT / "docs" / "reminders.md",
     *sorted((ROOT / "docs" / "adr").glob("*.md")),
 ]
@@ -159,7 +161,8 @@ async def test_the_hook_that_shows_how_to_add_one_works(tmp_path: Path, monkeypa
 
 
 def test_the_settings_of_the_readme_are_settings() -> None:
-    sources = [parse_settings(one.encode(), Path("settings.toml"), "user") for one in blocks(README, "toml")]
+    examples = [*blocks(README, "toml"), *blocks(RESEARCH, "toml")]
+    sources = [parse_settings(one.encode(), Path("settings.toml"), "user") for one in examples]
 
     assert ("Bash(make test)", "Bash(python -m pytest *)") in [source.rules("allow") for source in sources]
 

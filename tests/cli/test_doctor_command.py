@@ -338,6 +338,31 @@ def test_language_servers_that_are_switched_off_are_said_to_be(project: Path, en
     assert check.found.startswith("language servers are switched off by ")
 
 
+@pytest.mark.parametrize(
+    ("chosen", "status", "said"),
+    [("off", "note", "the browser is switched off by "), ("/no/such/chromium", "missing", "no browser")],
+)
+def test_the_browser_is_the_one_of_the_settings(
+    project: Path, env: dict[str, str], chosen: str, status: str, said: str
+) -> None:
+    settings = Path(env["PANPAN_HOME"]) / "settings.toml"
+    settings.parent.mkdir()
+    settings.write_text(f'[web]\nbrowser = "{chosen}"\n')
+    loaded = load_settings(project, env, {}, Locations.find(project, env))
+
+    check = Programs(env, project).check_browser(loaded)
+
+    assert check.status == status
+    assert check.found.startswith(said)
+
+
+def test_where_there_is_no_browser_it_is_said_how_to_get_one(project: Path, env: dict[str, str]) -> None:
+    check = Programs({**env, "PATH": "/nonexistent"}, project).check_browser(None)
+
+    assert check.status == "optional"
+    assert "pip install 'panpan[browser]'" in check.advice
+
+
 def test_programs_of_the_project_are_never_run(project: Path, env: dict[str, str], tmp_path: Path) -> None:
     for name in ("git", "bash", "bwrap", "chromium", "true"):
         program(project / "bin" / name, f"touch {tmp_path}/was-run; echo evil")

@@ -27,6 +27,8 @@ class Files:
     headers: dict[str, str] = field(default_factory=dict)
     asked: list[tuple[str, dict[bytes, bytes]]] = field(default_factory=list)
     """Method and path, and the headers."""
+    status: int = 200
+    """Of whole contents."""
     before: Callable[[], None] = lambda: None
     """Called before each answer to GET."""
 
@@ -50,7 +52,7 @@ class Files:
             return _head(405, {"Content-Length": "0"})
         whole = self.contents[path]
         told = {"ETag": self.etag} | self.headers | ({"Accept-Ranges": "bytes"} if self.sends_parts else {})
-        status, body = 200, whole
+        status, body = self.status, whole
         wanted = re.fullmatch(rb"bytes=(\d+)-(\d*)", headers.get(b"range", b""))
         is_same = headers.get(b"if-range", self.etag.encode()) == self.etag.encode()
         if wanted and self.sends_parts and is_same:

@@ -166,6 +166,13 @@ class PermissionGate(Hook):
                 return str(rule)
         return None
 
+    def closing_rule(self, host: str) -> str | None:
+        """Return the rule that denies all addresses of a web host, whatever names it; None where there is none."""
+        for rule in self.rules.deny:
+            if isinstance(rule.specifier, DomainPattern) and rule.specifier.restricts(f"https://{host}/"):
+                return str(rule)
+        return None
+
     async def before_tool(self, call: ToolCall) -> Decision:
         try:
             subject = await subject_of(call)

@@ -19,10 +19,14 @@ from panpan.tools.data.plain_source import TIMEOUT_S
 from panpan.types.dataclass import dataclass
 
 MAX_FILES = 10_000
+_MAX_SIZE = 10**18
+"""Bytes of one file that a hub may tell of."""
 _MAX_ANSWER_BYTES = 50_000_000
 _SOURCE = re.compile(
     r"hf://(?P<kind>datasets|models)/(?P<repo>[\w.-]{1,96}(?:/[\w.-]{1,96})?)(?:@(?P<revision>[\w./-]{1,200}))?"
 )
+_MAX_NAME_BYTES = 230
+"""Of a file or folder: what it grows under is longer by some letters, and file systems take 255."""
 _PATH = re.compile(r"[^/\0\\]+(?:/[^/\0\\]+)*")
 
 
@@ -32,14 +36,14 @@ class _Large(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
-    size: int = Field(ge=0)
+    size: int = Field(ge=0, le=_MAX_SIZE)
 
 
 class _Sibling(BaseModel):
     model_config = ConfigDict(frozen=True, populate_by_name=True)
 
     path: str = Field(alias="rfilename", min_length=1, max_length=1000)
-    size: int | None = Field(default=None, ge=0)
+    size: int | None = Field(default=None, ge=0, le=_MAX_SIZE)
     blob: str = Field(default="", alias="blobId")
     lfs: _Large | None = None
 
@@ -133,8 +137,11 @@ async def _asked(client: GuardedClient, url: str, source: str, allow: Allow, tok
 
 
 def _fits(path: str, patterns: Sequence[str]) -> bool:
-    if _PATH.fullmatch(path) is None or any(part in (".", "..") for part in path.split("/")):
-        raise ToolError(f"the repository has a file {path!r}, whose name leads elsewhere; nothing of it is downloaded")
+    is_plain = path.isprintable() and all(len(part.encode()) <= _MAX_NAME_BYTES for part in path.split("/"))
+    if not is_plain or _PATH.fullmatch(path) is None or any(part in (".", "..") for part in path.split("/")):
+        raise ToolError(
+            f"the repository has a file {path!r}, whose name leads elsewhere or is none; nothing of it is downloaded"
+        )
     return not patterns or any(fnmatchcase(path, pattern) for pattern in patterns)
 
 

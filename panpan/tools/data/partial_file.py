@@ -1,18 +1,21 @@
 """A file while it grows: beside its place, under a name of its own, held by one download at a time.
 
-The rule: it becomes the file only whole and with the right checksum, and never in the place of another one.
-Synchronous.
+The rule: it becomes the file only whole and with the right checksum, and never in the place of another one. Its folder
+is held open, and reached through no link: who swaps it for one meanwhile leads nothing elsewhere. Synchronous.
 """
 
 import fcntl
 import hashlib
 import os
+import stat
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from panpan.errors import ToolError
 from panpan.system.atomic_write import sync_folder
+from panpan.system.plain_folder import open_plain_folder
 from panpan.tools.data.download_plan import PlannedFile, RemoteFile
 
 _READ_BYTES = 1 << 20
@@ -77,20 +80,18 @@ class PartialFile:
     def __init__(self, planned: PlannedFile) -> None:
         self._planned = planned
         self.checksum = Checksum(planned.remote)
+        self.size = 0
+        """Bytes that are known to be there; all of them once `take_over` has returned True."""
         try:
-            planned.part.parent.mkdir(parents=True, exist_ok=True)
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            self._fd = os.open(planned.part, flags, 0o644)
+            self._folder = open_plain_folder(planned.part.parent, is_made=True)
         except OSError as exc:
-            raise ToolError(f"cannot write {planned.part}: {exc.strerror}") from exc
+            raise ToolError(
+                f"cannot write into {planned.part.parent}: {exc.strerror}; is it a link or no folder by now?"
+            ) from exc
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self.size = self._read()
-        except BlockingIOError:
-            os.close(self._fd)
-            raise ToolError(f"{planned.target.name} is being downloaded already; wait for that") from None
+            self._fd = self._opened()
         except BaseException:
-            os.close(self._fd)
+            os.close(self._folder)
             raise
 
     def __enter__(self) -> Self:
@@ -99,9 +100,29 @@ class PartialFile:
     def __exit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self.size:
-            self._planned.part.unlink(missing_ok=True)
+        with suppress(OSError):
+            if not os.fstat(self._fd).st_size:
+                self._unlink()
         os.close(self._fd)
+        os.close(self._folder)
+
+    def take_over(self) -> bool:
+        """Read a piece of what an earlier download left, and return whether that was all; too much cannot be of it.
+
+        Raises:
+            ToolError: It cannot be read.
+        """
+        limit = self._planned.remote.size
+        try:
+            data = os.read(self._fd, _READ_BYTES)
+        except OSError as exc:
+            raise ToolError(f"cannot read {self._planned.part}: {exc.strerror}") from exc
+        self.checksum.add(data)
+        self.size += len(data)
+        if limit is not None and self.size > limit:
+            self.begin_anew()
+            return True
+        return not data
 
     def begin_anew(self) -> None:
         """Throw away what came."""
@@ -137,14 +158,15 @@ class PartialFile:
         planned = self._planned
         if not self.checksum.is_right:
             self.begin_anew()
-            planned.part.unlink(missing_ok=True)
+            self._unlink()
             raise ToolError(
                 f"{planned.target.name} came with another checksum than it should have, and was thrown away"
             )
         try:
             os.fsync(self._fd)
-            os.link(planned.part, planned.target)  # unlike a rename it takes nobody's place
-            planned.part.unlink()
+            # unlike a rename, a link takes nobody's place
+            os.link(planned.part.name, planned.target.name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+            self._unlink()
             sync_folder(planned.target.parent)
         except FileExistsError:
             raise ToolError(f"{planned.target} has come into being meanwhile; it was left as it is") from None
@@ -152,13 +174,38 @@ class PartialFile:
             raise ToolError(f"cannot put {planned.target} in its place: {exc.strerror}") from exc
         return self.checksum.sha256
 
-    def _read(self) -> int:
-        """Take over what is there, and return how much that is; too much cannot be of this file."""
-        size, limit = 0, self._planned.remote.size
-        while data := os.read(self._fd, _READ_BYTES):
-            self.checksum.add(data)
-            size += len(data)
-        if limit is not None and size > limit:
-            self.begin_anew()
-            return 0
-        return size
+    def _opened(self) -> int:
+        """Return the part, open and locked: a file of its own that nobody else holds or knows by another name."""
+        fd = self._open()
+        try:
+            if os.fstat(fd).st_nlink > 1:  # it became the file before, and may not be changed any more
+                self._unlink()
+                os.close(fd)
+                fd = self._open()
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            by_name = os.stat(self._planned.part.name, dir_fd=self._folder, follow_symlinks=False)
+            if not os.path.samestat(by_name, os.fstat(fd)):  # the one that held it has just made it the file
+                raise BlockingIOError
+        except (BlockingIOError, FileNotFoundError):
+            os.close(fd)
+            raise ToolError(f"{self._planned.target.name} is being downloaded already; wait for that") from None
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
+
+    def _open(self) -> int:
+        part = self._planned.part
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+        try:
+            fd = os.open(part.name, flags, 0o644, dir_fd=self._folder)
+        except OSError as exc:
+            raise ToolError(f"cannot write {part}: {exc.strerror}") from exc
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise ToolError(f"{part} is no regular file; let the user remove it")
+        return fd
+
+    def _unlink(self) -> None:
+        with suppress(FileNotFoundError):
+            os.unlink(self._planned.part.name, dir_fd=self._folder)

@@ -5,13 +5,16 @@ The rule: it is asked with HEAD, and where a server does not answer that, for th
 
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from panpan.errors import ToolError
 from panpan.system.terminal_text import clean_line
 from panpan.system.web.guarded_client import Allow, GuardedClient
-from panpan.system.web.guarded_response import GuardedResponse
 from panpan.tools.data.download_plan import RemoteFile
+
+if TYPE_CHECKING:
+    from panpan.system.web.guarded_response import GuardedResponse
 
 TIMEOUT_S = 60.0
 _UNPLAIN = re.compile(r"[^\w.+@=,()\[\] -]")
@@ -50,13 +53,13 @@ async def look_at(client: GuardedClient, url: str, allow: Allow, *, name: str = 
     raise ToolError(f"{url} cannot be had: its server answers {response.status}{_why(response.status)}")
 
 
-def size_of(response: GuardedResponse) -> int | None:
+def size_of(response: "GuardedResponse") -> int | None:
     """Return how long the server says that the body is, in bytes."""
     told = response.headers.get("content-length", "")
     return int(told) if re.fullmatch(r"[0-9]{1,18}", told) else None
 
 
-def sent_range(response: GuardedResponse) -> tuple[int, int | None] | None:
+def sent_range(response: "GuardedResponse") -> tuple[int, int | None] | None:
     """Return where a part of a file begins and how long the whole is; None where that is not told."""
     found = _CONTENT_RANGE.fullmatch(response.headers.get("content-range", "").strip())
     return None if found is None else (int(found[1]), None if found[3] == "*" else int(found[3]))
@@ -71,7 +74,7 @@ def validator_of(headers: Mapping[str, str]) -> str:
     return etag if etag.startswith('"') else headers.get("last-modified", "").strip()
 
 
-def _told(response: GuardedResponse, url: str, size: int | None, name: str) -> RemoteFile:
+def _told(response: "GuardedResponse", url: str, size: int | None, name: str) -> RemoteFile:
     headers = response.headers
     return RemoteFile(
         url=url,
@@ -83,7 +86,7 @@ def _told(response: GuardedResponse, url: str, size: int | None, name: str) -> R
     )
 
 
-def _codings(response: GuardedResponse) -> str:
+def _codings(response: "GuardedResponse") -> str:
     return response.headers.get("transfer-encoding", "").lower()
 
 

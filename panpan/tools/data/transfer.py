@@ -5,17 +5,20 @@ The rule: what comes is what was planned, or it ends. What came stays for the ne
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from typing import TYPE_CHECKING
 
 import anyio
 from anyio import to_thread
 
 from panpan.errors import ToolError
 from panpan.system.web.guarded_client import Allow, GuardedClient
-from panpan.system.web.guarded_response import GuardedResponse
 from panpan.tools.data.amounts import size_text
 from panpan.tools.data.download_plan import PlannedFile, RemoteFile
 from panpan.tools.data.partial_file import PartialFile
 from panpan.tools.data.plain_source import TIMEOUT_S, sent_range, size_of, validator_of
+
+if TYPE_CHECKING:
+    from panpan.system.web.guarded_response import GuardedResponse
 
 MOST_TRIES = 6
 """In a row that bring nothing."""
@@ -71,6 +74,8 @@ class Transfer:
             ToolError: It cannot be had, or not as planned; says what is left of it.
         """
         with await to_thread.run_sync(PartialFile, planned) as part:
+            while not await to_thread.run_sync(part.take_over):
+                pass  # piece by piece, so that who gives it up does not wait for all of it
             yield part.size
             tries = 0
             while not _is_whole(part, planned.remote):
@@ -105,17 +110,19 @@ class Transfer:
         try:
             stream = self._client.stream("GET", remote.url, headers=headers, timeout_s=TIMEOUT_S, allow=self._allow)
             async with stream as response:
-                self._check(response, part, remote)
+                whole = self._check(response, part, remote)
                 async with aclosing(self._written(response, part, remote)) as sizes:
                     async for size in sizes:
                         yield size
+                if whole is not None and part.size < whole:
+                    raise _CutError("its server sent less than there is")
         except ChangedError:
             raise
         except ToolError as error:
             raise _CutError(str(error)) from error
 
-    def _check(self, response: GuardedResponse, part: PartialFile, remote: RemoteFile) -> None:
-        """Look whether the answer is what was asked for.
+    def _check(self, response: "GuardedResponse", part: PartialFile, remote: RemoteFile) -> int | None:
+        """Look whether the answer is what was asked for, and return how long the whole is, as far as it says.
 
         Raises:
             ChangedError: It never will be.
@@ -141,9 +148,10 @@ class Transfer:
                 f"{remote.url} is not what it was when the download was prepared"
                 f"{'' if size is None else f': it has {size:,} bytes now'}; prepare it again"
             )
+        return size
 
     async def _written(
-        self, response: GuardedResponse, part: PartialFile, remote: RemoteFile
+        self, response: "GuardedResponse", part: PartialFile, remote: RemoteFile
     ) -> AsyncGenerator[int, None]:
         most = self._max_bytes if remote.size is None else remote.size
         held = bytearray()

@@ -7,7 +7,6 @@ from typing import Literal
 
 from panpan.errors import ToolError
 from panpan.system.paths import PathResolver
-from panpan.system.read_file import read_regular_file
 from panpan.tools.packages.manifests import find_manifest, table_in
 from panpan.tools.packages.package_tool import (
     LOCK_S,
@@ -19,7 +18,15 @@ from panpan.tools.packages.package_tool import (
     require_some,
 )
 from panpan.tools.packages.plan import Plan
-from panpan.tools.packages.sources import CONDA_HOST, PYPI_HOSTS, addresses_in, conda_source, hosts_of
+from panpan.tools.packages.sources import (
+    CONDA_HOST,
+    PYPI_HOSTS,
+    UNKNOWN_HOST,
+    addresses_in,
+    conda_source,
+    hosts_of,
+    text_of,
+)
 from panpan.tools.packages.step import Undo
 from panpan.tools.packages.target import Target, find_program, target_at
 from panpan.tools.packages.wanted import channel, conda_package, feature_name, platform, program, python_package
@@ -27,6 +34,10 @@ from panpan.tools.tool import ToolContext
 
 PROGRAMS = ("pixi",)
 _MANIFESTS = ("pixi.toml", "pyproject.toml")
+_OWN_SETTINGS = ".pixi/config.toml"
+"""What a project sets of pixi itself, such as mirrors."""
+_MAX_BYTES = 20_000_000
+_MOST_NAMED = 20
 _KEPT = frozenset({"PIXI_HOME"})
 
 
@@ -161,19 +172,16 @@ def _files(project: Path, paths: PathResolver) -> tuple[Path, ...]:
 
 def _sources_of(project: Path, args: PixiInput | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the hosts that the manifest names or implies, and its addresses as they have to be told."""
-    texts = [_text(project / name) for name in (*_MANIFESTS, "pixi.lock")]
-    addresses = list(dict.fromkeys(address for text in texts[:2] for address in addresses_in(text)))
-    locked = hosts_of(addresses_in(texts[2]))
-    uses_pypi = (args is not None and args.pypi) or any("pypi-dependencies" in text for text in texts[:2])
-    python = PYPI_HOSTS if uses_pypi else ()
-    return tuple(dict.fromkeys((CONDA_HOST, *python, *hosts_of(addresses), *locked))), tuple(addresses[:20])
-
-
-def _text(file: Path) -> str:
-    try:
-        return read_regular_file(file, max_bytes=20_000_000).decode(errors="replace")
-    except ToolError:
-        return ""
+    found = {name: text_of(project / name, _MAX_BYTES) for name in (*_MANIFESTS, _OWN_SETTINGS, "pixi.lock")}
+    unseen = [f"what {project / name} says could not be looked at" for name, text in found.items() if text is None]
+    locked = hosts_of(addresses_in(found.pop("pixi.lock") or ""))
+    texts = [text or "" for text in found.values()]
+    addresses = list(dict.fromkeys(address for text in texts for address in addresses_in(text)))
+    uses_pypi = (args is not None and args.pypi) or any("pypi-dependencies" in text for text in texts)
+    hosts = (CONDA_HOST, *(PYPI_HOSTS if uses_pypi else ()), *hosts_of(addresses), *locked)
+    more = [f"and {len(addresses) - _MOST_NAMED} more addresses"] if len(addresses) > _MOST_NAMED else []
+    named = (*unseen, *addresses[:_MOST_NAMED], *more)
+    return tuple(dict.fromkeys((*hosts, *([UNKNOWN_HOST] if unseen else [])))), named
 
 
 def _is_project(folder: Path) -> bool:

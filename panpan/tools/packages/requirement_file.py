@@ -1,10 +1,11 @@
 """What a file of requirements asks for beside packages of an index, so that a question can name it.
 
-The rule: the file is read as text and nothing of it is run. What cannot be looked at is said, and counts as able to ask
-any host. The form is that of pip ("Requirements File Format", pip's documentation); of conda's environment.yml only
-addresses are looked for.
+The rule: the file is read as text and nothing of it is run. Every line is told of which it is not certain that an index
+answers it. What cannot be looked at is said, and counts as able to ask any host. The form is that of pip ("Requirements
+File Format", pip's documentation); of conda's environment.yml only addresses are looked for.
 """
 
+import codecs
 import re
 from collections.abc import Sequence
 from hashlib import sha256
@@ -13,13 +14,19 @@ from pathlib import Path
 from panpan.errors import ToolError
 from panpan.system.paths import PathResolver
 from panpan.system.read_file import read_regular_file
-from panpan.tools.packages.sources import addresses_in, hosts_of, without_login
+from panpan.system.terminal_text import spelled_out
+from panpan.tools.packages.sources import UNKNOWN_HOST, addresses_in, hosts_of, without_login
+from panpan.tools.packages.wanted import is_file_name
 from panpan.types.dataclass import dataclass
 
-UNKNOWN_HOST = "whatever that file names"
 _MAX_FILES = 20
 _MAX_BYTES = 2_000_000
 _MAX_NAMED = 20
+_COMMENT = r"(?:^|\s+)#.*"
+_OTHER_CODINGS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+_CODING = re.compile(rb"#.*coding[:=]\s*([-\w.]+)")
+"""In one of the first two lines: how pip reads the file."""
+_PLAIN_CODINGS = frozenset({b"utf-8", b"utf8", b"ascii", b"us-ascii"})
 _NESTED = re.compile(r"(?:-r|-c|--requirement|--constraint)(?:\s*=?\s*)(?P<path>\S.*)")
 _LOCAL = re.compile(r"(?:-e|--editable)(?:\s*=?\s*)(?P<path>\S.*)")
 
@@ -63,12 +70,12 @@ def read_requirement_file(path: str, paths: PathResolver) -> RequirementFile:
             continue
         seen.add(location.path)
         data = _data(location.path) if location.is_readable and not location.is_secret else None
-        if data is None or len(seen) > _MAX_FILES:
+        if data is None or _is_coded(data) or len(seen) > _MAX_FILES:
             named.append(f"what {name} says could not be looked at")
             hosts.append(UNKNOWN_HOST)
             continue
         digests.append(sha256(data).hexdigest())
-        lines = _lines(data.decode(errors="replace"))
+        lines = _lines(data.removeprefix(codecs.BOM_UTF8).decode(errors="replace"))
         if location.path.suffix in (".yml", ".yaml"):
             found = [address for line in lines for address in addresses_in(line)]
             named += found
@@ -92,22 +99,43 @@ def read_requirement_file(path: str, paths: PathResolver) -> RequirementFile:
     return RequirementFile(tuple(shown), tuple(dict.fromkeys(hosts)), tuple(reads), tuple(digests), has_pip)
 
 
+def _is_coded(data: bytes) -> bool:
+    """Return whether pip reads a file as something else than stands there in UTF-8."""
+    codings = (match[1].lower() for line in data.split(b"\n")[:2] if (match := _CODING.match(line)))
+    return data.startswith(_OTHER_CODINGS) or next(codings, b"utf-8") not in _PLAIN_CODINGS
+
+
 def _lines(text: str) -> list[str]:
-    """Return the lines without comments, those that go on in the next one put together."""
-    joined = re.sub(r"\\\r?\n", "", text)
-    lines = (re.sub(r"(?:^|\s)#.*", "", line).strip() for line in joined.splitlines())
+    """Return the lines without comments, those that go on in the next one put together; a comment never goes on."""
+    joined, begun = list[str](), ""
+    for line in text.splitlines():
+        is_comment = re.match(_COMMENT, line) is not None
+        if line.endswith("\\") and not is_comment:
+            begun += line.strip("\\")
+        else:
+            joined.append(f"{begun} {line}" if is_comment else begun + line)
+            begun = ""
+    lines = (re.sub(_COMMENT, "", line).strip() for line in (*joined, begun))
     return [line for line in lines if line]
 
 
 def _beside_an_index(line: str) -> str:
-    """Return a line as it can be shown, if it is more than a requirement that an index answers."""
-    is_more = line.startswith(("-", ".", "/", "~")) or "://" in line or " @ " in line or line.endswith(".whl")
-    if line.startswith("--hash"):
-        return ""
+    """Return a line as it can be shown, unless it is a requirement that an index answers."""
     said = line
     for address in re.findall(r"\S+://\S+", line):
         said = said.replace(address, without_login(address))
-    return said[:200] if is_more else ""
+    return "" if _is_plain(line) else spelled_out(said)[:200]
+
+
+def _is_plain(line: str) -> bool:
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    text = re.sub(r"(?:\s+--hash[=\s]\s*[\w-]+:[0-9a-fA-F]+)+$", "", line)
+    try:
+        requirement = Requirement(text)
+    except InvalidRequirement:
+        return False
+    return not requirement.url and not is_file_name(requirement.name) and "${" not in text
 
 
 def _folders(line: str, folder: Path) -> Sequence[str]:

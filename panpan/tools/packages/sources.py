@@ -4,28 +4,27 @@ The rule: an index is named by the user's settings, variables and configuration,
 question then names; never by the model.
 """
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from panpan.config.settings import PackageSettings
 from panpan.errors import ToolError
 from panpan.system.home import user_home
 from panpan.system.read_file import read_regular_file
-from panpan.tools.packages.manifests import table_in
+from panpan.system.terminal_text import spelled_out
 from panpan.types.dataclass import dataclass
 
+UNKNOWN_HOST = "whatever that file names"
+"""Stands for the hosts of a file that could not be looked at."""
 PYPI_HOSTS = ("pypi.org", "files.pythonhosted.org")
 CONDA_HOST = "conda.anaconda.org"
 _DEFAULTS_HOST = "repo.anaconda.com"
 """Where conda finds the channel that it calls defaults."""
-_MAX_BYTES = 1_000_000
+_MAX_TOLD_CHARS = 200
 _INDEX_VARIABLES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL")
-_UV_DEFAULT = ("UV_DEFAULT_INDEX", "UV_INDEX_URL")
-_UV_EXTRA = ("UV_INDEX", "UV_EXTRA_INDEX_URL")
-_INDEX_KEYS = frozenset({"index-url", "extra-index-url", "find-links"})
 _ADDRESS = re.compile(r"(?:git\+)?[a-z][a-z0-9+.-]*://[^\s'\"]+", re.IGNORECASE)
 
 
@@ -54,35 +53,15 @@ def pip_source(settings: PackageSettings, variables: Mapping[str, str], prefix: 
         variables: Environment variables.
         prefix: Of the environment, which may have a configuration of its own.
     """
-    own = prefix / "pip.conf"
-    named = [f"{own} names the index {url}" for url in _pip_indexes(own)]
+    named, own_hosts = _own_pip_settings(prefix / "pip.conf")
     if settings.index is not None:
-        return Source(_index_arguments(settings), _hosts_of_settings(settings, named), tuple(named))
+        hosts = (*hosts_of_settings(settings), *own_hosts)
+        return Source(index_arguments(settings), tuple(dict.fromkeys(hosts)), named)
     urls = [url for file in _pip_files(variables) for url in _pip_indexes(file)]
     urls += [url for name in _INDEX_VARIABLES for url in variables.get(name, "").split()]
-    extra = _extra_arguments(settings)
-    hosts = hosts_of((*urls, *settings.extra_indexes, *_pip_indexes(own)))
-    return Source(extra, tuple(dict.fromkeys((*PYPI_HOSTS, *hosts))), tuple(named))
-
-
-def uv_source(settings: PackageSettings, variables: Mapping[str, str], project: Path) -> Source:
-    """Return where uv fetches from.
-
-    Args:
-        settings: The user's.
-        variables: Environment variables.
-        project: The folder in which it finds the project's configuration.
-    """
-    own = [(file, url) for file in (project / "pyproject.toml", project / "uv.toml") for url in _uv_indexes(file)]
-    named = [f"{file} names the index {url}" for file, url in own]
-    if settings.index is not None:
-        return Source(_index_arguments(settings), _hosts_of_settings(settings, named), tuple(named))
-    defaults = [url for name in _UV_DEFAULT for url in variables.get(name, "").split()]
-    urls = [url.partition("=")[2] or url for name in _UV_EXTRA for url in variables.get(name, "").split()]
-    urls += [*defaults, *_uv_indexes(user_home() / ".config" / "uv" / "uv.toml"), *settings.extra_indexes]
-    hosts = hosts_of((*urls, *(url for _, url in own)))
-    extra = _extra_arguments(settings)
-    return Source(extra, tuple(dict.fromkeys((*(() if defaults else PYPI_HOSTS), *hosts))), tuple(named))
+    extra = extra_arguments(settings)
+    hosts = (*hosts_of((*urls, *settings.extra_indexes)), *own_hosts)
+    return Source(extra, tuple(dict.fromkeys((*PYPI_HOSTS, *hosts))), named)
 
 
 def conda_source(settings: PackageSettings, channels: Sequence[str], flag: str = "--channel") -> Source:
@@ -130,20 +109,31 @@ def _host_of_channel(name: str) -> str:
     return _DEFAULTS_HOST if name in ("defaults", "main", "r") else CONDA_HOST
 
 
-def _index_arguments(settings: PackageSettings) -> tuple[str, ...]:
-    """Return the options that pip and uv share; with its newer ones `uv add` would write the user's index down."""
-    return ("--index-url", str(settings.index), *_extra_arguments(settings))
+def index_arguments(settings: PackageSettings) -> tuple[str, ...]:
+    """Return what pip and uv are told of the user's mirror, in options that they share; with its newer ones `uv add` would write the user's index down."""
+    return ("--index-url", str(settings.index), *extra_arguments(settings))
 
 
-def _extra_arguments(settings: PackageSettings) -> tuple[str, ...]:
+def extra_arguments(settings: PackageSettings) -> tuple[str, ...]:
+    """Return what pip and uv are told of the indexes that the user has set besides."""
     return tuple(word for url in settings.extra_indexes for word in ("--extra-index-url", url))
 
 
-def _hosts_of_settings(settings: PackageSettings, named: Sequence[str]) -> tuple[str, ...]:
-    found = hosts_of(
-        [str(settings.index), *settings.extra_indexes, *(url for text in named for url in addresses_in(text))]
-    )
-    return tuple(found)
+def hosts_of_settings(settings: PackageSettings) -> Sequence[str]:
+    """Return the hosts of the indexes that the user has set."""
+    return hosts_of([str(settings.index), *settings.extra_indexes])
+
+
+def _own_pip_settings(file: Path) -> tuple[tuple[str, ...], Sequence[str]]:
+    """Return all that an environment's own configuration of pip sets, as it has to be told, and its hosts."""
+    if not file.exists():
+        return (), ()
+    values = _pip_values(file)
+    if values is None:
+        return (f"what {file} sets could not be looked at",), (UNKNOWN_HOST,)
+    told = (f"{key} = {_without_logins(value)}" for key, value in values)
+    named = tuple(f"{file} sets {spelled_out(text)[:_MAX_TOLD_CHARS]}" for text in told)
+    return named, hosts_of([url for _, value in values for url in addresses_in(value)])
 
 
 def _pip_files(variables: Mapping[str, str]) -> Iterator[Path]:
@@ -156,37 +146,41 @@ def _pip_files(variables: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _pip_indexes(file: Path) -> list[str]:
-    from configparser import ConfigParser, Error
-
-    parser = ConfigParser(interpolation=None, strict=False)
-    try:
-        parser.read_string(_text(file))
-    except Error:
-        return []
-    values = (
-        value
-        for section in ("global", "install", "download", "wheel")
-        if parser.has_section(section)
-        for key, value in parser.items(section)
-        if key.replace("_", "-") in ("index-url", "extra-index-url")
-    )
+    values = [value for key, value in _pip_values(file) or () if key in ("index-url", "extra-index-url")]
     return [without_login(url) for value in values for url in value.split()]
 
 
-def _uv_indexes(file: Path) -> list[str]:
-    keys = ("tool", "uv") if file.name == "pyproject.toml" else ()
-    urls: list[Any] = []
-    for table in (table_in(file, *keys), table_in(file, *keys, "pip")):
-        indexes = table.get("index")
-        urls += [index.get("url") for index in indexes if isinstance(index, dict)] if isinstance(indexes, list) else []
-        for key in _INDEX_KEYS:
-            value = table.get(key)
-            urls += value if isinstance(value, list) else [value]
-    return [without_login(url) for url in urls if isinstance(url, str) and "://" in url]
+def _pip_values(file: Path) -> list[tuple[str, str]] | None:
+    """Return all keys and values of a configuration, each key as pip takes it; None where it cannot be read."""
+    from configparser import Error, RawConfigParser
 
-
-def _text(file: Path) -> str:
+    parser, text = RawConfigParser(strict=False), text_of(file)
+    if text is None:
+        return None
     try:
-        return read_regular_file(file, max_bytes=_MAX_BYTES).decode(errors="replace")
-    except ToolError:
+        parser.read_string(text)
+    except Error:
+        return None
+    found = [item for section in parser.sections() for item in parser.items(section)]
+    return [(key.lower().replace("_", "-").removeprefix("--"), value or "") for key, value in found]
+
+
+def _without_logins(text: str) -> str:
+    for address in _ADDRESS.findall(text):
+        text = text.replace(address, without_login(address))
+    return text
+
+
+def text_of(file: Path, max_bytes: int = 1_000_000) -> str | None:
+    """Return the text of a file that names sources; nothing where there is none, None where it cannot be looked at.
+
+    Args:
+        file: The file.
+        max_bytes: That it may have.
+    """
+    if not os.path.lexists(file):
         return ""
+    try:
+        return read_regular_file(file, max_bytes=max_bytes).decode(errors="replace")
+    except ToolError:
+        return None

@@ -20,9 +20,10 @@ from panpan.tools.packages.package_tool import (
 from panpan.tools.packages.pip import undo_with_pip
 from panpan.tools.packages.plan import Plan
 from panpan.tools.packages.python_wishes import new_environment, python_wishes, wheels_folder
-from panpan.tools.packages.sources import uv_source, wheels_source
+from panpan.tools.packages.sources import wheels_source
 from panpan.tools.packages.step import Undo
 from panpan.tools.packages.target import Target, find_program, target_at
+from panpan.tools.packages.uv_sources import locked_hosts, own_uv_sources, uv_source
 from panpan.tools.packages.wanted import program, python_version
 from panpan.tools.tool import PathUse, ToolContext
 
@@ -87,7 +88,8 @@ class UvTool(PackageTool[UvInput]):
                 version = ("--python", python_version(args.python)) if args.python else ()
                 target = new_environment(args.environment, ctx.paths)
                 command = (str(uv), "venv", *version, "--", str(target.prefix))
-                return Plan(target, (command,), timeout_s=self.longest_s)
+                named, _ = own_uv_sources(ctx.paths.cwd)
+                return Plan(target, (command,), timeout_s=self.longest_s, named=named)
             case "rollback":
                 wheels = wheels_folder(args.wheels, ctx.paths)
                 return self.rollback_plan(self._changed_last(args, ctx), str(uv), ctx.environment, wheels)
@@ -151,6 +153,8 @@ class UvTool(PackageTool[UvInput]):
         wheels = wheels_folder(args.wheels, ctx.paths)
         source = wheels_source(wheels) if wheels else uv_source(self.settings, ctx.environment, top)
         options = [*(["--dev"] if args.dev and args.operation in ("add", "remove") else []), *source.arguments]
+        hosts = tuple(dict.fromkeys((*source.hosts, *locked_hosts(top))))
+        named = tuple(dict.fromkeys((*source.named, *(own_uv_sources(project)[0]))))
         if args.operation in ("lock", "sync"):
             options += ["--upgrade"] if args.upgrade else []
             return Plan(
@@ -158,8 +162,8 @@ class UvTool(PackageTool[UvInput]):
                 ((uv, args.operation, "--project", str(project), *options),),
                 env=env,
                 timeout_s=LOCK_S if args.operation == "lock" else self.longest_s,
-                hosts=source.hosts,
-                named=source.named,
+                hosts=hosts,
+                named=named,
                 files=_located(ctx.paths, top / "uv.lock"),
                 uses=(PathUse(wheels, "read"),) if wheels else (),
                 wheels=wheels,
@@ -176,8 +180,8 @@ class UvTool(PackageTool[UvInput]):
             ((uv, args.operation, "--project", str(project), *options, "--", *names),),
             env=env,
             timeout_s=limit,
-            hosts=source.hosts,
-            named=source.named,
+            hosts=hosts,
+            named=named,
             files=_located(ctx.paths, project / "pyproject.toml", top / "uv.lock"),
             wheels=wheels,
         )

@@ -76,9 +76,16 @@ def python_package(text: str, absolute: Callable[[str], str]) -> Wanted:
     if "://" in text and "@ " not in text and " @" not in text:
         return Wanted(_address(text), named=text, address=text)
     requirement = _requirement(text)
+    if is_file_name(requirement.name):
+        raise ToolError(f"{text!r} may be a file; write ./{text} where one is meant")
     if requirement.url:
         return Wanted(str(requirement), named=text, address=_address(requirement.url))
     return Wanted(str(requirement))
+
+
+def is_file_name(name: str) -> bool:
+    """Return whether pip and uv take a name for a file where there is one of that name."""
+    return re.search(r"(?i)\.(?:zip|whl|tar|tgz|tbz|txz|tlz|tar\.(?:gz|bz2|xz|lz|lzma|zst))$", name) is not None
 
 
 def _local_package(text: str, absolute: Callable[[str], str]) -> Wanted:

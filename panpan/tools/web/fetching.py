@@ -5,17 +5,19 @@ The rule: each address on the way, that of a redirect as well, is shown to whoev
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import anyio
 
 from panpan.errors import ToolError
 from panpan.system.url_guard import PlainUrl, plain_url
 from panpan.system.web.guarded_client import GuardedClient
-from panpan.system.web.guarded_response import GuardedResponse
 from panpan.tools.files.file_text import is_binary
 from panpan.tools.files.read_image import image_format
 from panpan.types.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from panpan.system.web.guarded_response import GuardedResponse
 
 MAX_TEXT_BYTES = 5_000_000
 """Of text that are read; what is longer is cut."""
@@ -55,6 +57,10 @@ class Fetched:
     is_cut: bool = False
 
 
+class RedirectCircleError(ToolError):
+    """A server that sends on to where it sent from, as some do to whoever keeps no cookies."""
+
+
 class _RedirectedError(Exception):
     """Ends a request where its server sends on."""
 
@@ -72,6 +78,7 @@ async def fetched(client: GuardedClient, url: str, check: Check, *, timeout_s: f
         timeout_s: Seconds for a server to answer, and between two pieces of a body.
 
     Raises:
+        RedirectCircleError: It comes back to where it was.
         ToolError: There is no answer that can be read, or it is not to be asked for.
     """
     asked: list[str] = []
@@ -79,7 +86,7 @@ async def fetched(client: GuardedClient, url: str, check: Check, *, timeout_s: f
         plain = plain_url(url)
         address = plain.url.partition("#")[0]
         if address in asked:
-            raise ToolError(f"{plain.host} redirects in a circle; it may want cookies, which are not kept")
+            raise RedirectCircleError(f"{plain.host} redirects in a circle; it may want cookies, which are not kept")
         if len(asked) > _MAX_REDIRECTS:
             raise ToolError(f"{plain.host} redirects on after {_MAX_REDIRECTS} redirects")
         asked.append(address)
@@ -107,7 +114,7 @@ def _one_hop() -> Callable[[PlainUrl], None]:
     return allow
 
 
-async def _read(response: GuardedResponse) -> Fetched:
+async def _read(response: "GuardedResponse") -> Fetched:
     media_type, charset = _content_type(response.headers.get("content-type", ""))
     body = bytearray()
     kind: Kind | None = None

@@ -91,7 +91,14 @@ class Obstacle:
 
 
 def obstacle_of(
-    status: int, headers: Mapping[str, str], facts: PageFacts, html: str, *, asked: str, url: str
+    status: int,
+    headers: Mapping[str, str],
+    facts: PageFacts,
+    html: str,
+    *,
+    asked: str,
+    url: str,
+    is_rendered: bool = False,
 ) -> Obstacle | None:
     """Return what stands between the reader and the page; None where nothing is seen to.
 
@@ -102,6 +109,7 @@ def obstacle_of(
         html: The document.
         asked: The address that was asked for.
         url: The address where the answer came from.
+        is_rendered: Whether its scripts have run.
     """
     is_short = len(facts.text) <= SHORT_TEXT_CHARS
     words = f"{facts.title} {facts.text}" if is_short else facts.title
@@ -111,8 +119,8 @@ def obstacle_of(
         return found
     if is_short and _is_login(facts, words, asked, url):
         return Obstacle("login", _LOGIN)
-    if needs_scripts(facts):
-        return Obstacle("scripts", "it is made by scripts (JavaScript), which plain HTTP does not run")
+    if not is_rendered and (found := _without_scripts(facts)) is not None:
+        return found
     if facts.is_for_subscribers or _PAYWALL_WORDS.search(facts.text[-SHORT_TEXT_CHARS:]):
         return Obstacle("paywall", "it seems to be open in part only; the rest is for those who pay", is_partial=True)
     return None
@@ -130,12 +138,16 @@ def status_obstacle(status: int, headers: Mapping[str, str]) -> Obstacle | None:
     return Obstacle(kind, f"{reason} (it says: after {wait}{' s' if wait.isdigit() else ''})" if wait else reason)
 
 
-def needs_scripts(facts: PageFacts) -> bool:
-    """Return whether a page shows nothing, or next to nothing, where no scripts run."""
-    if facts.scripts and len(facts.text) < LITTLE_TEXT_CHARS:
-        says_so = _SCRIPT_WORDS.search(f"{facts.text} {facts.noscript}")
-        return says_so is not None or len(facts.text) < LITTLE_TEXT_CHARS // 3
-    return len(facts.text) < LITTLE_TEXT_CHARS and _SCRIPT_WORDS.search(facts.text) is not None
+def _without_scripts(facts: PageFacts) -> Obstacle | None:
+    """Return that scripts make the page; only perhaps, where it is short and has some, and does not say so."""
+    if len(facts.text) >= LITTLE_TEXT_CHARS:
+        return None
+    words = f"{facts.text} {facts.noscript if facts.scripts else ''}"
+    if _SCRIPT_WORDS.search(words) or (facts.scripts and not facts.text):
+        return Obstacle("scripts", "it is made by scripts (JavaScript), which plain HTTP does not run")
+    if facts.scripts and len(facts.text) < LITTLE_TEXT_CHARS // 3:
+        return Obstacle("scripts", "it has little text and scripts (JavaScript) that may bring more", is_partial=True)
+    return None
 
 
 def _is_challenge(facts: PageFacts, words: str, html: str) -> bool:

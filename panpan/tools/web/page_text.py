@@ -9,7 +9,7 @@ import re
 from copy import deepcopy
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from panpan.tools.web.page_tree import PageFacts, drop, drop_unseen, facts_of, make_links_whole, parsed, write_formulas
+from panpan.tools.web.page_tree import PageFacts, drop_unseen, facts_of, make_links_whole, parsed, write_formulas
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -22,8 +22,12 @@ MAX_ELEMENTS = 60_000
 """Of a page in which an article is looked for, which takes two seconds then."""
 _LEAST_SHARE = 0.6
 """Of the text outside of navigation that an article has, or it is not all of the matter."""
-_AROUND = ("nav", "footer", "aside", "dialog")
-_AROUND_ROLES = "//*[@role='navigation' or @role='contentinfo' or @role='complementary' or @role='search']"
+_KEPT_WHOLE = ("pre", "code", "table", "math", "aside", "dl", "ol")
+"""Elements of the matter that readability takes for less: listings, tables, formulas, notes, terms, references."""
+_NAVIGATION = "//nav | //*[@role='navigation' or @role='search' or @role='contentinfo']"
+_BESIDE = "//footer | //aside | //dialog | //*[@role='complementary']"
+"""What stands beside the matter, unless it stands in it, as footnotes and boxes of some pages do."""
+_MATTER = "ancestor::article or ancestor::main or ancestor::*[@role='main']"
 _CONTROLS = ("button", "input", "select", "textarea", "option")
 _TAG = re.compile(r"<[^<>]*>")
 _PROGRAM = re.compile(r"<(script|style)\b", re.IGNORECASE)
@@ -56,7 +60,7 @@ def page_text(html: str, url: str, *, wants_all: bool) -> PageText:
     extent: Extent = "all" if wants_all else "main"
     source = _source(whole)
     is_small = sum(1 for _ in tree.iter()) <= MAX_ELEMENTS
-    if not wants_all and is_small and (article := _article(tree, whole)) is not None:
+    if not wants_all and is_small and (article := _article(whole)) is not None:
         source, extent = article, "article"
     markdown = _markdown(source) or _without_tags(html)
     return PageText(markdown, extent, facts)
@@ -64,27 +68,27 @@ def page_text(html: str, url: str, *, wants_all: bool) -> PageText:
 
 def _without_around(tree: "HtmlElement") -> "HtmlElement":
     bare = deepcopy(tree)
-    drop(bare, _AROUND)
-    for element in bare.xpath(_AROUND_ROLES):
+    beside = [element for element in bare.xpath(_BESIDE) if not element.xpath(_MATTER)]
+    for element in [*bare.xpath(_NAVIGATION), *beside]:
         if element.getparent() is not None:
             element.drop_tree()
     return bare if bare.text_content().strip() else tree
 
 
-def _article(tree: "HtmlElement", main: "HtmlElement") -> str | None:
-    """Return the article of a page as HTML; None where there is none that holds what matters."""
+def _article(main: "HtmlElement") -> str | None:
+    """Return the article of a page without navigation, as HTML; None where there is none that holds what matters."""
     from lxml import etree
     from readability import Document
     from readability.readability import Unparseable
 
     logging.getLogger("readability").setLevel(logging.CRITICAL)  # it would tell of every oddity on stderr
     try:
-        html = str(Document(deepcopy(tree)).summary(html_partial=True))
+        html = str(Document(deepcopy(main)).summary(html_partial=True))
         article = parsed(html)
     except (Unparseable, etree.LxmlError, ValueError, RecursionError, TypeError, AttributeError):
         return None  # pages that nobody wrote as they should; the page itself is there
     is_most = len(_bare(article)) >= _LEAST_SHARE * len(_bare(main))
-    loses = any(_count(article, tag) < _count(main, tag) for tag in ("pre", "table", "math"))
+    loses = any(_count(article, tag) < _count(main, tag) for tag in _KEPT_WHOLE)
     return html if is_most and not loses else None
 
 
@@ -99,7 +103,7 @@ def _markdown(html: str) -> str:
     except Exception as error:  # it has a class for each of its faults and none for all; the text is there without it
         logging.getLogger(__name__).debug("no Markdown", extra={"error": repr(error)})
         return ""
-    return _GAP.sub("\n\n", text).strip()
+    return text.strip()
 
 
 def _without_tags(html: str) -> str:

@@ -18,6 +18,7 @@ _UNSEEN = ("script", "style", "noscript", "template", "svg", "canvas", "iframe",
 _HIDDEN = "//*[@hidden or @aria-hidden='true' and not(.//*) or contains(@style, 'display')]"
 _DISPLAY_NONE = re.compile(r"display\s*:\s*none", re.IGNORECASE)
 _MAX_NOSCRIPT_CHARS = 2_000
+_REFRESH = re.compile(r"\s*\d[\d.]*\s*[;,]\s*url\s*=\s*[\"']?([^\"']+)", re.IGNORECASE)
 _BAD_LINKS = re.compile(r"\s*(?:javascript|vbscript|data|blob|about):", re.IGNORECASE)
 
 
@@ -35,6 +36,8 @@ class PageFacts:
     """Whether it has a field for one."""
     is_for_subscribers: bool
     """Whether it says of itself that not everybody may read it all."""
+    sends_on_to: str = ""
+    """The address where browsers go by themselves from it, as it wrote it; mostly empty."""
 
 
 def parsed(html: str) -> "HtmlElement":
@@ -63,6 +66,7 @@ def facts_of(tree: "HtmlElement") -> PageFacts:
         noscript=noscript[:_MAX_NOSCRIPT_CHARS],
         has_password=bool(passwords),
         is_for_subscribers=any(_says_not_free(each) for each in _linked_data(tree)),
+        sends_on_to=_sends_on_to(tree),
     )
 
 
@@ -109,6 +113,11 @@ def _title(tree: "HtmlElement") -> str:
     titles = [_all_text(title) for title in tree.iter("title") if title.getparent() is not None]
     titles += tree.xpath("//meta[@property='og:title' or @name='citation_title']/@content")
     return next((line for title in titles if (line := " ".join(title.split()))), "")[:500]
+
+
+def _sends_on_to(tree: "HtmlElement") -> str:
+    wishes = tree.xpath("//meta[translate(@http-equiv, 'REFSH', 'refsh')='refresh']/@content")
+    return next((found[1] for wish in wishes if (found := _REFRESH.match(wish))), "")
 
 
 def _all_text(element: "HtmlElement") -> str:

@@ -6,17 +6,19 @@ nothing.
 
 from contextlib import aclosing
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 import anyio
 
 from panpan.errors import ToolError
 from panpan.system.url_guard import Origin, PlainUrl
 from panpan.system.web.guarded_client import GuardedClient
-from panpan.system.web.guarded_response import GuardedResponse
-from panpan.tools.web.page_encoding import decoded
 from panpan.tools.web.robots import MAX_BYTES, Robots, product_of
 from panpan.tools.web.same_site import is_same_site
 from panpan.types.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from panpan.system.web.guarded_response import GuardedResponse
 
 KEPT_S = 86_400.0
 """Seconds after which a robots.txt is read again; RFC 9309, section 2.4, allows a day."""
@@ -98,7 +100,7 @@ class SiteRobots:
             site.robots = Robots()
 
 
-async def _text_of(answer: GuardedResponse) -> str:
+async def _text_of(answer: "GuardedResponse") -> str:
     body = bytearray()
     with anyio.move_on_after(TIMEOUT_S):
         async with aclosing(answer.chunks()) as chunks:
@@ -106,7 +108,7 @@ async def _text_of(answer: GuardedResponse) -> str:
                 body += chunk
                 if len(body) > MAX_BYTES:
                     break
-    return decoded(bytes(body[:MAX_BYTES]), "utf-8")
+    return bytes(body[:MAX_BYTES]).decode("utf-8", "replace")
 
 
 def _authority(plain: PlainUrl) -> str:

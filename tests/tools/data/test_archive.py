@@ -1,3 +1,4 @@
+import gzip
 import io
 import os
 import tarfile
@@ -188,3 +189,70 @@ def test_whatever_the_names_nothing_lies_outside(tmp_path_factory: pytest.TempPa
         assert [path.name for path in place.iterdir()] == ["a.tar.gz"]
     else:
         assert {path.name for path in place.iterdir()} == {"a.tar.gz", "a"}
+
+
+def test_headers_that_would_fill_the_memory_are_refused_before_they_are_read(tmp_path: Path) -> None:
+    long = tarfile.TarInfo("././@LongLink")
+    long.type, long.size = tarfile.GNUTYPE_LONGNAME, 10_000_000
+    with gzip.open(tmp_path / "a.tar.gz", "wb") as stream:
+        stream.write(long.tobuf(tarfile.GNU_FORMAT) + bytes(long.size))
+
+    assert "more of its content than can be held in memory" in refusal(tmp_path / "a.tar.gz", tmp_path / "a")
+
+
+def test_a_list_of_members_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "a.zip", a=b"a")
+    with path.open("r+b") as stream:  # a list of 200 MB, nearly all of it a hole
+        data = stream.read()
+        end = data.index(b"PK\5\6")
+        tail = bytearray(data[end:])
+        tail[12:16] = (200_000_000).to_bytes(4, "little")
+        stream.seek(200_000_000 + end)
+        stream.write(tail)
+
+    assert "more of its content than can be held in memory" in refusal(path, tmp_path / "a")
+
+
+@pytest.mark.parametrize("size", [1 << 63, 1 << 80])
+def test_sizes_that_no_file_has_are_damage(tmp_path: Path, size: int) -> None:
+    info = tarfile.TarInfo("a")
+    info.size = size
+    (tmp_path / "a.tar").write_bytes(info.tobuf(tarfile.GNU_FORMAT) + bytes(2000))
+
+    refusal(tmp_path / "a.tar", tmp_path / "a")
+
+
+def test_a_folder_that_became_a_link_is_not_unpacked_through(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "data").symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(ToolError, match="cannot unpack"):
+        unpack(zipped(tmp_path / "a.zip", a=b"a"), tmp_path / "data" / "a", LIMITS)
+
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_folder_that_becomes_a_link_in_the_middle_is_not_written_through(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    archive = tar(tmp_path / "a.tar.gz", file("b/one"), file("b/two"))
+
+    def swap() -> bool:
+        growing = next(tmp_path.glob(".a.unpacking-*"))
+        if not (growing / "b").is_symlink():
+            (growing / "b").rename(growing / "c")
+            (growing / "b").symlink_to(tmp_path / "elsewhere")
+        return True
+
+    with pytest.raises(ToolError, match="cannot unpack"):
+        unpack(archive, tmp_path / "a", LIMITS, swap)
+
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_leaving_of_no_possible_program_is_left(tmp_path: Path) -> None:
+    (tmp_path / f".a.unpacking-{10**30}").mkdir()
+
+    remove_leavings(tmp_path)
+
+    assert (tmp_path / f".a.unpacking-{10**30}").exists()

@@ -341,3 +341,29 @@ async def test_without_an_id_it_is_the_newest_plan_unless_that_is_not_the_one_th
     assert "numbers.csv" in question
     assert "another download was prepared since the user agreed" in said
     assert place.tree() == {"data/other.csv": b"other"}
+
+
+async def test_a_part_that_says_that_more_is_to_come_is_not_taken_for_the_whole(place: Place) -> None:
+    place.files.contents["/numbers.csv"] = WORDS
+    place.files.knows_head = place.files.tells_size = place.files.sends_parts = False
+    async with place.served():
+        plan = await place.prepare()
+        place.files.before = lambda: place.files.contents.update({"/numbers.csv": b"some"})
+        place.files.headers = {"Content-Range": f"bytes 0-3/{len(WORDS)}"}
+        place.files.refusals = []
+        place.files.status = 206
+        said = await place.refusal("download", plan=plan)
+
+    assert "sent less than there is" in said
+    assert "data/numbers.csv" not in place.tree()
+
+
+@pytest.mark.parametrize("sibling", [{"size": 10**400}, {"rfilename": "a\nb"}, {"rfilename": "x" * 240}])
+async def test_a_hub_that_tells_what_no_file_has_is_refused_in_words(place: Place, sibling: dict[str, object]) -> None:
+    told = {"rfilename": "a", "size": 1} | sibling
+    place.files.contents["/api/datasets/lab/words/revision/main?blobs=true"] = repository({}, siblings=[told])
+    place.settings = {"data": {"hub": "http://data.example.org"}}
+    async with place.served():
+        said = await place.refusal("prepare", source="hf://datasets/lab/words")
+
+    assert "cannot be read" in said or "leads elsewhere" in said

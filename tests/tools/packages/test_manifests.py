@@ -8,7 +8,7 @@ from panpan.config.settings import PackageSettings
 from panpan.errors import ToolError
 from panpan.system.paths import PathResolver
 from panpan.tools.packages.manifests import find_manifest, table_in
-from panpan.tools.packages.sources import uv_source
+from panpan.tools.packages.uv_sources import uv_source
 
 
 def holds(folder: Path) -> bool:

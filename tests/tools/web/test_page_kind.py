@@ -56,6 +56,20 @@ def test_a_page_that_scripts_make_is_recognised(page: dict[str, object]) -> None
     assert kind(**page) == "scripts"
 
 
+def test_a_short_page_with_scripts_may_be_all_that_there_is() -> None:
+    found = seen("<p>Moved to the new wiki.</p><script>count()</script>")
+
+    assert found is not None
+    assert (found.kind, found.is_partial, found.may_yield_to_a_browser) == ("scripts", True, True)
+
+
+def test_a_page_whose_scripts_have_run_needs_none() -> None:
+    html = "<html><body>Hi. JavaScript is required.<script>1</script></body></html>"
+    facts = facts_of(parsed(html))
+
+    assert obstacle_of(200, {}, facts, html, asked="https://a.org/", url="https://a.org/", is_rendered=True) is None
+
+
 @pytest.mark.parametrize(
     "page",
     [

@@ -25,6 +25,16 @@ def test_an_article_comes_without_what_stands_around_it() -> None:
     assert "Us" not in text.markdown
 
 
+@pytest.mark.parametrize("words", ["The seed was 1.", PARAGRAPH * 6])
+def test_navigation_is_left_out_of_short_pages_and_long_ones_and_footnotes_are_not(words: str) -> None:
+    note = "<aside class=footnote>A footnote.</aside>"
+
+    text = told(f"<nav>Menu</nav><main><p>{words}</p>{note}</main><aside>Ads</aside><footer>Us</footer>")
+
+    assert "A footnote." in text
+    assert not any(word in text for word in ("Menu", "Ads", "Us"))
+
+
 @pytest.mark.parametrize(
     "part",
     [
@@ -67,6 +77,12 @@ def test_links_are_whole_and_those_that_lead_nowhere_are_gone() -> None:
     assert "![p](https://other.net/p.png)" in text
     assert "javascript" not in text
     assert "base64" not in text
+
+
+def test_a_listing_stays_as_it_is() -> None:
+    code = "def f():\n    return 1\n\n\n\ndef g():\n\treturn  2"
+
+    assert code in told(f"<p>{PARAGRAPH}</p><pre><code class='language-python'>{code}</code></pre>")
 
 
 def test_what_nobody_sees_is_not_read() -> None:

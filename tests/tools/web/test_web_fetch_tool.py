@@ -4,6 +4,7 @@ import json
 from io import BytesIO
 from pathlib import Path
 
+import anyio
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from panpan.tools.web.page_kind import Obstacle
 from panpan.tools.web.paging import PAGE_CHARS, piece_at
 from panpan.tools.web.rendering import RenderedPage, Scroll
 from panpan.tools.web.web_fetch import WebFetchTool, _piece_told
-from panpan.tools.web.web_pages import WebPage
+from panpan.tools.web.web_pages import SCRIPTS_S, WebPage
 from panpan.types.content import ImageBlock
 from tests.fakes.web_site import Answer
 from tests.tools.files.test_read_tool import pdf
@@ -169,6 +170,14 @@ async def test_what_is_not_the_page_is_said_to_be_none(answer: Answer, reason: s
     assert reason in output.text
 
 
+def test_pages_are_read_on_trio_too(tmp_path: Path) -> None:
+    async def read() -> None:
+        async with web_place(tmp_path, pages={"/": ARTICLE}) as place:
+            assert "# Seeds" in await place.text("/")
+
+    anyio.run(read, backend="trio")
+
+
 # where it may come from
 
 
@@ -307,7 +316,7 @@ async def test_a_page_that_scripts_make_is_shown_by_the_browser(tmp_path: Path) 
     async with web_place(tmp_path, renderer=renderer, pages={"/app": html("<script>1</script>")}) as place:
         output = await place.fetch("/app")
 
-    assert renderer.asked == [("http://example.org/app", 3.0, "none")]
+    assert renderer.asked == [("http://example.org/app", SCRIPTS_S, "none")]
     assert "made by scripts" in output.text
     assert "[a part was refused]" in output.text
     assert "shown by a browser" in output.text
@@ -325,7 +334,9 @@ async def test_waiting_and_scrolling_are_for_the_browser_alone(tmp_path: Path) -
 
 async def test_without_a_browser_what_there_is_comes_with_the_reason(tmp_path: Path) -> None:
     renderer = Renderer(ToolError("there is no browser; install one with x"))
-    async with web_place(tmp_path, renderer=renderer, pages={"/app": html("Hi <script>1</script>")}) as place:
+    async with web_place(
+        tmp_path, renderer=renderer, pages={"/app": html("Hi, please enable JavaScript <script>1</script>")}
+    ) as place:
         output = await place.fetch("/app")
 
     assert output.is_error
@@ -341,6 +352,18 @@ async def test_a_page_that_needs_no_browser_opens_none(tmp_path: Path) -> None:
         await place.fetch("/no")
 
     assert renderer.asked == []
+
+
+async def test_a_site_that_wants_cookies_is_shown_by_the_browser(tmp_path: Path) -> None:
+    pages = {"/a": Answer(status=302, headers={"Location": "/b"}), "/b": Answer(status=302, headers={"Location": "/a"})}
+    async with web_place(tmp_path, renderer=Renderer(shown("with a cookie")), pages=pages) as place:
+        assert "with a cookie" in await place.text("/a")
+
+
+async def test_a_page_that_browsers_leave_by_themselves_says_where_to(tmp_path: Path) -> None:
+    moved = html("Moved.", head="<meta http-equiv=Refresh content='0; url=new/page.html'>")
+    async with web_place(tmp_path, pages={"/docs/": moved}) as place:
+        assert "[browsers go on from here to http://example.org/docs/new/page.html]" in await place.text("/docs/")
 
 
 async def test_a_browser_that_was_sent_to_another_host_tells_nothing_of_it(tmp_path: Path) -> None:
@@ -400,8 +423,8 @@ async def test_nobody_is_asked_about_what_is_not_the_page(tmp_path: Path) -> Non
 
 
 PARTS = (
-    "</", "<", "/", ">", " ", "\n", "\t", "web-content", "WEB-content", "\x1b[2J", "\u202e", "x", "\0", "\u200d", "&lt;",
-    'source="', "\ufeff",
+    "</", "<", "/", ">", " ", "\n", "\t", "web-content", "WEB-content", "\x1b[2J", "\u202e", "x", "\0", "\u200d",
+    "&lt;", 'source="', "\ufeff",
 )  # fmt: skip
 
 

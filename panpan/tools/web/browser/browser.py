@@ -4,18 +4,19 @@ The rule: there is one, and it is started again at most once for a page. Where i
 to get it; nothing else of panpan needs it.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from panpan.errors import ToolError
 from panpan.system.url_guard import plain_url
 from panpan.system.web.network import WebNetwork
-from panpan.tools.web.browser.page_rendering import Manners, PageWish, Waits, rendered_page
-from panpan.tools.web.browser.running_chromium import Launch, RunningChromium
+from panpan.tools.web.browser.page_wish import Manners, PageWish, Waits
 from panpan.tools.web.rendering import RenderedPage, Scroll
+
+if TYPE_CHECKING:
+    from panpan.tools.web.browser.running_chromium import Launch, RunningChromium
 
 MAX_PAGES = 4
 MAX_WAIT_S = 30.0
@@ -38,7 +39,7 @@ class Browser:
     def __init__(
         self,
         network: WebNetwork,
-        launch: Callable[[], Launch],
+        launch: Callable[[], "Launch"],
         *,
         max_pages: int = MAX_PAGES,
         user_agent: str | None = None,
@@ -56,7 +57,7 @@ class Browser:
         self._is_closed = False
 
     @property
-    def chromium(self) -> RunningChromium | None:
+    def chromium(self) -> "RunningChromium | None":
         """What runs at the moment."""
         return self._chromium
 
@@ -91,19 +92,23 @@ class Browser:
                 self._chromium = None
 
     async def _rendered(
-        self, chromium: RunningChromium, wish: PageWish, storage: Mapping[str, Any] | None
+        self, chromium: "RunningChromium", wish: PageWish, storage: Mapping[str, Any] | None
     ) -> RenderedPage:
+        from panpan.tools.web.browser.page_rendering import rendered_page
+
         manners = Manners(self._user_agent, chromium.launch.hides_driver, storage)
         limit_s = self._waits.begin_s + self._waits.load_s + wish.wait_s + _STEPS_S
         try:
             with anyio.fail_after(limit_s):
                 return await rendered_page(chromium, self._network, wish, manners, self._waits)
         except TimeoutError:
-            await chromium.aclose()  # whatever hangs, the next page does not wait for it
+            await chromium.kill()  # whatever hangs, the next page does not wait for it
             raise ToolError(f"the page of {wish.plain.host} was given up after {limit_s:g} s") from None
 
-    async def _running(self) -> RunningChromium:
+    async def _running(self) -> "RunningChromium":
         """Return Chromium, started where it does not run."""
+        from panpan.tools.web.browser.running_chromium import RunningChromium  # most sessions show no page
+
         async with self._starting:
             if self._is_closed:
                 raise ToolError("the session is about to end; no page is opened any more")
@@ -118,6 +123,8 @@ class Browser:
 
 def _require_asyncio() -> None:
     """Playwright waits for futures of asyncio, and for nothing else."""
+    import asyncio
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:

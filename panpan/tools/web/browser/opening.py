@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from panpan.config.settings import WebSettings
 from panpan.system.environment import child_environment
 from panpan.system.web.network import WebNetwork
 from panpan.tools.web.browser.browser import Browser
 from panpan.tools.web.browser.chromium import find_chromium
-from panpan.tools.web.browser.running_chromium import Launch
 from panpan.tools.web.browser.saved_logins import SavedLogins
+
+if TYPE_CHECKING:
+    from panpan.tools.web.browser.running_chromium import Launch
 
 
 def browser_of(
@@ -33,7 +36,7 @@ def browser_of(
     )
 
 
-def launch_of(settings: WebSettings, env: Mapping[str, str], search_path: str, *, has_window: bool = False) -> Launch:
+def launch_of(settings: WebSettings, env: Mapping[str, str], search_path: str, *, has_window: bool = False) -> "Launch":
     """Return how Chromium is started.
 
     Args:
@@ -45,5 +48,7 @@ def launch_of(settings: WebSettings, env: Mapping[str, str], search_path: str, *
     Raises:
         ToolError: There is none; says what to do.
     """
+    from panpan.tools.web.browser.running_chromium import Launch  # most sessions show no page
+
     program = find_chromium(settings.browser, search_path, env)
     return Launch(program, child_environment(env), hides_driver=settings.stealth, has_window=has_window)

@@ -6,7 +6,8 @@ other page, saves no file and asks the user nothing; and nothing of it is left w
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from html import unescape
+from typing import TYPE_CHECKING
 
 import anyio
 from anyio import CancelScope
@@ -16,11 +17,11 @@ from panpan.system.url_guard import PlainUrl
 from panpan.system.web.filter_proxy import FilterProxy
 from panpan.system.web.network import WebNetwork
 from panpan.tools.web.browser.chromium import PROXY_HOST
+from panpan.tools.web.browser.page_wish import Manners, PageWish, Waits
 from panpan.tools.web.browser.page_world import PageWorld
 from panpan.tools.web.browser.running_chromium import RunningChromium
-from panpan.tools.web.browser.stealth import hide_driver
+from panpan.tools.web.browser.stealth import hide_driver, usual_user_agent
 from panpan.tools.web.rendering import RenderedPage, Scroll
-from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Page, Response
@@ -31,42 +32,6 @@ _MAX_REFUSED_TOLD = 3
 _CLOSE_S = 5.0
 _OF_PROXY = "panpan: "
 """How what the proxy answers itself begins."""
-
-
-@dataclass(frozen=True, slots=True)
-class Waits:
-    """How long the steps of a page may take, in seconds."""
-
-    open_s: float = 15.0
-    """For Chromium to have a new page; it takes a tenth of a second, unless it hangs."""
-    begin_s: float = 60.0
-    """For the server to begin its answer."""
-    load_s: float = 15.0
-    """For the document to be there; what is there by then is read all the same."""
-    scroll_s: float = 0.4
-    """After each scroll, for more to come."""
-    answer_s: float = 10.0
-    """For the page to be read; one whose scripts never pause cannot be."""
-
-
-@dataclass(frozen=True, slots=True)
-class PageWish:
-    """What is wanted of a page."""
-
-    plain: PlainUrl
-    wait_s: float
-    scroll: Scroll
-
-
-@dataclass(frozen=True, slots=True)
-class Manners:
-    """How pages are shown."""
-
-    user_agent: str | None = None
-    """What servers are told of who asks; None: what Chromium says."""
-    hides_driver: bool = False
-    storage: Mapping[str, Any] | None = None
-    """Cookies and local storage that a log-in has left, as Playwright keeps them."""
 
 
 async def rendered_page(
@@ -112,12 +77,17 @@ async def page_context(
     Raises:
         ToolError: It does not answer.
     """
+    from playwright.async_api import Error
+
     manners = manners or Manners()
     try:
         with anyio.fail_after(open_s):
             context = await _new_context(chromium, proxy, manners)
+    except Error:  # Chromium or its driver is gone
+        await chromium.kill()
+        raise
     except TimeoutError:
-        await chromium.aclose()
+        await chromium.kill()
         raise ToolError(f"the browser did not answer within {open_s:g} s, and was ended") from None
     try:
         if manners.hides_driver:
@@ -130,16 +100,19 @@ async def page_context(
                 await context.close()
                 is_closed = True
             if not is_closed:  # a page that cannot be closed would stay for the rest of the session
-                await chromium.aclose()
+                await chromium.kill()
 
 
 async def _new_context(chromium: RunningChromium, proxy: FilterProxy, manners: Manners) -> "BrowserContext":
+    user_agent = manners.user_agent
+    if user_agent is None and manners.hides_driver:
+        user_agent = await usual_user_agent(chromium.driven)
     return await chromium.driven.new_context(
         proxy={"server": f"http://{PROXY_HOST}:{proxy.port}", "bypass": "<-loopback>"},
         accept_downloads=False,
         service_workers="block",
         permissions=[],
-        user_agent=manners.user_agent,
+        user_agent=user_agent,
         storage_state=manners.storage,  # type: ignore[arg-type]  # the same, as a dict of its own type
     )
 
@@ -215,7 +188,7 @@ def _refusal_in(html: str) -> str:
     start, found, rest = html[:500].partition(_OF_PROXY)
     if not found or "<pre" not in start:
         return ""
-    return rest.partition("\n")[0].partition("</pre>")[0]
+    return unescape(rest.partition("\n")[0].partition("</pre>")[0])
 
 
 def _told(refused: Sequence[str]) -> Sequence[str]:

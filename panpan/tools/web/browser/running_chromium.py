@@ -6,7 +6,7 @@ should that be killed, too, Chromium sees the pipe end over which it is driven.
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 from anyio import CancelScope, to_thread
@@ -64,7 +64,9 @@ class RunningChromium:
         tree = ProcessTree()
         try:
             with anyio.fail_after(START_S):
-                playwright = await async_playwright().start()
+                starting = async_playwright()
+                playwright = await starting.start()
+                _hear_of_end(starting)
         except (Error, OSError) as exc:
             raise ToolError(f"Playwright does not start: {_first_line(exc)}") from exc
         except TimeoutError:
@@ -98,6 +100,12 @@ class RunningChromium:
         """Whether it can be asked for pages."""
         return not self._is_closed and self.driven.is_connected()
 
+    async def kill(self) -> None:
+        """End a Chromium that no longer answers; cannot be cancelled."""
+        self._is_closed = True
+        await self.tree.end(0)
+        await self.aclose()
+
     async def aclose(self) -> None:
         """End Chromium and all of its processes; cannot be cancelled, and takes some seconds at most."""
         from playwright.async_api import Error
@@ -108,6 +116,13 @@ class RunningChromium:
                 await self.driven.close()
             await _stopped(self._playwright)
             await self.tree.end(_TERM_S)
+
+
+def _hear_of_end(starting: Any) -> None:
+    """Take note of the driver's end, which calls fail with anyway; asyncio would print what nobody took note of."""
+    with suppress(AttributeError):  # Playwright has no name for it that would last
+        ended = starting._client._transport.on_error_future
+        ended.add_done_callback(lambda future: None if future.cancelled() else future.exception())
 
 
 def _bound_memory(tree: ProcessTree, size_bytes: int) -> None:

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 from panpan.errors import ToolError
 
 if TYPE_CHECKING:
-    from playwright.async_api import BrowserContext
+    from playwright.async_api import Browser, BrowserContext
+
+
+async def usual_user_agent(driven: "Browser") -> str:
+    """Return what Chromium says of itself where it has a window."""
+    session = await driven.new_browser_cdp_session()
+    version = await session.send("Browser.getVersion")
+    await session.detach()
+    return str(version["userAgent"]).replace("HeadlessChrome", "Chrome")
 
 
 async def hide_driver(context: "BrowserContext") -> None:
@@ -24,4 +32,4 @@ async def hide_driver(context: "BrowserContext") -> None:
             "web.stealth is on and playwright-stealth is not installed; `pip install 'panpan[browser]'` installs it"
         ) from None
     # the platform stays the true one: one that the user agent contradicts is what gives a browser away
-    await Stealth(navigator_platform=False).apply_stealth_async(context)
+    await Stealth(navigator_platform=False, navigator_platform_override=None).apply_stealth_async(context)

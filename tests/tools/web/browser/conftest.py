@@ -12,7 +12,7 @@ from panpan.errors import ToolError
 from panpan.system.environment import child_environment
 from panpan.tools.web.browser.browser import Browser
 from panpan.tools.web.browser.chromium import find_chromium
-from panpan.tools.web.browser.page_rendering import Waits
+from panpan.tools.web.browser.page_wish import Waits
 from panpan.tools.web.browser.running_chromium import Launch
 from tests.fakes.outside import OTHER, PUBLIC, Network
 from tests.fakes.web_site import Forbidden, Site, forbidden_place, served

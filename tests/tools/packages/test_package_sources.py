@@ -6,8 +6,9 @@ import pytest
 
 from panpan.config.settings import PackageSettings
 from panpan.system.paths import PathResolver
-from panpan.tools.packages.requirement_file import UNKNOWN_HOST, read_requirement_file
-from panpan.tools.packages.sources import conda_source, pip_source, uv_source, without_login
+from panpan.tools.packages.requirement_file import read_requirement_file
+from panpan.tools.packages.sources import UNKNOWN_HOST, conda_source, pip_source, without_login
+from panpan.tools.packages.uv_sources import uv_source
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +46,7 @@ def test_what_an_environment_or_project_sets_up_has_to_be_named(tmp_path: Path) 
 
     of_pip, of_uv = pip_source(PackageSettings(), {}, tmp_path), uv_source(PackageSettings(), {}, tmp_path)
 
-    assert of_pip.named == (f"{tmp_path}/pip.conf names the index https://evil.example.org/simple",)
+    assert of_pip.named == (f"{tmp_path}/pip.conf sets index-url = https://evil.example.org/simple",)
     assert "evil.example.org" in of_pip.hosts
     assert of_uv.named == (f"{tmp_path}/pyproject.toml names the index https://wheels.example.org/cu121",)
     assert "wheels.example.org" in of_uv.hosts

@@ -69,7 +69,7 @@ class Budget:
             limits: Of its own; those of this one and of all above hold as well.
             agent_id: Of the subagent. One that had a budget before goes on with it, and what it has spent.
         """
-        known = self._children.get(agent_id) or self._taken_from_root(agent_id) or self._root.found_below(agent_id)
+        known = self.found_below(agent_id) or self._taken_over(agent_id)
         if known is not None:
             known.name, known.limits = name, limits
             return known
@@ -77,15 +77,27 @@ class Budget:
         self._children[agent_id or f"#{len(self._children)}"] = child
         return child
 
-    def _taken_from_root(self, agent_id: str) -> "Budget | None":
-        """Return the budget of a subagent of another run of the session, which only the root knows; it belongs here."""
-        known = self._root._children.pop(agent_id, None)
-        if known is not None:
-            known.parent = self
-            self._children[agent_id] = known
-            for node in list(self.and_above())[:-1]:
+    def _taken_over(self, agent_id: str) -> "Budget | None":
+        """Return the budget of a subagent that another agent had, or another run of the session; it belongs here now.
+
+        What it has spent counts for those above here, too, so that none of them pays less for it than it did.
+        """
+        owner = self._root._owner_of(agent_id)
+        if owner is None:
+            return None
+        paid = list(owner.and_above())
+        known = self._children[agent_id] = owner._children.pop(agent_id)
+        known.parent = self
+        for node in self.and_above():
+            if node not in paid:
                 node._spent.add(replace(known._spent, seconds=0.0))
         return known
+
+    def _owner_of(self, agent_id: str) -> "Budget | None":
+        """Return the budget here or below that has one of a subagent right below it."""
+        if agent_id in self._children:
+            return self
+        return next((owner for child in self.children if (owner := child._owner_of(agent_id))), None)
 
     def found_below(self, agent_id: str) -> "Budget | None":
         """Return the budget of a subagent, however deep; one that goes on for another agent keeps its own."""

@@ -14,7 +14,7 @@ class Spending:
     by_model: dict[str, ModelCosts] = field(default_factory=dict)
     """In the order in which they were first used."""
     calls: int = 0
-    """Requests to a model; tries again of the same request count as one."""
+    """Requests to a model of which a reply came, whole or cut short; a try that brought nothing is none."""
     seconds: float = 0.0
     """In which turns ran and nobody waited for the user."""
     api_duration_s: float = 0.0

@@ -156,14 +156,16 @@ class Session(AsyncContextManagerMixin):
         """
         self._require_no_turn()
         self._woken += 1
-        async with aclosing(self._turn(None)) as events:
-            async for event in events:
-                yield event
-        if self._woken == MOST_WOKEN:
-            self.parts.warn(
-                f"the model was woken {MOST_WOKEN} times without a word of yours; of what ends in the background from "
-                "now on it hears with your next message"
-            )
+        try:
+            async with aclosing(self._turn(None)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            if self._woken == MOST_WOKEN:
+                self.parts.warn(
+                    f"the model was woken {MOST_WOKEN} times without a word of yours; of what ends in the background "
+                    "from now on it hears with your next message"
+                )
 
     @property
     def may_be_woken(self) -> bool:

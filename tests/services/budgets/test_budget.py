@@ -246,6 +246,21 @@ def _own(budget: Budget) -> int:
     return own
 
 
+def test_a_subagent_that_goes_on_for_another_agent_is_held_to_the_limits_of_that() -> None:
+    root = limited(tokens=1_000)
+    worker = root.child("first", agent_id="a").child("worker", agent_id="w")
+    spent_by(worker, input_tokens=80)
+    second = root.child("second", SpendingLimits(tokens=100), agent_id="b")
+
+    again = second.child("worker", agent_id="w")
+
+    assert again is worker
+    assert again.room.tokens == 20
+    assert (root.spent.tokens, second.spent.tokens) == (80, 80)
+    with pytest.raises(BudgetError, match="second"):
+        again.reserve(tokens=21)
+
+
 def test_a_subagent_that_goes_on_for_another_agent_has_what_it_had_left() -> None:
     root = limited(tokens=1_000)
     small = root.child("leader", agent_id="a").child("small", SpendingLimits(tokens=100), agent_id="b")

@@ -110,7 +110,10 @@ def _host_of_channel(name: str) -> str:
 
 
 def index_arguments(settings: PackageSettings) -> tuple[str, ...]:
-    """Return what pip and uv are told of the user's mirror, in options that they share; with its newer ones `uv add` would write the user's index down."""
+    """Return what pip and uv are told of the indexes that the user has set, in options that they share.
+
+    With its newer ones `uv add` would write the user's index into the project.
+    """
     return ("--index-url", str(settings.index), *extra_arguments(settings))
 
 

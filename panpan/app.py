@@ -162,7 +162,7 @@ async def open_session(
     )
     setup = replace(setup, every_tool=every_tool)
     warnings = setup.warnings_of_settings
-    not_offered = (*caller.not_offered(setup.settings.permission.mode), *services.not_offered)
+    not_offered = (*caller.not_offered(setup.settings.permission.mode), *services.without_use)
     models = SessionModels(setup, services.hooks_for, caller.prompts, not_offered=not_offered, tap=tap)
     services.models = models
     open_it = partial(open_log, setup, continues=continues, resume=resume, forks=forks, warn=warn)
@@ -241,7 +241,7 @@ async def _put_together(
         opened = open_it()
         stack.callback(opened.log.close)
         parts = replace(_parts(setup, services, model, opened, caller), models=models)
-        tap.opened(_opening(setup, opened, caller, parts))
+        tap.opened(_opening(setup, opened, caller, parts, services))
         stack.pop_all()  # from here on the session closes them
     return parts
 
@@ -272,7 +272,7 @@ def _parts(
     services.as_parent = lambda: Parent(tool_context, services.gate, ask, services.budget)
     services.subagent_host.open(
         Place(opened.id, opened.log.path.parent, setup.cwd, opened.git_branch, __version__),
-        offered=[name for name in model.tools if name not in services.not_offered],
+        offered=[name for name in model.tools if name not in services.without_use],
     )
     if services.snapshots is not None:
         services.snapshots.open(opened.id, opened.log.path, lambda: tool_context.paths.roots)
@@ -335,7 +335,9 @@ def _early_snapshots(
     return (services.snapshots.rounds.serve,) if services.snapshots is not None and can_change else ()
 
 
-def _opening(setup: Setup, opened: OpenedLog, caller: _Caller, parts: SessionParts) -> Opening:
+def _opening(
+    setup: Setup, opened: OpenedLog, caller: _Caller, parts: SessionParts, services: SessionServices
+) -> Opening:
     """Return the session as it begins, for its tap."""
     return Opening(
         setup,
@@ -347,6 +349,7 @@ def _opening(setup: Setup, opened: OpenedLog, caller: _Caller, parts: SessionPar
         is_attended=caller.is_attended,
         max_rounds=parts.max_rounds,
         panpan_version=__version__,
+        without_use=services.without_use,
     )
 
 

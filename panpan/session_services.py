@@ -168,6 +168,10 @@ class SessionServices:
             warn=warn,
         )
         self.subagents = SubagentRunner(self.subagent_host, self._parent)
+        has_git = (locations.project_root / ".git").exists()
+        worktrees = () if has_git else (MergeWorktreeTool.name,)
+        self.without_use = tap.without_use((*worktrees, *self.tools.not_offered()))
+        """Names of tools that cannot work here, such as MergeWorktree without git, and conda without conda."""
 
     def _keep_reply_beside(self, reply: AssistantMessage) -> None:
         assert self.conversation is not None, "tools run while the session is open"
@@ -194,12 +198,6 @@ class SessionServices:
         from panpan.services.subagents.worktrees.worktree_merges import WorktreeMerges
 
         return WorktreeMerges(self.subagent_host.worktrees, self.subagent_host.running.__contains__)
-
-    @property
-    def not_offered(self) -> Sequence[str]:
-        """Names of tools that are of no use here, such as MergeWorktree: without git there are no worktrees."""
-        has_git = (self._setup.locations.project_root / ".git").exists()
-        return (*(() if has_git else (MergeWorktreeTool.name,)), *self.tools.not_offered())
 
     async def close_worktrees(self) -> None:
         """Remove the worktrees in which nothing was changed, and let other sessions have those that are left."""

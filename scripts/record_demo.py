@@ -12,6 +12,7 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from panpan.cli.demo_command import CASSETTE, TAPE_PROMPT
@@ -60,6 +61,9 @@ class _DemoRecording(Recording):
     def __init__(self, path: Path, clock: _Clock) -> None:
         super().__init__(path, clock=clock)
         self._sleep = clock.sleep
+
+    def without_use(self, names: Sequence[str]) -> Sequence[str]:
+        return ("MergeWorktree", "WebSearch", "LSP", "pip", "uv", "conda", "pixi")  # whatever this machine has
 
     def provider(self, provider: Provider) -> Provider:
         tape, lines = read_tape(TAPE)

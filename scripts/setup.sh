@@ -70,7 +70,7 @@ say "making .venv with $("$python" --version) and installing packages, about a m
 [ -x .venv/bin/python ] || "$python" -m venv .venv
 .venv/bin/python -m pip install -q --disable-pip-version-check --upgrade 'pip>=25.1'
 if [ "$what" = dev ]; then
-    .venv/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[local,browser,hub]' --group dev
+    .venv/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[local,browser]' --group dev
 else
     .venv/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[local]' || {
         say "the runtime of the small model cannot be installed here; going on without it"

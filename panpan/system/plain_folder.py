@@ -7,7 +7,7 @@ one may not. Synchronous.
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _FLAGS = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
@@ -72,8 +72,6 @@ def _opened(folder: int, name: str, *, is_made: bool) -> int:
     except FileNotFoundError:
         if not is_made:
             raise
-    try:
+    with suppress(FileExistsError):  # another has made it meanwhile; what it is shows when it is opened
         os.mkdir(name, dir_fd=folder)
-    except FileExistsError:
-        pass  # another has made it meanwhile; what it is shows when it is opened
     return os.open(name, _FLAGS, dir_fd=folder)

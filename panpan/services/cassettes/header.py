@@ -1,6 +1,6 @@
 """The first line of a recorded cassette: what a replay has to know before anything is said."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,8 @@ class Header:
     append_system_prompt: str | None = None
     profile: str = FULL.name
     """How much of panpan the model was given."""
+    without_use: Sequence[str] | None = None
+    """Names of tools that could not work where it was recorded; None: it does not say."""
 
 
 def header_line(opening: Opening, askers: Askers) -> dict[str, Any]:
@@ -69,6 +71,7 @@ def header_line(opening: Opening, askers: Askers) -> dict[str, Any]:
         "isResumed": bool(opening.messages),
         "systemPrompt": opening.system_prompt,
         "appendSystemPrompt": opening.append_system_prompt,
+        "withoutUse": list(opening.without_use),
     }
 
 
@@ -97,9 +100,14 @@ def header_of(file: RecordedFile) -> Header:
                 system_prompt=system_prompt,
                 append_system_prompt=append_system_prompt,
                 profile=str(file.header.get("profile", FULL.name)),
+                without_use=_names(file.header.get("withoutUse")),
             )
         case _:
             raise ConfigError(f"cassette {file.path}:1 does not say what a replay has to know")
+
+
+def _names(found: Any) -> Sequence[str] | None:
+    return [str(name) for name in found] if isinstance(found, list) else None
 
 
 def _checked(settings: Mapping[str, Any], place: str) -> Mapping[str, Any]:

@@ -97,6 +97,10 @@ class Replay(Tap):
     def askers(self, askers: Askers) -> Askers:
         return tape_askers(self.recorded)
 
+    def without_use(self, names: Sequence[str]) -> Sequence[str]:
+        recorded = self.recorded.header.without_use
+        return names if recorded is None else recorded
+
     def setup(self, setup: Setup) -> Setup:
         if self._asked is not None:
             return replace(setup, model=self._asked)

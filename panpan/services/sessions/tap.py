@@ -44,6 +44,8 @@ class Opening:
     is_attended: bool = False
     max_rounds: int | None = None
     panpan_version: str = ""
+    without_use: Sequence[str] = ()
+    """Names of tools that the model is not told of, since they cannot work here."""
 
 
 class Tap:
@@ -64,6 +66,10 @@ class Tap:
     def tools(self, tools: Mapping[str, Tool[Any]]) -> Mapping[str, Tool[Any]]:
         """Return what is called in the place of the tools, by the same names."""
         return tools
+
+    def without_use(self, names: Sequence[str]) -> Sequence[str]:
+        """Return which tools the model is not told of in the place of those that cannot work here."""
+        return names
 
     def hooks(self, hooks: Sequence[Hook]) -> Sequence[Hook]:
         """Return the hooks of the session."""

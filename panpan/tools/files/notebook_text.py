@@ -18,6 +18,8 @@ from panpan.types.dataclass import dataclass
 CellType: TypeAlias = Literal["code", "markdown", "raw"]
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
+_HALF = re.compile("[\ud800-\udfff]")
+"""What JSON can name with `\\u` and no encoding can write: half of a pair that would be a letter."""
 _DECODER = json.JSONDecoder()
 _OF_CODE_ALONE = frozenset({"outputs", "execution_count"})
 _ID_SINCE_MINOR = 5
@@ -162,6 +164,8 @@ class _Style:
     """Whether other letters are written as `\\u` and four digits."""
     has_list: bool
     """Whether sources are lists of lines."""
+    undecoded: frozenset[str]
+    """Bytes that are no letters, as they stand in the text of a damaged file."""
 
     @classmethod
     def of(cls, text: str, cells_start: int, *, has_list: bool) -> "_Style":
@@ -176,6 +180,7 @@ class _Style:
             colon=": " if re.search(r'"cells"\s*: ', text) else ":",
             is_ascii=text.isascii() and bool(re.search(r"\\u[0-9a-fA-F]{4}", text)),
             has_list=has_list,
+            undecoded=frozenset(_HALF.findall(text)),
         )
 
     @property
@@ -197,8 +202,16 @@ class _Style:
 
     def written(self, value: Any, level: int) -> str:
         """Return a value as it is written at a level of indentation; its first line begins where it is put."""
-        made = json.dumps(value, ensure_ascii=self.is_ascii, indent=self.unit, separators=(self.comma, self.colon))
-        return made.replace("\n", self.gap(level))
+        separators = (self.comma, self.colon)
+        try:
+            made = json.dumps(value, ensure_ascii=self.is_ascii, indent=self.unit, separators=separators)
+        except RecursionError:
+            raise ToolError("the cell is nested too deeply to be written anew; change the file with Edit") from None
+        return _HALF.sub(self._half, made).replace("\n", self.gap(level))
+
+    def _half(self, match: re.Match[str]) -> str:
+        """Return half of a letter as it can stand in a file: only its number can."""
+        return match[0] if match[0] in self.undecoded else f"\\u{ord(match[0]):04x}"
 
 
 def _retyped(cell: Mapping[str, Any], kind: str, source: str | list[str]) -> dict[str, Any]:

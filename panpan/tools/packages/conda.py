@@ -8,6 +8,7 @@ from typing import Literal
 from panpan.errors import ToolError
 from panpan.system.home import user_home
 from panpan.system.read_file import read_regular_file
+from panpan.system.terminal_text import spelled_out
 from panpan.tools.packages.installed import Installed
 from panpan.tools.packages.package_tool import (
     LOOKING,
@@ -21,7 +22,15 @@ from panpan.tools.packages.pip import undo_with_pip
 from panpan.tools.packages.plan import Plan
 from panpan.tools.packages.python_wishes import new_environment
 from panpan.tools.packages.requirement_file import read_requirement_file
-from panpan.tools.packages.sources import conda_source, pip_source
+from panpan.tools.packages.sources import (
+    UNKNOWN_HOST,
+    addresses_in,
+    conda_source,
+    hosts_of,
+    pip_source,
+    text_of,
+    without_logins,
+)
 from panpan.tools.packages.step import Undo
 from panpan.tools.packages.target import Target, find_program
 from panpan.tools.packages.wanted import channel, conda_package, is_channel, program, python_version
@@ -35,6 +44,9 @@ _QUIET = {
     "CONDA_REPORT_ERRORS": "false",
     "CONDA_JSON": "false",
 }
+_OWN_SETTINGS = (".condarc", "condarc", ".mambarc", "mambarc")
+"""In an environment: what is set for it alone ("Configuration", the documentation of conda and of mamba)."""
+_MAX_TOLD_CHARS = 500
 _KNOWN_ENVIRONMENTS = ".conda/environments.txt"
 """Below the home: where conda notes the environments that it makes."""
 
@@ -97,7 +109,9 @@ class CondaTool(PackageTool[CondaInput]):
                     *source.arguments,
                     *map(conda_package, args.packages),
                 )
-                return Plan(target, (command,), timeout_s=self.longest_s, hosts=source.hosts)
+                named, own_hosts = _own_settings(target.prefix)
+                hosts = tuple(dict.fromkeys((*source.hosts, *own_hosts)))
+                return Plan(target, (command,), timeout_s=self.longest_s, hosts=hosts, named=named)
 
     def undo_commands(self, program: str, plan: Plan, undo: Undo, variables: Mapping[str, str]) -> Plan:
         place = ("--prefix", str(plan.target.prefix))
@@ -109,7 +123,9 @@ class CondaTool(PackageTool[CondaInput]):
             source = conda_source(self.settings, [one.channel for one in restored if is_channel(one.channel)])
             pins = [package.pin for package in restored]
             commands.append((program, "install", "--yes", "--no-deps", *place, *source.arguments, *pins))
-            hosts = source.hosts
+            named, own_hosts = _own_settings(plan.target.prefix)
+            hosts = (*source.hosts, *own_hosts)
+            plan = replace(plan, named=(*plan.named, *named))
         pip = (str(plan.target.interpreter), "-I", "-m", "pip")
         rest = replace(undo, remove=_of_pip(undo.remove), restore=_of_pip(undo.restore))
         source = pip_source(self.settings, variables, plan.target.prefix)
@@ -159,6 +175,22 @@ class CondaTool(PackageTool[CondaInput]):
             uses=(PathUse(args.file, "read"),),
             digests=said.digests,
         )
+
+
+def _own_settings(prefix: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what an environment's own settings of conda or mamba say, as it has to be told, and the hosts of it."""
+    named: list[str] = []
+    hosts: list[str] = []
+    for name in _OWN_SETTINGS:
+        text = text_of(prefix / name)
+        if text is None:
+            named.append(f"what {prefix / name} sets could not be looked at")
+            hosts.append(UNKNOWN_HOST)
+        elif lines := [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]:
+            said = " ".join(lines)
+            hosts += hosts_of(addresses_in(said))
+            named.append(f"{prefix / name} sets {spelled_out(without_logins(said))[:_MAX_TOLD_CHARS]}")
+    return tuple(named), tuple(hosts)
 
 
 def _of_conda(packages: Sequence[Installed]) -> tuple[Installed, ...]:

@@ -87,8 +87,8 @@ class PackageTool(Tool[PackageInputT]):
 
     def __init__(self, setup: PackageSetup | None = None) -> None:
         self._setup = setup or PackageSetup()
-        self._plans: dict[str, Plan] = {}
-        """What was told of calls that are asked about, by their ids."""
+        self._plans: dict[tuple[str, PackageInputT], Plan] = {}
+        """What was told of calls that are asked about, by their ids and arguments."""
 
     @property
     @abstractmethod
@@ -118,7 +118,8 @@ class PackageTool(Tool[PackageInputT]):
         plan = await self._told_plan(args, ctx)
         is_looked_at = self.is_read_only(args) or plan.runs_code
         files = [PathUse(str(file), "write") for file in plan.files if not plan.runs_code]
-        return (PathUse(str(plan.target.prefix), "read" if is_looked_at else "write"), *plan.uses, *files)
+        places = (plan.target.prefix, *plan.target.elsewhere)
+        return (*(PathUse(str(place), "read" if is_looked_at else "write") for place in places), *plan.uses, *files)
 
     async def explained(self, args: PackageInputT, ctx: ToolContext) -> str:
         return "" if self.is_read_only(args) else (await self._told_plan(args, ctx)).explanation
@@ -132,15 +133,14 @@ class PackageTool(Tool[PackageInputT]):
         return await (await self._told_plan(args, ctx)).wish(ctx.sandbox)
 
     async def run(self, args: PackageInputT, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
-        told = self._plans.pop(ctx.tool_use_id, None)
+        told = self._plans.pop((ctx.tool_use_id, args), None)
         plan = await to_thread.run_sync(self.plan, args, ctx)
         if told is not None and told != plan:
             raise ToolError(
                 "what this would do has changed since it was decided; call again, so that it can be looked at"
             )
-        ctx.paths.resolve(
-            str(plan.target.prefix), access="read" if self.is_read_only(args) or plan.runs_code else "write"
-        )
+        for place in (plan.target.prefix, *plan.target.elsewhere):
+            ctx.paths.resolve(str(place), access="read" if self.is_read_only(args) or plan.runs_code else "write")
         if self.is_read_only(args):
             yield Output(await self._seen(args, plan))
             return
@@ -281,12 +281,13 @@ class PackageTool(Tool[PackageInputT]):
 
     async def _told_plan(self, args: PackageInputT, ctx: ToolContext) -> Plan:
         """Return the plan of a call that is decided about; the first one counts for all questions and for the run."""
-        if ctx.tool_use_id not in self._plans:
+        key = (ctx.tool_use_id, args)
+        if key not in self._plans:
             plan = await to_thread.run_sync(self.plan, args, ctx)
             while len(self._plans) >= _MOST_PLANS:  # of calls that were refused
                 del self._plans[next(iter(self._plans))]
-            self._plans[ctx.tool_use_id] = plan
-        return self._plans[ctx.tool_use_id]
+            self._plans[key] = plan
+        return self._plans[key]
 
 
 def named_packages(packages: Sequence[str]) -> list[str]:

@@ -110,7 +110,10 @@ def _host_of_channel(name: str) -> str:
 
 
 def index_arguments(settings: PackageSettings) -> tuple[str, ...]:
-    """Return what pip and uv are told of the user's mirror, in options that they share; with its newer ones `uv add` would write the user's index down."""
+    """Return what pip and uv are told of the indexes that the user has set, in options that they share.
+
+    With its newer ones `uv add` would write the user's index into the project.
+    """
     return ("--index-url", str(settings.index), *extra_arguments(settings))
 
 
@@ -131,7 +134,7 @@ def _own_pip_settings(file: Path) -> tuple[tuple[str, ...], Sequence[str]]:
     values = _pip_values(file)
     if values is None:
         return (f"what {file} sets could not be looked at",), (UNKNOWN_HOST,)
-    told = (f"{key} = {_without_logins(value)}" for key, value in values)
+    told = (f"{key} = {without_logins(value)}" for key, value in values)
     named = tuple(f"{file} sets {spelled_out(text)[:_MAX_TOLD_CHARS]}" for text in told)
     return named, hosts_of([url for _, value in values for url in addresses_in(value)])
 
@@ -165,7 +168,8 @@ def _pip_values(file: Path) -> list[tuple[str, str]] | None:
     return [(key.lower().replace("_", "-").removeprefix("--"), value or "") for key, value in found]
 
 
-def _without_logins(text: str) -> str:
+def without_logins(text: str) -> str:
+    """Return a text, in all addresses of which user names and passwords are left out."""
     for address in _ADDRESS.findall(text):
         text = text.replace(address, without_login(address))
     return text

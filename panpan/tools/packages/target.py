@@ -4,11 +4,12 @@ The rule: nothing of the project is run to find it. What its files say is enough
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 from panpan.errors import ToolError
+from panpan.system.canonical import is_below
 from panpan.system.paths import PathResolver
 from panpan.tools.environment.find_environment import Environment, find_environment, library_folders
 from panpan.tools.environment.machine_root import MachineRoot
@@ -33,6 +34,8 @@ class Target:
     is_base: bool = False
     """Whether conda itself lives there."""
     is_externally_managed: bool = False
+    elsewhere: tuple[Path, ...] = ()
+    """Where folders of it really lie that are links out of it; canonical."""
 
     @property
     def interpreter(self) -> Path:
@@ -124,7 +127,16 @@ def _read(root: MachineRoot, prefix: Path, kind: Literal["venv", "conda", "pytho
         is_base=kind == "conda" and root.exists(f"{prefix}/condabin"),
         is_externally_managed=kind == "python"
         and any(root.exists(f"{folder}/{_EXTERNALLY_MANAGED}") for folder in libraries),
+        elsewhere=_led_away(prefix, [Path(folder) for folder in libraries]),
     )
+
+
+def _led_away(prefix: Path, libraries: Sequence[Path]) -> tuple[Path, ...]:
+    """Return where links lead that stand in place of folders which package managers write into."""
+    folders = [prefix / name for name in ("bin", "lib", "lib64", "include", "share", "etc", "conda-meta")]
+    folders += [place for folder in libraries for place in (folder, folder / "site-packages", folder / "dist-packages")]
+    places = dict.fromkeys(Path(os.path.realpath(folder)) for folder in folders if folder.exists())
+    return tuple(place for place in places if not is_below(place, prefix))
 
 
 def find_program(names: tuple[str, ...], variables: Mapping[str, str], paths: PathResolver) -> Path | None:

@@ -92,7 +92,8 @@ class UvTool(PackageTool[UvInput]):
                 return Plan(target, (command,), timeout_s=self.longest_s, named=named)
             case "rollback":
                 wheels = wheels_folder(args.wheels, ctx.paths)
-                return self.rollback_plan(self._changed_last(args, ctx), str(uv), ctx.environment, wheels)
+                plan = self.rollback_plan(self._changed_last(args, ctx), str(uv), ctx.environment, wheels)
+                return replace(plan, cwd=plan.target.prefix.parent)  # where the settings are that were looked at
             case "uninstall":
                 target = self.own_target(args, ctx)
                 command = (str(uv), "pip", "uninstall", "--python", str(target.interpreter), "--")

@@ -54,6 +54,20 @@ async def test_it_holds_on_another_day_and_in_another_folder(place: Place, tmp_p
     assert report.is_same
 
 
+async def test_the_tools_are_those_that_could_work_where_it_was_recorded(place: Place, tmp_path: Path) -> None:
+    (place.workspace / "requirements.txt").touch()
+    recorded = await place.record("look around")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+
+    report = await place.replay("strict", cwd=elsewhere)
+
+    assert recorded.header.without_use is not None
+    assert "pip" not in recorded.header.without_use
+    assert "MergeWorktree" in recorded.header.without_use
+    assert report.is_same
+
+
 async def test_with_real_tools_the_files_change(place: Place, tmp_path: Path) -> None:
     await place.record("look around")
     elsewhere = tmp_path / "elsewhere"

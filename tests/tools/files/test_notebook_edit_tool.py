@@ -1,4 +1,6 @@
 import json
+import sys
+from contextlib import suppress
 from copy import deepcopy
 
 import pytest
@@ -225,3 +227,31 @@ def test_whatever_the_notebook_an_edit_changes_one_cell_and_no_other_byte(cells,
 def test_no_text_but_a_notebook_is_taken_apart(text):
     with pytest.raises(ToolError, match="no notebook"):
         NotebookText(text, "f.ipynb")
+
+
+async def test_half_a_letter_in_a_cell_that_is_written_anew_stays_what_it_was(workspace):
+    text = as_jupyter(notebook(code("é", "aa"))).replace('"metadata": {},', '"metadata": {"x": "\\ud83d"},')
+    path = workspace.put_seen("f.ipynb", text)
+
+    await edit(workspace, cell="aa", source="é", cell_type="markdown")
+
+    assert path.read_text() == as_jupyter(notebook(markdown("é", "aa"))).replace(
+        '"metadata": {},', '"metadata": {\n    "x": "\\ud83d"\n   },'
+    )
+
+
+def test_a_cell_that_is_nested_as_deeply_as_can_be_read_is_written_or_refused_in_words():
+    def text(depth):
+        cell = '{"cell_type": "code", "metadata": {}, "outputs": [], "source": "", "x": ' + "[" * depth + "]" * depth
+        return '{\n "cells": [\n  ' + cell + "}\n ],\n" + ' "nbformat": 4\n}'
+
+    def reads(depth):
+        try:
+            return NotebookText(text(depth), "f.ipynb")
+        except ToolError:
+            return None
+
+    deepest = max(filter(reads, range(sys.getrecursionlimit() - 200, sys.getrecursionlimit())))
+    for depth in range(deepest - 5, deepest + 1):
+        with suppress(ToolError):
+            reads(depth).replaced(0, "x", "markdown")

@@ -121,3 +121,12 @@ async def test_a_real_one_makes_an_empty_environment(workspace: Workspace, monke
     output = await folder.run(CondaTool, "create", "nosuch-package", environment="env")
 
     assert output.is_error
+
+
+async def test_what_an_environment_sets_of_conda_is_told(house: Workspace) -> None:
+    (house.root / "env" / ".condarc").write_text("# ours\nchannels:\n  - https://k:s@evil.example.org/x\n")
+
+    plan = CondaTool(house.setup).plan(CondaInput(operation="install", packages=("lamp",)), house.call_context())
+
+    assert plan.named == (f"{house.root}/env/.condarc sets channels: - https://evil.example.org/x",)
+    assert "evil.example.org" in plan.hosts

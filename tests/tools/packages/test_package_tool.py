@@ -188,3 +188,34 @@ async def test_what_a_run_prints_is_shortened_for_the_model_and_whole_on_disk(ho
 
     assert isinstance(output, Output)
     assert len(output.text) < 31_000
+
+
+async def test_two_calls_with_one_id_are_not_taken_for_each_other(house: Workspace) -> None:
+    ctx, tool = house.call_context(), PipTool(house.setup)
+    await tool.explained(PipInput(operation="install", packages=("lamp",)), ctx)
+
+    said = await tool.explained(PipInput(operation="install", packages=("desk",)), ctx)
+
+    assert said.split("`")[1].endswith("install -- desk")
+
+
+@pytest.mark.parametrize("operation", ["install", "list"])
+async def test_a_folder_of_an_environment_that_is_a_link_out_of_it_is_told_to_the_gate(
+    house: Workspace, tmp_path: Path, operation: str
+) -> None:
+    (packages,) = (house.root / ".venv" / "lib").glob("python3*/site-packages")
+    packages.rename(tmp_path / "others")
+    packages.symlink_to(tmp_path / "others")
+    args = PipInput.model_validate({"operation": operation, "packages": ("lamp",)})
+
+    uses = await PipTool(house.setup).further_path_uses(args, house.call_context())
+
+    assert PathUse(str(tmp_path / "others"), "read" if operation == "list" else "write") in uses
+    with pytest.raises(ToolError, match="outside the workspace"):
+        await house.run(PipTool, operation, "lamp")
+
+
+@pytest.mark.parametrize("name", ["lamp.zip", "lamp-1.0.tar.gz", "lamp.whl"])
+async def test_what_may_be_a_file_is_not_taken_for_a_package(house: Workspace, name: str) -> None:
+    with pytest.raises(ToolError, match="may be a file"):
+        await house.run(PipTool, "install", name)

@@ -107,3 +107,22 @@ async def test_a_real_one_makes_a_manifest(workspace: Workspace) -> None:
     told = await workspace.with_variables(PATH=f"{Path(program).parent}:/usr/bin:/bin").text(PixiTool, "init")
 
     assert "changed: pixi.toml" in told
+
+
+async def test_what_a_project_sets_of_pixi_is_told(house: Workspace) -> None:
+    (house.root / ".pixi").mkdir()
+    (house.root / ".pixi" / "config.toml").write_text('[mirrors]\n"x" = ["https://evil.example.org/x"]\n')
+
+    plan = PixiTool(house.setup).plan(PixiInput(operation="add", packages=("lamp",)), house.call_context())
+
+    assert plan.named == ("https://evil.example.org/x",)
+    assert "evil.example.org" in plan.hosts
+
+
+async def test_a_manifest_that_cannot_be_looked_at_may_name_any_host(house: Workspace) -> None:
+    (house.root / "pixi.lock").symlink_to("/dev/zero")
+
+    plan = PixiTool(house.setup).plan(PixiInput(operation="install"), house.call_context())
+
+    assert plan.named == (f"what {house.root}/pixi.lock says could not be looked at",)
+    assert "whatever that file names" in plan.hosts

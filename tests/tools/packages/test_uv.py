@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from panpan.errors import ToolError
-from panpan.tools.packages.uv import UvTool
+from panpan.tools.packages.uv import UvInput, UvTool
 from tests.tools.packages.conftest import UV, Workspace, make_environment
 
 pytestmark = pytest.mark.skipif(not UV.exists(), reason="uv is not installed beside the tests")
@@ -149,3 +149,23 @@ async def test_uv_in_the_workspace_is_not_run(house: Workspace) -> None:
     with pytest.raises(ToolError, match="uv is not installed here"):
         await house.with_variables(PATH=f"{house.root}/bin").run(UvTool, "install", "shelf")
     assert not (house.root / "ran").exists()
+
+
+async def test_a_project_is_told_with_what_its_lock_file_and_its_sources_name(workspace: Workspace) -> None:
+    (workspace.root / "pyproject.toml").write_text(
+        '[project]\nname = "x"\n[tool.uv.sources]\nlamp = { url = "https://lamps.example.org/lamp.zip" }\n'
+    )
+    (workspace.root / "uv.lock").write_text('wheels = [{ url = "https://wheels.example.org/desk.whl" }]\n')
+
+    plan = UvTool(workspace.setup).plan(UvInput(operation="sync"), workspace.call_context())
+
+    assert plan.named == (f"{workspace.root}/pyproject.toml names https://lamps.example.org/lamp.zip",)
+    assert {"lamps.example.org", "wheels.example.org"} <= set(plan.hosts)
+
+
+async def test_an_interpreter_that_the_project_names_is_told_before_it_runs(workspace: Workspace) -> None:
+    (workspace.root / ".python-version").write_text("./evil\n")
+
+    plan = UvTool(workspace.setup).plan(UvInput(operation="create"), workspace.call_context())
+
+    assert plan.named == (f"{workspace.root}/.python-version names the interpreter ./evil",)

@@ -6,7 +6,7 @@ moved there prints into a pipe of panpan's, and ends with whoever follows it.
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack, aclosing, suppress
+from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 
 import anyio
@@ -103,20 +103,24 @@ async def follow_moved(
                         ended = item
                     elif isinstance(item, bytes) and not file.add(item) and not task.is_stopping:
                         await end_for_output(task, max_output_bytes)
-    task.end_command(None if ended is None else ended.exit_code)
+    task.end_command(None if ended is None else ended.exit_code, file.failure)
 
 
 class _OutputFile:
-    """The file that the rest of an output goes to; a context manager."""
+    """The file that the rest of an output goes to; a context manager. The command does not suffer from a full disk."""
 
     def __init__(self, output: LeftOutput, max_bytes: int) -> None:
+        self.failure = ""
+        """Why the rest is not in it; empty where it is."""
         self._keys = output.keys
         self._room = max_bytes
         self._fd = -1
-        with suppress(OSError, ConfigError):  # the command shall not suffer from a full disk
+        try:
             make_private_folder(output.path.parent)
             self._fd = open_private_file(output.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             self._room -= os.fstat(self._fd).st_size
+        except (OSError, ConfigError) as error:
+            self._fail(error)
 
     def __enter__(self) -> None:
         pass
@@ -135,9 +139,16 @@ class _OutputFile:
     def _write(self, data: bytes) -> None:
         data = data[: max(0, self._room)]
         self._room -= len(data)
-        with suppress(OSError):
-            while data and self._fd >= 0:
+        try:
+            while data and self._fd >= 0 and not self.failure:
                 data = data[os.write(self._fd, data) :]
+        except OSError as error:
+            self._fail(error)
+
+    def _fail(self, error: OSError | ConfigError) -> None:
+        """Write no more, so that what is there has no gap."""
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        self.failure = f"not all of its output could be kept: {why}"
 
 
 async def end_what_it_left(task: Task) -> None:

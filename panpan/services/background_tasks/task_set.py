@@ -105,6 +105,9 @@ class TaskSet:
     def add(self, task: Task) -> None:
         """Let a new one be among them."""
         self._by_id[task.id] = task
+        for ended in [one for one in self if not one.is_running][:-MAX_ENDED]:
+            self.registry.remove(ended.id)
+            del self._by_id[ended.id]
         self._tell_change()
 
     async def wait_changed(self) -> None:

@@ -1,6 +1,7 @@
 import os
 import re
 import stat
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -10,8 +11,12 @@ import pytest
 from panpan.config.settings import BackgroundSettings
 from panpan.errors import ToolError
 from panpan.services.background_tasks.background_tasks import BackgroundTasks
+from panpan.services.background_tasks.registry import MAX_ENDED
+from panpan.system.child import Child
+from panpan.system.known_keys import KnownKeys
+from panpan.system.output_store import LeftOutput
 from panpan.system.process_table import running_processes
-from panpan.tools.tasks.background import BackgroundCommand, JobEnd
+from panpan.tools.tasks.background import BackgroundCommand, JobEnd, MovedCommand
 from tests.services.background_tasks.harness import ENV, Home, start
 from tests.system.backends import on_both_backends, run_on, until
 
@@ -354,7 +359,36 @@ async def test_before_the_session_is_open_and_after_its_end_nothing_begins_or_is
     assert not (home.folder / "made").exists()
 
 
+async def test_of_many_that_have_ended_in_one_run_the_oldest_are_forgotten(home: Home) -> None:
+    async def job(write: Callable[[str], None]) -> JobEnd:
+        return JobEnd("done", is_error=False)
+
+    async with home.serving() as tasks:
+        first = tasks.start_job(kind="subagent", title="t", tool_use_id="u", agent_id="a", job=job)
+        for _ in range(MAX_ENDED + 1):
+            await tasks.drain()
+            last = tasks.start_job(kind="subagent", title="t", tool_use_id="u", agent_id="a", job=job)
+
+        ids = [task.id for task in tasks.tasks]
+        assert len(ids) == MAX_ENDED + 1
+        assert first.id not in ids
+        assert ids[-1] == last.id
+
+
 # outputs
+
+
+async def test_where_the_rest_of_a_moved_output_cannot_be_kept_its_end_says_so(home: Home) -> None:
+    in_the_way = home.folder / "file"
+    in_the_way.touch()
+    async with home.serving() as tasks:
+        child = await Child.start(["sh", "-c", "echo more"], cwd=home.folder, env=ENV, has_stderr=False)
+        left = LeftOutput(in_the_way / "output", KnownKeys().stream(), "")
+        info = tasks.take_command(MovedCommand(child, left, "echo more", "t", "toolu_1", 0.0), AsyncExitStack())
+        ended = await tasks.wait(info.id, 20)
+
+    assert ended.state == "finished"
+    assert "not all of its output could be kept" in ended.note
 
 
 async def test_the_model_reads_on_where_it_stopped(home: Home) -> None:

@@ -34,7 +34,7 @@ async def wait(write: Callable[[str], None]) -> JobEnd:
 async def test_a_command_that_was_kept_is_found_until_it_has_ended(home: Home) -> None:
     async with home.serving(keep=True) as tasks:
         await start(tasks, "sleep 600", title="goes on")
-        await start(tasks, "exit 0", title="has ended")
+        await tasks.wait((await start(tasks, "exit 0", title="has ended")).id, 20)
     was_found = found(home)
     async with home.serving():
         pass  # which ends it

@@ -24,6 +24,8 @@ class Files:
     """Bytes after which the next answers end early, one for each."""
     refusals: list[int] = field(default_factory=list)
     """What the next answers are instead, one status for each."""
+    redirects: dict[str, str] = field(default_factory=dict)
+    """Addresses that paths send on to."""
     headers: dict[str, str] = field(default_factory=dict)
     asked: list[tuple[str, dict[bytes, bytes]]] = field(default_factory=list)
     """Method and path, and the headers."""
@@ -46,6 +48,8 @@ class Files:
             self.before()
         if method == "GET" and self.refusals:
             return _head(self.refusals.pop(0), {"Content-Length": "0"})
+        if path in self.redirects:
+            return _head(302, {"Location": self.redirects[path], "Content-Length": "0"})
         if path not in self.contents:
             return _head(404, {"Content-Length": "0"})
         if method == "HEAD" and not self.knows_head:

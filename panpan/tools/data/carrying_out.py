@@ -70,8 +70,8 @@ class CarryingOut:
         checked = (
             "checksum as expected" if one.remote.sha256 or one.remote.git_sha1 else "nobody says what it should be"
         )
-        size_now = await to_thread.run_sync(lambda: one.target.stat().st_size)
-        self._done.append(f"{one.remote.path}: {size_text(size_now)}, SHA-256 {self._transfer.sha256} ({checked})")
+        came = size_text(self._transfer.size)
+        self._done.append(f"{one.remote.path}: {came}, SHA-256 {self._transfer.sha256} ({checked})")
 
     def _progress(self, one: PlannedFile, size: int, speed: float) -> str:
         if one.remote.size is None:

@@ -36,6 +36,8 @@ class RemoteFile:
     git_sha1: str = ""
     """The hash under which git keeps its content."""
     media_type: str = ""
+    sent_on_to: str = ""
+    """Address that the server sends on to, where that is another."""
     needs_token: bool = False
     """Whether it is asked for with the token of the hub."""
 
@@ -111,8 +113,9 @@ class DownloadPlan:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Beginnings of the addresses, each once."""
-        return tuple(dict.fromkeys("/".join(one.remote.url.split("/")[:3]) for one in self.files))
+        """Beginnings of the addresses, and of those that servers send on to, each once."""
+        urls = [url for one in self.files for url in (one.remote.url, one.remote.sent_on_to) if url]
+        return tuple(dict.fromkeys("/".join(url.split("/")[:3]) for url in urls))
 
     def text(self) -> str:
         """Return the plan in words, for the model and for the user who is asked."""

@@ -82,6 +82,7 @@ def _told(response: "GuardedResponse", url: str, size: int | None, name: str) ->
         size=size,
         validator=validator_of(headers),
         can_go_on=response.status == 206 or headers.get("accept-ranges", "").strip().lower() == "bytes",
+        sent_on_to=response.url if response.history else "",
         media_type=clean_line(headers.get("content-type", ""))[:100],
     )
 

@@ -66,6 +66,8 @@ class Transfer:
         self._pause = pause
         self.sha256 = ""
         """Of the file that was brought last."""
+        self.size = 0
+        """Of the same, in bytes."""
 
     async def bring(self, planned: PlannedFile) -> AsyncGenerator[int, None]:
         """Bring a file to its place, and yield how many bytes of it are there. To be consumed under `aclosing`.
@@ -94,7 +96,7 @@ class Transfer:
                     if tries >= MOST_TRIES:
                         raise ToolError(f"{planned.remote.url} cannot be had: {cut}; {_left(part)}") from None
                 await anyio.sleep(self._pause(tries))
-            self.sha256 = await to_thread.run_sync(part.finish)
+            self.sha256, self.size = await to_thread.run_sync(part.finish), part.size
 
     async def _tried(self, part: PartialFile, remote: RemoteFile) -> AsyncGenerator[int, None]:
         """Ask for what is missing, and take what comes."""

@@ -2,7 +2,7 @@
 
 The rule: the file is read as text and nothing of it is run. Every line is told of which it is not certain that an index
 answers it. What cannot be looked at is said, and counts as able to ask any host. The form is that of pip ("Requirements
-File Format", pip's documentation); of conda's environment.yml only addresses are looked for.
+File Format", pip's documentation); of conda's environment.yml each line is looked at.
 """
 
 import codecs
@@ -26,6 +26,8 @@ _COMMENT = r"(?:^|\s+)#.*"
 _OTHER_CODINGS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _CODING = re.compile(rb"#.*coding[:=]\s*([-\w.]+)")
 """In one of the first two lines: how pip reads the file."""
+_OF_CONDA = re.compile(r"(?a)(?:-\s+)*(?:[A-Za-z0-9_][\w.<>=!~*+,|\[\] -]*(?:::?[\w.<>=!~*+,|\[\] -]*)?)?")
+"""A line of environment.yml that says no more than names and versions, in no way of writing that could hide more."""
 _PLAIN_CODINGS = frozenset({b"utf-8", b"utf8", b"ascii", b"us-ascii"})
 _NESTED = re.compile(r"(?:-r|-c|--requirement|--constraint)(?:\s*=?\s*)(?P<path>\S.*)")
 _LOCAL = re.compile(r"(?:-e|--editable)(?:\s*=?\s*)(?P<path>\S.*)")
@@ -75,11 +77,12 @@ def read_requirement_file(path: str, paths: PathResolver) -> RequirementFile:
             hosts.append(UNKNOWN_HOST)
             continue
         digests.append(sha256(data).hexdigest())
-        lines = _lines(data.removeprefix(codecs.BOM_UTF8).decode(errors="replace"))
+        text = data.removeprefix(codecs.BOM_UTF8).decode(errors="replace")
+        lines = _lines(text)
         if location.path.suffix in (".yml", ".yaml"):
-            found = [address for line in lines for address in addresses_in(line)]
-            named += found
-            hosts += hosts_of(found)
+            lines = _without_comments(text.splitlines())
+            named += [_shown(line) for line in lines if _OF_CONDA.fullmatch(line) is None]
+            hosts += hosts_of([address for line in lines for address in addresses_in(line)])
             has_pip = has_pip or any(line.replace(" ", "") == "-pip:" for line in lines)
             continue
         folder = location.path.parent
@@ -115,16 +118,22 @@ def _lines(text: str) -> list[str]:
         else:
             joined.append(f"{begun} {line}" if is_comment else begun + line)
             begun = ""
-    lines = (re.sub(_COMMENT, "", line).strip() for line in (*joined, begun))
-    return [line for line in lines if line]
+    return _without_comments((*joined, begun))
+
+
+def _without_comments(lines: Sequence[str]) -> list[str]:
+    return [bare for line in lines if (bare := re.sub(_COMMENT, "", line).strip())]
 
 
 def _beside_an_index(line: str) -> str:
     """Return a line as it can be shown, unless it is a requirement that an index answers."""
-    said = line
+    return "" if _is_plain(line) else _shown(line)
+
+
+def _shown(line: str) -> str:
     for address in re.findall(r"\S+://\S+", line):
-        said = said.replace(address, without_login(address))
-    return "" if _is_plain(line) else spelled_out(said)[:200]
+        line = line.replace(address, without_login(address))
+    return spelled_out(line)[:200]
 
 
 def _is_plain(line: str) -> bool:

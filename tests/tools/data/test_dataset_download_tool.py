@@ -1,4 +1,5 @@
 import hashlib
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -367,3 +368,38 @@ async def test_a_hub_that_tells_what_no_file_has_is_refused_in_words(place: Plac
         said = await place.refusal("prepare", source="hf://datasets/lab/words")
 
     assert "cannot be read" in said or "leads elsewhere" in said
+
+
+async def test_the_question_names_the_host_that_the_server_sends_on_to(place: Place) -> None:
+    place.files.contents["/there.csv"] = WORDS
+    place.files.redirects["/numbers.csv"] = "http://cdn.example.org/there.csv"
+    place.network.names["cdn.example.org"] = place.network.names["data.example.org"]
+    async with place.served():
+        args = place.tool.input_model.model_validate({"action": "download", "plan": await place.prepare()})
+        said = await place.tool.explained(args, place.ctx)
+
+    assert "from http://data.example.org, http://cdn.example.org into" in said
+
+
+async def test_a_folder_that_is_swapped_for_a_link_while_files_come_leads_nothing_out(
+    place: Place, tmp_path: Path
+) -> None:
+    files = {"one.txt": b"1" * 100, "two.txt": b"2" * 100, "sub/three.txt": b"3" * 100}
+    place.files.contents |= {f"/datasets/lab/words/resolve/{'a' * 40}/{name}": data for name, data in files.items()}
+    place.files.contents["/api/datasets/lab/words/revision/main?blobs=true"] = repository(files)
+    place.settings = {"data": {"hub": "http://data.example.org"}}
+    (tmp_path / "outside").mkdir()
+
+    def swap() -> None:
+        if not (place.root / "data").is_symlink():
+            (place.root / "data").rename(place.root / "moved")
+            (place.root / "data").symlink_to(tmp_path / "outside")
+
+    async with place.served():
+        plan = await place.prepare("hf://datasets/lab/words")
+        place.files.before = swap
+        said = await place.refusal("download", plan=plan)
+
+    assert "is it a link or no folder by now?" in said
+    assert list((tmp_path / "outside").iterdir()) == []
+    assert (place.root / "moved" / "one.txt").read_bytes() == files["one.txt"]

@@ -65,7 +65,7 @@ async def test_an_environment_is_made_of_a_file_with_what_it_names_known(house: 
     told = await house.text(CondaTool, "create", environment="old", file="environment.yml")
 
     assert {"channels.example.org", "files.pythonhosted.org"} <= set(plan.hosts)
-    assert plan.named == ("https://channels.example.org/x",)
+    assert plan.named == ("- https://channels.example.org/x",)
     assert told.splitlines()[1:] == [f"made: {house.root}/old", "added: python 3.9.0"]
     file = str(house.root / "environment.yml")
     assert conda.calls == [["env", "create", "--prefix", f"{house.root}/old", "--file", file]]

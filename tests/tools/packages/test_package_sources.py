@@ -108,7 +108,8 @@ def test_an_environment_file_with_packages_of_python_is_known(tmp_path: Path) ->
     found = read_requirement_file("environment.yml", PathResolver(tmp_path))
 
     assert found.has_pip
-    assert found.named == ("https://channels.example.org/x",)
+    assert found.named == ("- https://channels.example.org/x",)
+    assert found.hosts == ("channels.example.org",)
 
 
 EVIL = "--index-url https://evil.example.org/simple"
@@ -172,3 +173,21 @@ def test_settings_of_pip_that_cannot_be_read_may_name_any_host(tmp_path: Path) -
 
     assert source.named == (f"what {tmp_path}/pip.conf sets could not be looked at",)
     assert UNKNOWN_HOST in source.hosts
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "- -r more.txt",
+        "- ./lib",
+        '- "https:\\u002f\\u002fevil.example.org/x"',
+        "- lamp @ ${X}",
+        "prefix: /elsewhere",
+        "- *a",
+    ],
+)
+def test_a_line_for_conda_that_may_say_more_than_a_name_is_told(tmp_path: Path, line: str) -> None:
+    text = f"name: study\ndependencies:\n  - conda-forge::numpy>=2,<3\n  - python=3.9.*\n  - pip:\n    {line}\n"
+    (tmp_path / "environment.yml").write_text(text)
+
+    assert read_requirement_file("environment.yml", PathResolver(tmp_path)).named == (line,)

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import tempfile
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 
@@ -67,3 +68,10 @@ async def browser(program: str, network: Network) -> AsyncGenerator[Browser, Non
     browser = Browser(network.web, lambda: Launch(program, child_environment(), max_data_bytes=1 << 30), waits=QUICK)
     yield browser
     await browser.aclose()
+
+
+@pytest.fixture
+def short_folder() -> Iterator[Path]:
+    """A folder with a short name, for Chromium's sockets, whose paths may have a hundred characters."""
+    with tempfile.TemporaryDirectory(prefix="pp-", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)

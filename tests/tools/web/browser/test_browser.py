@@ -68,9 +68,9 @@ async def test_after_a_crash_it_is_started_again(browser: Browser, site: Site) -
 
 @pytest.mark.skipif(not Path("/proc/self/exe").exists(), reason="the driver is told from others by /proc")
 async def test_after_the_end_of_its_driver_it_is_started_again(
-    program: str, site: Site, network: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    program: str, site: Site, network: Network, short_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))  # where a driver that is killed leaves its folders
+    monkeypatch.setenv("TMPDIR", str(short_folder))  # where a driver that is killed leaves its folders
     browser = Browser(network.web, lambda: Launch(program, child_environment()))
     before = drivers()
     site.pages["/driven"] = Answer("<title>driven</title>")
@@ -157,8 +157,10 @@ anyio.run(main)
 """
 
 
-async def test_nothing_is_left_where_panpan_is_killed(chromium_program: str, tmp_path: Path) -> None:
-    env = {**child_environment(), "PYTHONPATH": str(Path(__file__).parents[4]), "TMPDIR": str(tmp_path)}
+async def test_nothing_is_left_where_panpan_is_killed(
+    chromium_program: str, tmp_path: Path, short_folder: Path
+) -> None:
+    env = {**child_environment(), "PYTHONPATH": str(Path(__file__).parents[4]), "TMPDIR": str(short_folder)}
 
     killed = await capture([sys.executable, "-c", KILLED, chromium_program], cwd=tmp_path, env=env, timeout_s=60)
 

@@ -25,6 +25,7 @@ from panpan.system.plain_folder import open_below, plain_folder
 from panpan.system.protected import protections
 from panpan.tools.data.amounts import size_text
 from panpan.tools.data.bounded_stream import BoundedStream
+from panpan.tools.data.data_setup import UnpackLimits
 from panpan.types.dataclass import dataclass
 
 MAX_MEMBERS = 1_000_000
@@ -44,16 +45,6 @@ _DAMAGE = (
     tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, gzip.BadGzipFile, NotImplementedError,
     ValueError, RuntimeError, OverflowError, struct.error,
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class UnpackLimits:
-    """How large the content of an archive may be."""
-
-    max_bytes: int
-    """Of all files together."""
-    max_ratio: float
-    """Times the size of the archive."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from anyio import to_thread
 
 from panpan.errors import ToolError
 from panpan.tools.data.amounts import size_text, time_text
-from panpan.tools.data.archive import UnpackLimits, folder_name, is_archive, remove_leavings, unpack
+from panpan.tools.data.archive import folder_name, is_archive, remove_leavings, unpack
+from panpan.tools.data.data_setup import UnpackLimits
 from panpan.tools.data.download_plan import DownloadPlan, PlannedFile
 from panpan.tools.data.transfer import Transfer
 

@@ -5,9 +5,18 @@ from collections.abc import Mapping
 from panpan.config.settings import Settings
 from panpan.system.web.guarded_client import GuardedClient
 from panpan.system.web.network import WebNetwork
-from panpan.tools.data.archive import UnpackLimits
 from panpan.tools.web.domain_lists import DomainLists
 from panpan.types.dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class UnpackLimits:
+    """How large the content of an archive may be."""
+
+    max_bytes: int
+    """Of all files together."""
+    max_ratio: float
+    """Times the size of the archive."""
 
 
 @dataclass(frozen=True, slots=True)

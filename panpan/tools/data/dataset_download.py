@@ -7,22 +7,22 @@ server has something else by then, nothing of that is taken.
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
 from panpan.system.url_guard import PlainUrl
-from panpan.tools.data.carrying_out import CarryingOut
 from panpan.tools.data.data_setup import DataSetup
 from panpan.tools.data.download_plan import DownloadPlan
-from panpan.tools.data.preparation import prepared, require_space, still_free
-from panpan.tools.data.transfer import Transfer, usual_pause
 from panpan.tools.tasks.background import Background, JobEnd
 from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, Progress, ToolYield
+
+if TYPE_CHECKING:
+    from panpan.tools.data.carrying_out import CarryingOut
 
 TIMEOUT_S = 4 * 3600.0
 """Of a download in the foreground."""
@@ -53,7 +53,7 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
     Args:
         setup: How the outside is asked; None: there is no session.
         background: The background tasks of the session; None: there are none.
-        pause: Returns the seconds before another try, by how many have brought nothing.
+        pause: Returns the seconds before another try, by how many have brought nothing; None: the usual ones.
     """
 
     name = "DatasetDownload"
@@ -66,7 +66,7 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         setup: DataSetup | None = None,
         background: Background | None = None,
         *,
-        pause: Callable[[int], float] = usual_pause,
+        pause: Callable[[int], float] | None = None,
     ) -> None:
         self._setup = setup
         self._background = background
@@ -103,6 +103,8 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         if args.action == "prepare":
             yield await self._prepare(args, ctx)
             return
+        from panpan.tools.data.preparation import require_space, still_free  # few sessions download anything
+
         plan = self._planned(args)
         if self._asked.pop(ctx.tool_use_id, plan.id) != plan.id:
             raise ToolError("another download was prepared since the user agreed to one; call download with its id")
@@ -123,6 +125,8 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
     async def _prepare(self, args: DatasetDownloadInput, ctx: ToolContext) -> Output:
         if not args.source:
             raise ToolError("prepare needs source: an address, or hf://datasets/owner/name")
+        from panpan.tools.data.preparation import prepared
+
         plan = await prepared(
             self._present,
             ctx,
@@ -167,9 +171,14 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         )
         return Output(text, SummaryDisplay(text=f"in the background as task {task.id}"))
 
-    def _carrying_out(self, plan: DownloadPlan) -> CarryingOut:
+    def _carrying_out(self, plan: DownloadPlan) -> "CarryingOut":
+        from panpan.tools.data.carrying_out import CarryingOut
+        from panpan.tools.data.transfer import Transfer, usual_pause
+
         setup = self._present
-        transfer = Transfer(setup.client, self._allow, token=setup.token, max_bytes=setup.max_bytes, pause=self._pause)
+        transfer = Transfer(
+            setup.client, self._allow, token=setup.token, max_bytes=setup.max_bytes, pause=self._pause or usual_pause
+        )
         return CarryingOut(plan, transfer, replace(setup.unpack_limits))
 
     def _planned(self, args: DatasetDownloadInput) -> DownloadPlan:

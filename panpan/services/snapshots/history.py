@@ -188,8 +188,11 @@ def joined(steps: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
 
 
 def _is_after(ended: str, began: str) -> bool:
-    """Return whether something ended after something else began; what has no end goes on."""
-    return not ended or ended > began
+    """Return whether something ended after something else began, or in the same moment: it may have been after.
+
+    What has no end goes on.
+    """
+    return not ended or ended >= began
 
 
 def _trees(value: Any) -> Trees | None:

@@ -129,6 +129,16 @@ def bare_repositories(root: Path, paths: Iterable[str]) -> list[str]:
     return [folder for folder in heads if all((root / folder / part).is_dir() for part in ("objects", "refs"))]
 
 
+def environments(root: Path, paths: Iterable[str]) -> list[str]:
+    """Return the folders among those of `paths` in which Python packages are installed, each with a slash.
+
+    The marks are those of PEP 405 and of conda; the folder itself is none, whatever lies in it.
+    """
+    marks = ("pyvenv.cfg", "conda-meta/history")
+    found = [path.removesuffix(mark) for path in paths for mark in marks if path.endswith(f"/{mark}")]
+    return [folder for folder in found if any((root / folder / part).exists() for part in ("bin", "Scripts"))]
+
+
 def without_folders(paths: Iterable[str], folders: Iterable[str]) -> list[str]:
     """Return the paths that do not lie in one of `folders`, each of which ends with a slash."""
     prefixes = tuple(folders)

@@ -1,7 +1,8 @@
 """Which changes of a session may be those of another one, that worked in the same folder at the same time.
 
-Snapshots tell what changed, and not who did it. So what both have seen change at the same time is nobody's to undo. The
-same step in another log is a copy, as in a fork.
+Snapshots tell what changed, and not who did it. So what both have seen change at the same time is nobody's to undo. A
+step of the same files and the same moments in another log is a copy, as in a fork; of the same files alone it is not,
+since two sessions that change files in step see the same.
 """
 
 from collections.abc import Sequence
@@ -26,13 +27,20 @@ async def shared_changes(store: SnapshotStore, steps: Sequence[Step], others: Se
     """
     name = str(store.root)
     shared: set[str] = set()
+    own = {_identity(step) for step in steps}
     for step in (one for one in steps if name in one.before and name in one.after):
-        besides = [one for other in others for one in other.steps_during(step) if name in one.before and one != step]
+        meanwhile = [one for other in others for one in other.steps_during(step) if name in one.before]
+        besides = [one for one in meanwhile if _identity(one) not in own]
         if besides:
             ours = await _paths(store, await store.load(step.before[name]), await store.load(step.after[name]))
             for one in besides:
                 shared |= ours & await _paths_of_other(store, one)
     return frozenset(shared)
+
+
+def _identity(step: Step) -> tuple[object, ...]:
+    """Return what only a copy of a step has, too."""
+    return tuple(step.before.items()), tuple(step.after.items()), step.began, step.ended
 
 
 async def _paths_of_other(store: SnapshotStore, step: Step) -> frozenset[str]:

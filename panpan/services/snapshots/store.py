@@ -22,6 +22,7 @@ from panpan.services.snapshots.kept_files import (
     KeepLimits,
     Looked,
     bare_repositories,
+    environments,
     look_at,
     without_folders,
 )
@@ -198,6 +199,10 @@ class SnapshotStore:
     async def _leave_out(self, found: Looked, new: list[str]) -> None:
         """Take from `found` what is too much, and remember what is left out."""
         folders = dict.fromkeys(bare_repositories(self.root, new), "it is a repository without files")
+        made = [
+            folder for folder in environments(self.root, new) if not any(one.startswith(folder) for one in self._bits)
+        ]
+        folders |= dict.fromkeys(made, "it is an environment: the tools of packages take back what they did in it")
         new_bytes = sum(found.sizes.get(path, 0) for path in new)
         if len(new) > MAX_IGNORED_FILES or new_bytes > MAX_IGNORED_BYTES:
             heavy = await self._finder.heavy_folders(found.sizes, new)

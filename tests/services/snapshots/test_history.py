@@ -127,7 +127,15 @@ def test_steps_that_follow_each_other_are_joined() -> None:
 
 @pytest.mark.parametrize(
     ("began", "ended", "is_during"),
-    [("1", "2", False), ("1", "3", False), ("1", "4", True), ("5", "6", True), ("7", "9", False), ("1", None, True)],
+    [
+        ("1", "2", False),
+        ("1", "3", True),
+        ("1", "4", True),
+        ("5", "6", True),
+        ("7", "9", True),
+        ("8", "9", False),
+        ("1", None, True),
+    ],
 )
 def test_what_went_on_at_the_same_time_is_counted_from_the_look_at_what_was_there(
     began: str, ended: str | None, is_during: bool

@@ -91,6 +91,21 @@ async def test_what_another_session_changed_meanwhile_stays(tmp_path: Path, how:
     assert {name: one.read(name) for name in one.state()} == {"shared": "0\n", "theirs": "two\n"}
 
 
+async def test_two_sessions_that_see_the_same_are_no_copies_of_each_other(tmp_path: Path) -> None:
+    one, two = KeptWorkspace(tmp_path, session="one"), KeptWorkspace(tmp_path, session="two")
+    for session in (one, two):
+        await session.begin_turn()
+        await session.snapshots.rounds.before_effect(call_in(session.folder))
+    for session in (one, two):
+        session.write(session.log.stem, "1\n")
+    for session in (one, two):
+        await session.end_turn()
+
+    for session in (one, two):
+        assert (await session.undo()).conflicts.keys() == {"one", "two"}
+    assert one.state().keys() == {"one", "two"}
+
+
 async def test_a_fork_of_a_session_is_no_other_session(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     await place.turn(lambda: place.write("a", "1\n"), lambda: place.write("a", "2\n"))

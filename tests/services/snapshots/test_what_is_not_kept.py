@@ -46,6 +46,36 @@ async def test_a_file_that_the_user_let_grow_since_stays(tmp_path: Path) -> None
     assert (place.folder / "log").read_bytes() == b"y" * 1_000_001
 
 
+@pytest.mark.parametrize("mark", ["pyvenv.cfg", "conda-meta/history"])
+async def test_an_environment_is_left_out_though_git_does_not_ignore_it(tmp_path: Path, mark: str) -> None:
+    place = KeptWorkspace(tmp_path)
+
+    def install() -> None:
+        for name in (mark, "bin/python", "lib/a.py"):
+            place.write(f"env/{name}", "x")
+        place.write("other", "new\n")
+
+    await place.turn(install)
+    plan = await place.undo()
+
+    assert kinds(plan.files) == {"other": "deleted"}
+    assert place.warnings == [
+        "undo does not cover env/ (it is an environment: the tools of packages take back what they did in it)"
+    ]
+    assert (place.folder / "env/lib/a.py").exists()
+
+
+@pytest.mark.parametrize("names", [["pyvenv.cfg", "bin/x"], ["src/pyvenv.cfg"], ["old/pyvenv.cfg", "old/bin/x"]])
+async def test_what_only_looks_like_an_environment_is_kept(tmp_path: Path, names: list[str]) -> None:
+    place = KeptWorkspace(tmp_path)
+    place.write("old/code.py", "1\n")
+    await place.turn(lambda: place.write("first", "1\n"))
+    await place.turn(lambda: [place.write(name, "x") for name in names])
+
+    assert kinds((await place.undo()).files) == dict.fromkeys(names, "deleted")
+    assert place.warnings == []
+
+
 async def test_a_large_folder_that_git_ignores_is_left_out(tmp_path: Path) -> None:
     place = KeptWorkspace(tmp_path)
     place.write(".gitignore", "node_modules/\nsmall/\n")

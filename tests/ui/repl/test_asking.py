@@ -62,7 +62,8 @@ async def answered(asking: Asking, screen: Screen, question: PermissionQuestion,
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(ask)
-        await anyio.wait_all_tasks_blocked()
+        while screen.dialogs.current is None:  # it is laid out in a thread
+            await anyio.lowlevel.checkpoint()
         look()
         screen.dialogs.press("n")
 

@@ -76,7 +76,7 @@ class SessionTools:
         self._searcher = searcher_of(settings.web, setup.env, network, agent)
         if isinstance(self._searcher, NoEngine) and self._searcher.is_mistake:
             warn(f"there is no WebSearch: {self._searcher.why}")
-        self._browser = _browser(setup, paths, gate, network, env)
+        self._browser = _browser(setup, paths, gate, network, env, user_agent)
         self._web_pages = WebPages(
             self._client, settings.web, agent, new_restriction=gate.new_restriction, renderer=self._browser
         )
@@ -132,7 +132,7 @@ class SessionTools:
 
 
 def _browser(
-    setup: Setup, paths: PathResolver, gate: PermissionGate, network: WebNetwork, env: Mapping[str, str]
+    setup: Setup, paths: PathResolver, gate: PermissionGate, network: WebNetwork, env: Mapping[str, str], product: str
 ) -> Browser:
     """Return the one browser of a session; hosts of which nothing is taken have no address for it."""
     web = setup.settings.web
@@ -142,4 +142,5 @@ def _browser(
         return gate.closing_rule(host) or ("blocked_domains" if blocked.refusal(host) else None)
 
     programs = without_workspace(setup.env.get("PATH", os.defpath), paths)
-    return browser_of(web, without_closed_hosts(network, closing), env, programs, setup.locations.logins_folder)
+    outside = without_closed_hosts(network, closing)
+    return browser_of(web, outside, env, programs, setup.locations.logins_folder, product)

@@ -259,7 +259,7 @@ class WebSettings(_Frozen):
     blocked_domains: Hosts = ()
     """Hosts, each with all below it, of which no page and no result is taken; stronger than those that are allowed."""
     user_agent: Annotated[str, Field(min_length=1, max_length=300), AfterValidator(_one_line)] | None = None
-    """What web servers are told of who asks; None: panpan and its version."""
+    """What web servers are told of who asks; None: panpan and its version, which the browser adds to its own."""
     timeout_s: float = Field(default=30.0, ge=1, le=600)
     """Seconds that a server may take for the head of an answer, and between two pieces of it."""
     robots: bool = True

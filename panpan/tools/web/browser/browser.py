@@ -31,7 +31,8 @@ class Browser:
         network: How the outside is reached.
         launch: Says how Chromium is started; asked when it is. Raises ToolError where there is none.
         max_pages: That are open at the same time; others wait.
-        user_agent: What servers are told of who asks; None: what Chromium says.
+        user_agent: What servers are told of who asks; None: what Chromium says, and `product`.
+        product: The name of this program, as `name/version`; not told where the driver is hidden.
         storage_for: Returns what a log-in to the site of a host has left, if there was one.
         waits: How long the steps of a page may take.
     """
@@ -43,12 +44,14 @@ class Browser:
         *,
         max_pages: int = MAX_PAGES,
         user_agent: str | None = None,
+        product: str = "",
         storage_for: Callable[[str], Mapping[str, Any] | None] = lambda _: None,
         waits: Waits | None = None,
     ) -> None:
         self._network = network
         self._launch = launch
         self._user_agent = user_agent
+        self._product = product
         self._storage_for = storage_for
         self._waits = waits or Waits()
         self._free = anyio.Semaphore(max_pages)
@@ -96,7 +99,7 @@ class Browser:
     ) -> RenderedPage:
         from panpan.tools.web.browser.page_rendering import rendered_page
 
-        manners = Manners(self._user_agent, chromium.launch.hides_driver, storage)
+        manners = Manners(self._user_agent, self._product, chromium.launch.hides_driver, storage)
         limit_s = self._waits.begin_s + self._waits.load_s + wish.wait_s + _STEPS_S
         try:
             with anyio.fail_after(limit_s):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def browser_of(
-    settings: WebSettings, network: WebNetwork, env: Mapping[str, str], search_path: str, logins: Path
+    settings: WebSettings, network: WebNetwork, env: Mapping[str, str], search_path: str, logins: Path, product: str
 ) -> Browser:
     """Return the browser of a session; nothing is started or looked for yet.
 
@@ -26,12 +26,14 @@ def browser_of(
         env: The environment, without keys.
         search_path: Where programs are, without folders of the project.
         logins: Folder of the log-ins that are kept.
+        product: What servers are told of this program, beside what Chromium says.
     """
     return Browser(
         network,
         lambda: launch_of(settings, env, search_path),
         max_pages=settings.pages,
         user_agent=settings.user_agent,
+        product=product,
         storage_for=SavedLogins(logins).storage_for,
     )
 

@@ -20,7 +20,7 @@ from panpan.tools.web.browser.chromium import PROXY_HOST
 from panpan.tools.web.browser.page_wish import Manners, PageWish, Waits
 from panpan.tools.web.browser.page_world import PageWorld
 from panpan.tools.web.browser.running_chromium import RunningChromium
-from panpan.tools.web.browser.stealth import hide_driver, usual_user_agent
+from panpan.tools.web.browser.stealth import hide_driver, without_driver
 from panpan.tools.web.rendering import RenderedPage, Scroll
 
 if TYPE_CHECKING:
@@ -104,17 +104,22 @@ async def page_context(
 
 
 async def _new_context(chromium: RunningChromium, proxy: FilterProxy, manners: Manners) -> "BrowserContext":
-    user_agent = manners.user_agent
-    if user_agent is None and manners.hides_driver:
-        user_agent = await usual_user_agent(chromium.driven)
     return await chromium.driven.new_context(
         proxy={"server": f"http://{PROXY_HOST}:{proxy.port}", "bypass": "<-loopback>"},
         accept_downloads=False,
         service_workers="block",
         permissions=[],
-        user_agent=user_agent,
+        user_agent=manners.user_agent or await _user_agent(chromium, manners),
         storage_state=manners.storage,  # type: ignore[arg-type]  # the same, as a dict of its own type
     )
+
+
+async def _user_agent(chromium: RunningChromium, manners: Manners) -> str:
+    session = await chromium.driven.new_browser_cdp_session()
+    version = await session.send("Browser.getVersion")
+    await session.detach()
+    said = str(version["userAgent"])
+    return without_driver(said) if manners.hides_driver else f"{said} {manners.product}".strip()
 
 
 async def _shown(context: "BrowserContext", proxy: FilterProxy, wish: PageWish, waits: Waits) -> RenderedPage:

@@ -38,7 +38,9 @@ class Manners:
     """How pages are shown."""
 
     user_agent: str | None = None
-    """What servers are told of who asks; None: what Chromium says."""
+    """What servers are told of who asks; None: what Chromium says, and `product`."""
+    product: str = ""
+    """The name of the program that drives the browser, unless it is hidden."""
     hides_driver: bool = False
     storage: Mapping[str, Any] | None = None
     """Cookies and local storage that a log-in has left, as Playwright keeps them."""

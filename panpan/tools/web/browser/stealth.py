@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING
 from panpan.errors import ToolError
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, BrowserContext
+    from playwright.async_api import BrowserContext
 
 
-async def usual_user_agent(driven: "Browser") -> str:
+def without_driver(user_agent: str) -> str:
     """Return what Chromium says of itself where it has a window."""
-    session = await driven.new_browser_cdp_session()
-    version = await session.send("Browser.getVersion")
-    await session.detach()
-    return str(version["userAgent"]).replace("HeadlessChrome", "Chrome")
+    return user_agent.replace("HeadlessChrome", "Chrome")
 
 
 async def hide_driver(context: "BrowserContext") -> None:

@@ -101,9 +101,21 @@ async def test_one_that_hangs_is_ended_and_started_again(browser: Browser, site:
     assert first.tree.members() == []
 
 
+async def test_servers_are_told_that_panpan_asks(program: str, site: Site, network: Network) -> None:
+    browser = Browser(network.web, lambda: Launch(program, child_environment()), product="panpan/1")
+    site.pages["/who"] = Answer("<body><script>document.body.append(navigator.userAgent)</script>")
+    site.requests.clear()
+
+    page = await page_of(browser, "/who")
+    await browser.aclose()
+
+    assert site.requests[0][2]["User-Agent"].endswith(" panpan/1")
+    assert site.requests[0][2]["User-Agent"] in page.html
+
+
 async def test_a_driver_that_is_hidden_is_not_told_to_pages(program: str, site: Site, network: Network) -> None:
     launch = Launch(program, child_environment(), hides_driver=True)
-    browser = Browser(network.web, lambda: launch)
+    browser = Browser(network.web, lambda: launch, product="panpan/1")
     site.pages["/who"] = Answer("<body><script>document.body.append('driven: ' + navigator.webdriver)</script>")
     site.requests.clear()
 
@@ -112,6 +124,7 @@ async def test_a_driver_that_is_hidden_is_not_told_to_pages(program: str, site: 
 
     assert "driven: false" in page.html
     assert "Headless" not in site.requests[0][2]["User-Agent"]
+    assert "panpan" not in site.requests[0][2]["User-Agent"]
 
 
 async def test_a_cancelled_page_is_closed_and_the_next_one_is_shown(browser: Browser, site: Site) -> None:

@@ -1,8 +1,9 @@
-"""One story from beginning to end, over a tape in place of a model and with real tools: a paper is reproduced.
+"""One story from beginning to end, as a cassette with real tools: a paper is reproduced.
 
 The repository of a toy paper pins a package to a version that another one does not bear, and its data is missing. The
 model reads the paper's page, looks at the environment, runs into the conflict, mends the pin, installs, downloads the
-data and runs the experiment; the number that comes out is the one of the paper.
+data and runs the experiment; the number that comes out is the one of the paper. What was recorded of it plays again, to
+the character, without paper, packages and data.
 """
 
 import hashlib
@@ -12,6 +13,10 @@ from contextlib import aclosing
 from pathlib import Path
 
 from panpan.app import open_session
+from panpan.services.cassettes.recorded_session import read_session
+from panpan.services.cassettes.recording import Recording
+from panpan.services.cassettes.replay import Replay, at_once
+from panpan.services.cassettes.replaying import nothing, play, replay_session
 from panpan.types.messages import ToolResultMessage
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 from tests.fakes.file_server import Files
@@ -98,7 +103,8 @@ async def test_a_paper_with_a_wrong_pin_and_missing_data_is_reproduced(tmp_path:
     settings = {"model": f"cassette:{tape}", "sandbox.mode": "off", "web.pace_s": 0.0, "web.browser": "off"}
     async with serving(files.serve) as port:
         network.ports[PUBLIC, 80] = port
-        opened = open_session(workspace, overrides=settings, env=env, ask=yes, network=network.web)
+        recording = Recording(tmp_path / "story.jsonl")
+        opened = open_session(workspace, overrides=settings, env=env, ask=yes, network=network.web, tap=recording)
         async with opened as session, aclosing(session.submit("reproduce the paper")) as events:
             results = [event async for event in events if isinstance(event, ToolResultMessage)]
 
@@ -113,3 +119,12 @@ async def test_a_paper_with_a_wrong_pin_and_missing_data_is_reproduced(tmp_path:
     assert "checksum as expected" in downloaded
     assert [result.is_error for result in results] == [False, False, False, True, *[False] * 5]
     assert {question.tool_name for question in asked} == {"WebFetch", "pip", "Edit", "DatasetDownload", "Bash"}
+
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    replay = Replay(read_session(tmp_path / "story.jsonl"), "strict", wait=at_once)
+    report = await play(replay, replay_session(replay, open_session, empty, env=env), nothing)
+
+    assert report.is_same, report
+    assert (report.requests, report.tool_calls) == (9, 9)
+    assert list(empty.iterdir()) == []

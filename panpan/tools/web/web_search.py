@@ -52,18 +52,24 @@ class WebSearchTool(Tool[WebSearchInput]):
         return True
 
     def title(self, args: WebSearchInput) -> str:
-        to = f" (sent to {self._searcher.host})" if isinstance(self._searcher, WebSearcher) else ""
-        return f"{args.query}{to}"
+        return args.query
+
+    async def explained(self, args: WebSearchInput, ctx: ToolContext) -> str:
+        return f"the query goes to {self._engine().host}"
 
     async def run(self, args: WebSearchInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        searcher = self._engine()
+        domains = DomainLists.read(args.allowed_domains, args.blocked_domains)
+        found = await searcher.search(args.query, args.max_results, domains)
+        count = len(found.pages)
+        summary = f"{count} result{'' if count == 1 else 's'} of {searcher.title}"
+        yield Output(_told(found, searcher), SummaryDisplay(text=summary))
+
+    def _engine(self) -> WebSearcher:
         if not isinstance(self._searcher, WebSearcher):
             why = "there is no session" if self._searcher is None else self._searcher.why
             raise ToolError(f"there is no search engine to ask: {why}")
-        domains = DomainLists.read(args.allowed_domains, args.blocked_domains)
-        found = await self._searcher.search(args.query, args.max_results, domains)
-        count = len(found.pages)
-        summary = f"{count} result{'' if count == 1 else 's'} of {self._searcher.title}"
-        yield Output(_told(found, self._searcher), SummaryDisplay(text=summary))
+        return self._searcher
 
 
 def _told(found: Found, searcher: WebSearcher) -> str:

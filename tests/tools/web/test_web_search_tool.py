@@ -407,12 +407,19 @@ async def test_without_an_engine_it_is_said_what_would_make_one(
     assert searcher.why in str(caught.value)
 
 
-def test_the_question_names_who_is_told_the_words() -> None:
-    searcher = searcher_of(WebSettings(), KEYS, Network().web, "tests/1")
-    tool = WebSearchTool(searcher)
+async def test_the_question_names_who_is_told_the_words(tmp_path: Path) -> None:
+    args = WebSearchInput(query="my words")
+    tool = WebSearchTool(searcher_of(WebSettings(), KEYS, Network().web, "tests/1"))
 
-    assert tool.title(WebSearchInput(query="my words")) == "my words (sent to api.tavily.com)"
-    assert tool.is_read_only(WebSearchInput(query="my words"))
+    assert await tool.explained(args, context_in(tmp_path)) == "the query goes to api.tavily.com"
+    assert tool.is_read_only(args)
+
+
+async def test_nobody_is_asked_about_a_search_that_cannot_be(tmp_path: Path) -> None:
+    tool = WebSearchTool(searcher_of(WebSettings(), {}, Network().web, "tests/1"))
+
+    with pytest.raises(ToolError, match="no search engine to ask: put a key into"):
+        await tool.explained(WebSearchInput(query="my words"), context_in(tmp_path))
 
 
 def test_what_the_model_is_told_is_short() -> None:

@@ -299,6 +299,8 @@ class PackageSettings(_Frozen):
 
     index: WebAddress | None = None
     """Index that pip and uv ask, such as a mirror; None: what they are set up to ask."""
+    mirrors: Annotated[tuple[WebAddress, ...], Field(strict=False, max_length=5)] = ()
+    """Indexes that pip and uv ask in its place where it is not reached, one after the other; not where they lock."""
     extra_indexes: Annotated[tuple[WebAddress, ...], Field(strict=False)] = ()
     """Indexes that pip and uv ask besides."""
     channels: Names = ()

@@ -21,6 +21,8 @@ class KnownFailure:
     advice: str
 
 
+_UNREACHED = "network"
+
 KNOWN_FAILURES: Sequence[KnownFailure] = (
     KnownFailure(
         "no space",
@@ -44,12 +46,19 @@ KNOWN_FAILURES: Sequence[KnownFailure] = (
         "the certificate of a host is not trusted here: the user has to name the right one, such as in SSL_CERT_FILE",
     ),
     KnownFailure(
-        "network",
+        _UNREACHED,
         r"temporary failure in name resolution|name or service not known|nameresolutionerror|newconnectionerror"
         r"|failed to establish a new connection|network is unreachable|connection refused|dns error|condahttperror"
-        r"|error sending request|client error \(connect\)|could not connect to server|tunnel connection failed",
+        r"|error sending request|client error \(connect\)|could not connect to server|tunnel connection failed"
+        r"|read timed out|\b50[234] (?:server error|bad gateway|service unavailable|gateway time-?out)",
         "the index was not reached: without the network, name a folder of wheels in `wheels`; a host that the sandbox "
         "refuses is opened by the user's setting sandbox.domains",
+    ),
+    KnownFailure(
+        "no ensurepip",
+        r"no module named ensurepip\b|ensurepip is (?:disabled|not available)",
+        "this environment has no pip, and its Python cannot bring one: use the uv tool for it, or let the user install "
+        "what holds ensurepip (python3-venv on Debian)",
     ),
     KnownFailure(
         "no pip",
@@ -103,5 +112,16 @@ KNOWN_FAILURES: Sequence[KnownFailure] = (
 
 def advice_for(output: str) -> str | None:
     """Return what to do about a failure that is known; None where it is not."""
+    known = _known(output)
+    return known.advice if known else None
+
+
+def is_unreached(output: str) -> bool:
+    """Return whether an index was not reached, as far as the output of a failure tells."""
+    known = _known(output)
+    return known is not None and known.name == _UNREACHED
+
+
+def _known(output: str) -> KnownFailure | None:
     end = output[-_MAX_CHARS:]
-    return next((known.advice for known in KNOWN_FAILURES if re.search(known.pattern, end, re.IGNORECASE)), None)
+    return next((known for known in KNOWN_FAILURES if re.search(known.pattern, end, re.IGNORECASE)), None)

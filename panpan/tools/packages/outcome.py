@@ -35,7 +35,7 @@ def outcome(
     if not existed and plan.target.prefix.exists():
         lines.insert(0, f"made: {plan.target.prefix}")
     lines += [f"changed: {Path(file.path).name}" for file in files]
-    lines += notes
+    lines += [*ran.told, *notes]
     if ran.went_well:
         where = replace(plan.target, why="")
         head = f"done for {where}" if lines else f"done for {where}; nothing changed"

@@ -7,6 +7,7 @@ the plan is what the user is asked about, and what runs is that plan.
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -20,9 +21,10 @@ from panpan.system.atomic_write import write_atomic
 from panpan.tools.packages.broken import broken_by
 from panpan.tools.packages.changes import Changes, difference
 from panpan.tools.packages.installed import Installed, read_installed, shown_package
+from panpan.tools.packages.mirrors import run_with_mirrors, with_mirrors
 from panpan.tools.packages.outcome import outcome
 from panpan.tools.packages.plan import Plan, without
-from panpan.tools.packages.running import Ran, run_plan
+from panpan.tools.packages.running import Ran
 from panpan.tools.packages.step import FileStep, Step, Steps, Undo, changed_files, digest, kept_texts, undo
 from panpan.tools.packages.target import Target, find_target, require_own
 from panpan.tools.packages.wanted import package_name
@@ -134,7 +136,7 @@ class PackageTool(Tool[PackageInputT]):
 
     async def run(self, args: PackageInputT, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         told = self._plans.pop((ctx.tool_use_id, args), None)
-        plan = await to_thread.run_sync(self.plan, args, ctx)
+        plan = await to_thread.run_sync(self._whole_plan, args, ctx)
         if told is not None and told != plan:
             raise ToolError(
                 "what this would do has changed since it was decided; call again, so that it can be looked at"
@@ -152,7 +154,7 @@ class PackageTool(Tool[PackageInputT]):
             await to_thread.run_sync(_restore, plan.undo.files)
         changes, files = Changes(), tuple[FileStep, ...]()
         try:
-            async with aclosing(run_plan(plan, ctx, self.environment(ctx))) as items:
+            async with aclosing(run_with_mirrors(plan, ctx, self.environment(ctx))) as items:
                 async for item in items:
                     if isinstance(item, Progress):
                         yield item
@@ -279,11 +281,19 @@ class PackageTool(Tool[PackageInputT]):
         self._setup.steps.forget(plan.target.prefix)
         return list(plan.undo.notes)
 
+    def _whole_plan(self, args: PackageInputT, ctx: ToolContext) -> Plan:
+        """Return the plan of a call with the mirrors that it may ask, where it locks nothing to the index."""
+        plan = self.plan(args, ctx)
+        if not plan.hosts or plan.wheels or plan.files or plan.runs_code:
+            return plan
+        others = [self.settings.model_copy(update={"index": url}) for url in self.settings.mirrors]
+        return with_mirrors(plan, [type(self)(replace(self._setup, settings=one)).plan(args, ctx) for one in others])
+
     async def _told_plan(self, args: PackageInputT, ctx: ToolContext) -> Plan:
         """Return the plan of a call that is decided about; the first one counts for all questions and for the run."""
         key = (ctx.tool_use_id, args)
         if key not in self._plans:
-            plan = await to_thread.run_sync(self.plan, args, ctx)
+            plan = await to_thread.run_sync(self._whole_plan, args, ctx)
             while len(self._plans) >= _MOST_PLANS:  # of calls that were refused
                 del self._plans[next(iter(self._plans))]
             self._plans[key] = plan

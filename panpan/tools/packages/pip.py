@@ -77,15 +77,14 @@ class PipTool(PackageTool[PipInput]):
         if args.operation == "create":
             return self._created(args, ctx)
         target = self.own_target(args, ctx)
+        if args.operation == "install":
+            return self._installed(target, args, ctx)
         pip = _pip(target)
         if args.operation == "rollback":
             wheels = wheels_folder(args.wheels, ctx.paths)
             return self.rollback_plan(target, str(target.interpreter), ctx.environment, wheels)
-        if args.operation == "uninstall":
-            return Plan(
-                target, ((*pip, "uninstall", "--yes", "--", *named_packages(args.packages)),), timeout_s=REMOVE_S
-            )
-        return self._installed(pip, target, args, ctx)
+        command = (*pip, "uninstall", "--yes", "--", *named_packages(args.packages))
+        return Plan(target, (command,), timeout_s=REMOVE_S)
 
     def undo_commands(self, program: str, plan: Plan, undo: Undo, variables: Mapping[str, str]) -> Plan:
         pip = (program, _ISOLATED, "-m", "pip")
@@ -108,15 +107,16 @@ class PipTool(PackageTool[PipInput]):
         command = (str(python), _ISOLATED, "-m", "venv", str(target.prefix))
         return Plan(target, (command,), timeout_s=self.longest_s)
 
-    def _installed(self, pip: tuple[str, ...], target: Target, args: PipInput, ctx: ToolContext) -> Plan:
+    def _installed(self, target: Target, args: PipInput, ctx: ToolContext) -> Plan:
         require_some(args.packages, args.file)
         wishes = python_wishes(args.packages, args.file, ctx.paths)
         wheels = wheels_folder(args.wheels, ctx.paths)
         source = wheels_source(wheels) if wheels else pip_source(self.settings, ctx.environment, target.prefix)
         options = [*(["--upgrade"] if args.upgrade else []), *source.arguments, *wishes.options]
-        command = (*pip, "install", *options, *wishes.operands)
+        install = (*_called(target), "install", *options, *wishes.operands)
+        commands = (install,) if _has_pip(target) else (_bringing_pip(target), install)
         limit = self.longest_s
-        plan = Plan(target, (command,), timeout_s=limit, hosts=source.hosts, named=source.named, wheels=wheels)
+        plan = Plan(target, commands, timeout_s=limit, hosts=source.hosts, named=source.named, wheels=wheels)
         return wishes.added_to(plan)
 
 
@@ -149,7 +149,26 @@ def _pip(target: Target) -> tuple[str, ...]:
     Raises:
         ToolError: It has none.
     """
-    libraries = list((target.prefix / "lib").glob("python3*/*-packages/pip/__init__.py"))
-    if not libraries or not os.access(target.interpreter, os.X_OK):
+    if not _has_pip(target):
         raise ToolError(f"{target.prefix} has no pip; use the uv tool for it, or create an environment that has one")
+    return _called(target)
+
+
+def _called(target: Target) -> tuple[str, ...]:
     return (str(target.interpreter), _ISOLATED, "-m", "pip")
+
+
+def _has_pip(target: Target) -> bool:
+    libraries = list((target.prefix / "lib").glob("python3*/*-packages/pip/__init__.py"))
+    return bool(libraries) and os.access(target.interpreter, os.X_OK)
+
+
+def _bringing_pip(target: Target) -> tuple[str, ...]:
+    """Return what puts the pip into an environment that Python itself brings along; uv makes them without.
+
+    Raises:
+        ToolError: The environment has no Python, either.
+    """
+    if not os.access(target.interpreter, os.X_OK):
+        raise ToolError(f"{target.prefix} has no Python to install with; create an environment anew")
+    return (str(target.interpreter), _ISOLATED, "-m", "ensurepip", "--default-pip")

@@ -34,6 +34,10 @@ class Plan:
     timeout_s: float = 30.0
     hosts: tuple[str, ...] = ()
     """What is fetched from; none: nothing is."""
+    instead: tuple[tuple[tuple[str, ...], ...], ...] = ()
+    """The commands with each mirror, in whose place they run where the index before is not reached."""
+    mirror_hosts: tuple[str, ...] = ()
+    """What is fetched from then."""
     named: tuple[str, ...] = ()
     """What else the user has to know."""
     uses: tuple[PathUse, ...] = ()
@@ -64,7 +68,8 @@ class Plan:
         what = "in" if self.runs_code else "for the environment"
         parts = [f"it runs `{said}` {what} {self.target}" if said else f"it changes {self.target}"]
         if self.hosts:
-            parts.append(f"it fetches from {', '.join(self.hosts)}")
+            mirrors = f" (where that is not reached: {', '.join(self.mirror_hosts)})" if self.mirror_hosts else ""
+            parts.append(f"it fetches from {', '.join(self.hosts)}{mirrors}")
         if self.files and not self.runs_code:
             parts.append(f"it may change {', '.join(file.name for file in self.files)}")
         if self.named:
@@ -75,7 +80,7 @@ class Plan:
         """Return what it needs of the sandbox: the network, unless all hosts are granted to commands."""
         if not self.hosts:
             return "on"
-        if sandbox.is_on and _are_granted(self.hosts, sandbox):
+        if sandbox.is_on and _are_granted((*self.hosts, *self.mirror_hosts), sandbox):
             working = (await sandbox.choice()).sandbox
             return "on" if working is not None and working.can_grant_domains else "network"
         return "network"

@@ -40,6 +40,8 @@ class Ran:
     """The last that ran, as a line."""
     notes: tuple[str, ...] = ()
     """What the sandbox refused."""
+    told: tuple[str, ...] = ()
+    """What else there is to say of how it ran."""
 
     @property
     def went_well(self) -> bool:

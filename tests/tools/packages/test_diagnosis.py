@@ -11,6 +11,7 @@ PRINTED = {
     "certificate": "SSLError(SSLCertVerificationError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] failed'))",
     "network": "WARNING: Retrying after connection broken by 'NameResolutionError(...)'\n"
     "ERROR: Could not find a version that satisfies the requirement lamp (from versions: none)",
+    "no ensurepip": "/work/.venv/bin/python3: No module named ensurepip",
     "no pip": "/work/.venv/bin/python: No module named pip",
     "no such Python": "error: No interpreter found for Python 3.6 in virtual environments or search path",
     "no compiler": "error: command 'x86_64-linux-gnu-gcc' failed: No such file or directory",

@@ -6,10 +6,12 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
 from panpan.config.settings import PackageSettings
+from panpan.tools.packages.package_tool import PackageTool
 from panpan.tools.packages.pip import PipTool
 from panpan.tools.packages.uv import UvTool
 from tests.tools.packages.conftest import UV, Workspace, make_environment
@@ -65,3 +67,57 @@ async def test_uv_asks_it_and_does_not_write_it_into_the_manifest(workspace: Wor
 
     assert "added: shelf 2.0" in told
     assert (workspace.root / "pyproject.toml").read_text() == PROJECT.replace("[]", '[\n    "shelf>=2.0",\n]')
+
+
+NOWHERE = "http://127.0.0.1:1/simple"
+"""Port 1 is nobody's."""
+
+
+def without_reach(workspace: Workspace, mirror: str, index: str = NOWHERE) -> Workspace:
+    """Return the workspace with an index that is not there, and one mirror that is not and one that is."""
+    settings = PackageSettings(index=index, mirrors=(f"{NOWHERE}/too", mirror))
+    online = workspace.with_variables(PIP_NO_INDEX="0", PIP_RETRIES="1", UV_HTTP_RETRIES="0", UV_OFFLINE="0")
+    online = online.with_variables(no_proxy="127.0.0.1")
+    return replace(online, setup=replace(workspace.setup, settings=settings))
+
+
+@pytest.mark.parametrize(
+    "tool", [PipTool, pytest.param(UvTool, marks=pytest.mark.skipif(not UV.exists(), reason="uv is not installed"))]
+)
+async def test_where_the_index_is_not_reached_mirrors_are_asked_in_turn(
+    workspace: Workspace, pip_files: Path, mirror: str, tool: type[PackageTool[Any]]
+) -> None:
+    make_environment(workspace.root / ".venv", pip_files)
+    folder = without_reach(workspace, mirror)
+    args = tool.input_model.model_validate({"operation": "install", "packages": ["shelf"]})
+
+    asked = await tool(folder.setup).explained(args, folder.call_context())
+    told = await folder.text(tool, "install", "shelf")
+
+    assert f"it fetches from 127.0.0.1:1 (where that is not reached: {mirror[7:].partition('/')[0]})" in asked
+    assert "added: shelf 2.0" in told
+    assert told.count("not reached: what") == 2
+
+
+async def test_a_mirror_is_not_asked_for_what_the_index_does_not_have(
+    workspace: Workspace, pip_files: Path, mirror: str
+) -> None:
+    make_environment(workspace.root / ".venv", pip_files)
+    folder = without_reach(workspace, NOWHERE, index=mirror)
+
+    output = await folder.run(PipTool, "install", "lamp")
+
+    assert "is not to be had" in output.text
+    assert "not reached" not in output.text
+
+
+async def test_what_locks_asks_no_mirror(workspace: Workspace, mirror: str) -> None:
+    make_environment(workspace.root / ".venv")
+    (workspace.root / "pyproject.toml").write_text(PROJECT)
+    folder = without_reach(workspace, mirror)
+
+    asked = await UvTool(folder.setup).explained(
+        UvTool.input_model(operation="add", packages=("shelf",)), folder.call_context()
+    )
+
+    assert "it fetches from 127.0.0.1:1;" in asked

@@ -7,7 +7,7 @@ import pytest
 
 from panpan.errors import ToolError
 from panpan.tools.packages.package_tool import PackageSetup
-from panpan.tools.packages.pip import PipTool
+from panpan.tools.packages.pip import PipInput, PipTool
 from panpan.tools.packages.uv import UvTool
 from tests.tools.packages.conftest import Workspace, make_environment
 
@@ -151,8 +151,21 @@ async def test_without_an_environment_the_way_to_one_is_told(workspace: Workspac
         await workspace.run(PipTool, "install", "shelf")
 
 
-async def test_an_environment_without_pip_is_said_to_have_none(workspace: Workspace) -> None:
+async def test_an_environment_without_pip_is_given_the_one_that_python_brings(
+    workspace: Workspace, wheels: Path
+) -> None:
+    make_environment(workspace.root / ".venv")
+    args = PipInput(operation="install", packages=("shelf",), wheels=str(wheels))
+
+    asked = await PipTool(workspace.setup).explained(args, workspace.call_context())
+    told = await workspace.text(PipTool, "install", "shelf", wheels=str(wheels))
+
+    assert re.search(r"it runs `\S*/python -I -m ensurepip --default-pip and then \S*/python -I -m pip install ", asked)
+    assert re.search(r"^added: pip [\d.]+, (setuptools [\d.]+, )?shelf 2\.0$", told, re.MULTILINE)
+
+
+async def test_where_there_is_nothing_to_take_away_nothing_is_brought_along(workspace: Workspace) -> None:
     make_environment(workspace.root / ".venv")
 
     with pytest.raises(ToolError, match="has no pip; use the uv tool"):
-        await workspace.run(PipTool, "install", "shelf")
+        await workspace.run(PipTool, "uninstall", "shelf")

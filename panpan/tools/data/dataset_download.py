@@ -120,7 +120,8 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         async with aclosing(work.steps()) as lines:
             async for line in lines:
                 yield Progress(f"{line}\n")
-        yield Output(work.report, SummaryDisplay(text=f"{len(plan.files)} files in {plan.shown_folder}"))
+        came = work.report if len(plan.files) == 1 else f"{len(plan.files)} files in {plan.shown_folder}"
+        yield Output(work.report, SummaryDisplay(text=came))
 
     async def _prepare(self, args: DatasetDownloadInput, ctx: ToolContext) -> Output:
         if not args.source:

@@ -17,7 +17,7 @@ def test_undo_shows_what_it_does_and_asks(panpan: Panpan, start: Start) -> None:
         repl.submit("/undo")
         repl.wait_for("Change these files?")
         assert made.exists()
-        repl.answer("Change these files?", keys.ENTER)
+        repl.answer("Change these files?", "1")
         repl.wait_for("undone: 2 files +1 -2")
         repl.wait_for_prompt()
 

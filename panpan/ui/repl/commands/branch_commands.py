@@ -9,7 +9,7 @@ from panpan.services.sessions.forking import fork
 from panpan.system.terminal_text import clean_line
 from panpan.types.messages import UserMessage
 from panpan.ui.repl.canvas import say
-from panpan.ui.repl.commands.command import Command, OpenSession, Option, Terminal
+from panpan.ui.repl.commands.command import Command, OpenSession, Option, Terminal, numbered
 from panpan.ui.repl.commands.undo_commands import carry_out, undo_of
 from panpan.ui.repl.typed_text import typed_text
 
@@ -41,7 +41,7 @@ async def _what(terminal: Terminal) -> str | None:
     if terminal.session.parts.snapshots is None:
         return CONVERSATION
     choices = (BOTH, CONVERSATION, FILES)
-    picked = await terminal.choose("What goes back?", [Option(choice) for choice in choices])
+    picked = await terminal.choose("What goes back?", numbered([Option(choice) for choice in choices]))
     return None if picked is None else choices[picked]
 
 

@@ -6,7 +6,7 @@ from panpan.errors import ConfigError
 from panpan.services.snapshots.plan import RestorePlan
 from panpan.services.snapshots.undo import Undo
 from panpan.ui.repl.canvas import say
-from panpan.ui.repl.commands.command import Command, Option, Terminal
+from panpan.ui.repl.commands.command import Command, Option, Terminal, numbered
 from panpan.ui.repl.theme import Role
 from panpan.ui.undo_lines import diff_lines, done_line, nothing_to_do, plan_lines
 
@@ -52,7 +52,7 @@ async def carry_out(terminal: Terminal, undo: Undo, plan: RestorePlan) -> bool:
     if reason:
         say(terminal, reason, "warn")
         yes = f"Leave them all, and let the next {plan.cause} go on from there"
-    picked = await terminal.choose("Change these files?", [Option(yes), Option("No")])
+    picked = await terminal.choose("Change these files?", numbered([Option(yes), Option("No")]))
     if picked != 0:
         # where there are only lines, None means that he can still say it
         say(terminal, "nothing was changed" if picked is not None else "no file was changed so far", "dim")

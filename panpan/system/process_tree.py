@@ -8,7 +8,7 @@ sandbox with its own process numbers is the boundary for that.
 import os
 import secrets
 import signal
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -46,10 +46,12 @@ class ProcessTree:
 
     Args:
         mark: That of a tree whose panpan is gone; a new one, if not given.
+        look: Returns all processes of the machine by their numbers.
     """
 
-    def __init__(self, mark: str = "") -> None:
+    def __init__(self, mark: str = "", look: Callable[[], Awaitable[Mapping[int, RunningProcess]]] = look) -> None:
         self.mark = mark or secrets.token_hex(16)
+        self._look = look
         self._has_processes = bool(mark)
         self._root_pid: int | None = None
         self._pipe_inodes: tuple[int, ...] = ()
@@ -78,7 +80,7 @@ class ProcessTree:
 
     async def look(self) -> list[RunningProcess]:
         """Return what is alive of the tree, as `members` does, without holding up anything else."""
-        return self._members_of(await look())
+        return self._members_of(await self._look())
 
     def members(self) -> list[RunningProcess]:
         """Return what is alive of the tree. Takes some milliseconds: it looks at every process of the machine."""
@@ -127,6 +129,7 @@ class ProcessTree:
                     remaining = await self._outlived_by(remaining)
             with anyio.move_on_after(STOP_LIMIT_S):
                 remaining = await self._stopped(remaining)
+            _signal_groups(remaining, signal.SIGKILL)  # these at least, however long another look takes
             with anyio.move_on_after(KILL_LIMIT_S):
                 while remaining:
                     remaining = await self._signal_all(signal.SIGKILL, remaining)
@@ -140,7 +143,7 @@ class ProcessTree:
         while known:
             await anyio.sleep(_POLL_S)
             known = await in_a_thread(partial(still_running, known), limiter)
-        return self._members_of(await look())
+        return self._members_of(await self._look())
 
     async def _stopped(self, known: list[RunningProcess]) -> list[RunningProcess]:
         """Stop all of the tree and return it, so that killing some makes no room for others to multiply in."""
@@ -155,7 +158,7 @@ class ProcessTree:
 
     async def _signal_all(self, number: signal.Signals, known: Iterable[RunningProcess] = ()) -> list[RunningProcess]:
         """Signal what is alive of the tree, and return it."""
-        members = self._members_of(await look(), known)
+        members = self._members_of(await self._look(), known)
         if number is not signal.SIGTERM:
             _signal_groups(members, number)
             return members

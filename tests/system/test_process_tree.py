@@ -1,8 +1,10 @@
 import os
 import signal
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
+import anyio
 import pytest
 
 from panpan.system.environment import child_environment
@@ -68,6 +70,24 @@ async def test_a_process_gets_the_time_to_end_by_itself(tmp_path: Path) -> None:
 
     assert process.wait() == 0
     assert (tmp_path / "tidied").read_text() == "tidy\n"
+
+
+async def test_what_is_known_is_killed_although_no_look_comes_to_an_end_any_more() -> None:
+    seen: list[Mapping[int, RunningProcess]] = []
+
+    async def first_look_only() -> Mapping[int, RunningProcess]:
+        if seen:
+            await anyio.sleep_forever()
+        seen.append(running_processes())
+        return seen[0]
+
+    tree = ProcessTree(look=first_look_only)
+    process = start(["sleep", "600"], tree)
+    await until(lambda: process.pid in [member.pid for member in tree.members()])
+
+    await tree.end(0)
+
+    assert process.wait(10) == -signal.SIGKILL
 
 
 async def test_what_sheds_its_origin_is_killed_although_its_parent_ends_before_it(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import secrets
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -87,7 +88,7 @@ async def test_of_200_tasks_of_a_panpan_that_was_killed_none_is_lost_and_none_su
     assert states.count(("failed", 3)) == 20
     assert marked(mark) == []
     assert children() == before
-    assert descriptors() == fds_before
+    assert descriptors() <= fds_before
     assert {task.state for task in tasks.tasks} == {"stopped", "failed"}
     assert {task.state for task in home.opened().tasks} == {"stopped", "failed"}
     assert home.warnings[0].startswith("still running in the background, as before: ")
@@ -146,9 +147,15 @@ async def test_one_that_ended_meanwhile_is_told_with_its_code(home: Home) -> Non
 
 async def test_one_that_is_gone_without_a_code_is_lost(home: Home) -> None:
     tasks = await left_running(home)
-    for pid in marked(tasks.tree.mark):
-        os.kill(pid, signal.SIGKILL)
-    await until(lambda: marked(tasks.tree.mark) == [])
+
+    def killed() -> bool:
+        pids = marked(tasks.tree.mark)  # again and again: the shell may just be starting its command
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return not pids
+
+    await until(killed)
 
     (info,) = home.opened().tasks
 

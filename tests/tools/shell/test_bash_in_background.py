@@ -155,7 +155,7 @@ def test_a_command_is_moved_with_all_that_it_printed(backend: str, tmp_path: Pat
             assert info.output.read_text() == f"{lines}[redacted]\n"
             assert desk.ctx.paths.cwd == desk.root
             assert [path.name for path in (tmp_path / "out").iterdir()] == [info.output.name]
-            assert descriptors() == before
+            assert descriptors() <= before
 
     run_on(backend, main)
 
@@ -211,7 +211,7 @@ async def test_one_that_is_moved_as_the_session_ends_ends_with_all_that_it_start
 
     assert tasks.tasks == []
     assert running_with(ctx.processes.mark) == []
-    assert descriptors() == before
+    assert descriptors() <= before
 
 
 async def test_a_moved_one_that_prints_without_end_is_stopped(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def write_log(path: Path, messages: int) -> None:
 
 def main() -> None:
     """Print the figures as JSON."""
-    gc.set_threshold(10_000, 20, 10)  # as the command does
+    gc.set_threshold(10_000, 20, 10)  # as the command does once a session is open
     with TemporaryDirectory(prefix="panpan-bench-") as name:
         path = Path(name).resolve() / "s1.jsonl"
         write_log(path, int(sys.argv[1]))

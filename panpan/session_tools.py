@@ -6,6 +6,7 @@ it. Nothing here asks, starts or opens anything before a tool does.
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from panpan.core.hooks import Hook
@@ -25,7 +26,6 @@ from panpan.tools.code.lsp import LspTool
 from panpan.tools.data.data_setup import data_setup_of
 from panpan.tools.packages.offered import tools_without_use
 from panpan.tools.packages.package_tool import PackageSetup
-from panpan.tools.packages.step import Steps
 from panpan.tools.registry import all_tools
 from panpan.tools.shell.safe_path import without_workspace
 from panpan.tools.tool import Tool
@@ -81,7 +81,7 @@ class SessionTools:
             self._client, settings.web, agent, new_restriction=gate.new_restriction, renderer=self._browser
         )
         self._data = data_setup_of(settings, setup.env, network, agent)
-        self._packages = PackageSetup(settings.packages, Steps(locations.packages_folder))
+        self._packages = PackageSetup(settings.packages, locations.packages_folder)
         self.language_servers = LanguageServers(
             settings.language_servers,
             locations.project_root,
@@ -141,6 +141,6 @@ def _browser(
     def closing(host: str) -> str | None:
         return gate.closing_rule(host) or ("blocked_domains" if blocked.refusal(host) else None)
 
-    programs = without_workspace(setup.env.get("PATH", os.defpath), paths)
+    programs = partial(without_workspace, setup.env.get("PATH", os.defpath), paths)
     outside = without_closed_hosts(network, closing)
     return browser_of(web, outside, env, programs, setup.locations.logins_folder, product)

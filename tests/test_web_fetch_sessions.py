@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from panpan.services.session_costs import session_costs
-from tests.fakes.askers import ScriptedAsker, yes
+from tests.fakes.askers import ScriptedAsker, no, yes
 from tests.fakes.outside import OTHER, PUBLIC, Network
 from tests.fakes.web_site import Answer, Site, served
 from tests.model_server import ToolCall, call, calls, say, serving
@@ -64,6 +64,34 @@ async def test_a_page_is_asked_about_with_its_address_and_read(web: Web) -> None
     assert [(question.tool_name, question.title) for question in ask.questions] == [
         ("WebFetch", "http://example.org/paper")
     ]
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://\u0430pple.com/x", "to xn--pple-43d.com:80, a name with other letters than they may look like"),
+        (f"http://{'www.apple.com.' * 4}example.net:8080/", "www.apple.com.www.apple.com.example.net:8080"),
+        ("http://EXAMPLE.org./?https://apple.com/", "the request goes to example.org:80"),
+    ],
+)
+async def test_the_question_names_the_host_that_is_asked(url: str, said: str, web: Web) -> None:
+    ask = no()
+    with web.place.answering(call("WebFetch", {"url": url}), say("done")):
+        async with web.open(ask) as session:
+            await turn(session)
+
+    assert said in ask.questions[0].reason
+
+
+@pytest.mark.parametrize("url", ["http://apple.com@example.org/", "http://example.org\\@apple.com/", "http://0x7f.1/"])
+async def test_an_address_that_could_mislead_is_refused_without_a_question(url: str, web: Web) -> None:
+    ask = yes()
+    with web.place.answering(call("WebFetch", {"url": url}), say("done")):
+        async with web.open(ask) as session:
+            (result,) = results(await turn(session))
+
+    assert "the address is refused" in result.text
+    assert ask.questions == []
 
 
 async def test_a_page_that_nobody_allows_is_not_asked_for(web: Web) -> None:

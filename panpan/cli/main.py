@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import click
 
 from panpan import __version__
+from panpan.cli.collection import put_off_collection
 from panpan.cli.options import RUN_OPTIONS, check_options_before, run_options
 from panpan.cli.start import EXIT_INTERRUPTED, leave_at_interrupt
 
@@ -134,7 +135,7 @@ def cli(ctx: click.Context, /, **options: Any) -> int:
 
 def main() -> NoReturn:
     """Run the command and end the process with its exit code; no traceback ever reaches the user."""
-    gc.set_threshold(10_000, 20, 10)  # a start makes objects that stay: looking through them again took a tenth of it
+    put_off_collection()
     # The command runs on asyncio. Where trio is installed too, the HTTP library would import it, for 0.1 s.
     sys.modules.setdefault("trio", None)  # type: ignore[arg-type]
     _open_closed_streams()

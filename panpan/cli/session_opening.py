@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from panpan.app import open_session
+from panpan.cli.collection import begin_collection
 from panpan.cli.options import Options, overrides_of
 from panpan.config.locations import Locations, panpan_home
 from panpan.llm.model_choice import NoModelError
@@ -56,6 +57,7 @@ async def session_of(
         await ask_for_trust(_locations(options), os.environ, overrides, ask_yes_or_no, warn)
     try:
         async with open_with(overrides=overrides, tap=tap()) as session:
+            begin_collection()
             yield session
             return
     except NoModelError:
@@ -66,6 +68,7 @@ async def session_of(
         offered = await offered_model(_home(options), has_embedded=has_embedded, ask=ask_yes_or_no, say=say)
     overrides["model"] = offered.name
     async with open_with(overrides=overrides, why_model=offered.reason, tap=tap()) as session:
+        begin_collection()
         yield session
 
 

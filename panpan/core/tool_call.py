@@ -78,7 +78,8 @@ def _wrong_arguments(name: str, error: ValidationError) -> str:
     lines = [f"The arguments of {name} do not fit, so it was not run:"]
     for problem in error.errors(include_url=False, include_context=False, include_input=False)[:10]:
         place = ".".join(str(part) for part in problem["loc"])
-        lines.append(f"- {place}: {problem['msg']}" if place else f"- {problem['msg']}")
+        said = problem["msg"].replace("a valid tuple", "a valid list")  # the model writes JSON, which knows no other
+        lines.append(f"- {place}: {said}" if place else f"- {said}")
     return "\n".join(lines)
 
 

@@ -41,7 +41,7 @@ _SPENT_KINDS = frozenset({"insufficient_quota", "billing_error", "billing_hard_l
 """A quota that is used up comes as 429 from OpenAI, and no pause heals it."""
 
 _OVERFLOW_KINDS = frozenset({"context_length_exceeded", "exceed_context_size_error", "request_too_large"})
-_OVERFLOW_TEXT = re.compile(
+_OVERFLOW_TEXT = (  # a text: compiled when a request fails, it costs a start nothing
     r"prompt (?:is )?too long"  # Anthropic, Ollama
     r"|exceeds? (?:the )?(?:model'?s? )?(?:maximum )?context (?:limit|length|size|window)"  # Anthropic, OpenAI, GLM
     r"|maximum (?:context|prompt) length"  # OpenAI, DeepSeek, vLLM, Mistral; xAI
@@ -59,8 +59,7 @@ _OVERFLOW_TEXT = re.compile(
     r"|reduce the length of the (?:messages|input|prompt)"  # Groq, Cerebras
     r"|`inputs` (?:must have less than|tokens \+ `max_new_tokens` must)"  # servers of Hugging Face's text generation
     r"|reached its context window limit"
-    r"|too many (?:input )?tokens",
-    re.IGNORECASE,
+    r"|too many (?:input )?tokens"
 )
 
 _FINAL_TEXT = re.compile(r"image input is not supported", re.IGNORECASE)
@@ -181,7 +180,7 @@ def _is_overflow(error: WireError) -> bool:
     may_say_so = error.status is None or error.status in (400, 422, 500)  # 500: some local servers
     if not may_say_so or error.kind in _RATE_LIMIT_KINDS:
         return False
-    return _OVERFLOW_TEXT.search(error.message[:_MAX_PAGE_CHARS]) is not None
+    return re.search(_OVERFLOW_TEXT, error.message[:_MAX_PAGE_CHARS], re.IGNORECASE) is not None
 
 
 def _may_heal(error: WireError, *, is_mid_stream: bool) -> bool:

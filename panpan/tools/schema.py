@@ -11,7 +11,8 @@ _UNTOLD = frozenset({"title", "minLength", "maxLength", "pattern"})
 def input_schema(model: type[BaseModel]) -> dict[str, Any]:
     """Return the JSON schema of `model`: references resolved, titles and nulls of optional fields left out.
 
-    A recursive model keeps its references.
+    So are defaults that are nothing, no or zero: any model takes it to be so where nothing is said. A recursive model
+    keeps its references.
     """
     schema = model.model_json_schema()
     definitions = schema.pop("$defs", {})
@@ -40,7 +41,7 @@ def _smaller(node: Any, definitions: dict[str, Any], open_names: tuple[str, ...]
         if key == "properties"
         else _smaller(value, definitions, open_names)
         for key, value in node.items()
-        if key not in _UNTOLD
+        if key not in _UNTOLD and (key != "default" or value)
     }
 
 

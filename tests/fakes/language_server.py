@@ -2,13 +2,14 @@
 
 Run as a program, with nothing but the standard library: `language_server.py LOG FAULT...`. Each line of LOG is a
 message that it got, as JSON; one of the method "start" is a start. A line of a `.toy` file with the word ERROR is an
-error.
+error, and so is `NEEDS word` where no line of the file, nor of `words.toy` beside it on disk, is that word.
 """
 
 import json
 import os
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ class Toy:
     def __init__(self) -> None:
         self.root = ""
         self.texts: dict[str, str] = {}
+        self.found: dict[str, list[Any]] = {}
         self.versions: dict[str, int] = {}
         self.answers: list[Any] = []
         self.asked = 0
@@ -87,6 +89,9 @@ class Toy:
                 self.asked += 1
                 send({"id": number, "error": {"code": -32801, "message": "content modified"}})
                 return
+            if "babbles" in FAULTS:
+                send({"id": number, "error": {"code": [], "message": {}}})
+                return
             handler = getattr(self, "on_" + method.rpartition("/")[2], None)
             if handler is None:
                 send({"id": number, "error": {"code": -32601, "message": "no such thing"}})
@@ -114,13 +119,19 @@ class Toy:
         if "floods" in FAULTS:
             for number in range(3_000):
                 publish(f"{self.root}/other{number % 7}.toy", None, self.problems("ERROR\n" * 5))
-        if not PULLS:
+        found = self.problems(text)
+        if "only-news" in FAULTS:
+            if found != self.found.get(uri):
+                publish(uri, None, found)
+            self.found[uri] = found
+        elif not PULLS:
             publish(uri, self.versions[uri] - 1, self.problems("ERROR of an old text"))
-            found = self.problems(text)
             publish(uri, self.versions[uri], found[:1])
             if "in-pieces" in FAULTS:
                 time.sleep(0.22)  # longer than the pause after which errors are told, shorter than the silence
             publish(uri, self.versions[uri], found)
+            if "never-rests" in FAULTS:
+                threading.Thread(target=publish_on, args=(uri, self.versions[uri], found), daemon=True).start()
 
     def problems(self, text: str) -> list[dict[str, Any]]:
         lines = text.split("\n")
@@ -130,6 +141,13 @@ class Toy:
             for at, line in enumerate(lines)
             if "ERROR" in line
             for copy in range(repeats)
+        ]
+        words = Path(unquote(urlsplit(self.root).path)) / "words.toy"
+        there = {*lines, *(words.read_text().split() if words.exists() else ())}
+        found += [
+            {"range": spot(at, 0, at, 5), "severity": 1, "message": f"missing: {line[6:]}"}
+            for at, line in enumerate(lines)
+            if line.startswith("NEEDS ") and line[6:] not in there
         ]
         if "lies" in FAULTS:
             found += [{"range": "nowhere"}, 7, {"message": "without a place"}, {"range": spot(-1, 0, 0, 0)}]
@@ -240,6 +258,12 @@ def publish(uri: str, version: int | None, problems: list[dict[str, Any]]) -> No
             "params": {"uri": uri, "version": version, "diagnostics": problems},
         }
     )
+
+
+def publish_on(uri: str, version: int, problems: list[dict[str, Any]]) -> None:
+    while True:
+        time.sleep(0.02)
+        publish(uri, version, problems)
 
 
 def note(message: dict[str, Any]) -> None:

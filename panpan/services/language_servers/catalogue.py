@@ -90,9 +90,10 @@ def server_kinds(settings: LanguageServersSettings) -> Sequence[ServerKind]:
         command = tuple(written.command) or (kind.command if kind else (name,))
         languages = written.languages or (kind.languages if kind else {})
         options = written.initialization_options or (kind.options if kind else None)
-        own.append(ServerKind(name, command, _with_dots(languages), kind.roots if kind else (), options))
+        own.append(ServerKind(name, command, _by_ending(languages), kind.roots if kind else (), options))
     return (*own, *known.values())
 
 
-def _with_dots(languages: Mapping[str, str]) -> Mapping[str, str]:
-    return {ending if ending.startswith(".") else f".{ending}": language for ending, language in languages.items()}
+def _by_ending(languages: Mapping[str, str]) -> Mapping[str, str]:
+    """Return languages by the ends of files' names as they are looked for: with a dot, and in small letters."""
+    return {f".{ending.removeprefix('.').lower()}": language for ending, language in languages.items()}

@@ -34,6 +34,8 @@ _TRY_AGAIN = frozenset({-32801, -32802})
 """ContentModified and ServerCancelled: the answer would be old, ask again (LSP 3.17)."""
 _MOST_TRIES = 4
 _PAUSE_S = 0.1
+_MOST_UNANSWERED = 3
+"""Requests in a row whose time was up without a byte of the server; one that is only slow says something meanwhile."""
 
 
 class Gone(ToolError):  # noqa: N818 - says what happened, as Allow and Deny do
@@ -58,6 +60,7 @@ class Connection:
         input_fd: What it reads from; the caller closes it.
         told: Given each notification: its method and parameters.
         asked: Answers what the server asks, by method and parameters; raises KeyError for what it does not know.
+        ended: Told once, why it answers no more, before anybody who waits for an answer is.
         flood_bytes: A server that sends more within `FLOOD_S` is given up.
         outbox_bytes: One that leaves more of what it is sent unread is, too.
     """
@@ -70,6 +73,7 @@ class Connection:
         *,
         told: Callable[[str, Any], None],
         asked: Callable[[str, Any], Any],
+        ended: Callable[[str], None],
         flood_bytes: int = FLOOD_BYTES,
         outbox_bytes: int = MAX_OUTBOX_BYTES,
     ) -> None:
@@ -80,6 +84,7 @@ class Connection:
         self._input_fd = input_fd
         self._told = told
         self._asked = asked
+        self._ended = ended
         self._flood_bytes = flood_bytes
         self._max_outbox_bytes = outbox_bytes
         self._waiting: dict[int, _Waiting] = {}
@@ -87,6 +92,7 @@ class Connection:
         self._outbox: deque[bytes] = deque()
         self._outbox_bytes = 0
         self._has_output = anyio.Event()
+        self._unanswered = 0
         self._received = 0
         self._counted_since = 0.0
 
@@ -98,6 +104,7 @@ class Connection:
         for waiting in self._waiting.values():
             waiting.answered.set()
         self._has_output.set()
+        self._ended(why)
 
     def notify(self, method: str, params: Any = None) -> None:
         """Tell the server something.
@@ -123,10 +130,14 @@ class Connection:
                 waiting = await self._answered(method, params)
                 if waiting.error is None:
                     return waiting.result
-                if waiting.error.get("code") not in _TRY_AGAIN or attempt == _MOST_TRIES - 1:
+                if not _is_worth_another(waiting.error) or attempt == _MOST_TRIES - 1:
                     raise ToolError(f"{self.name} refuses {method}: {_words(waiting.error.get('message'))}")
                 await anyio.sleep(_PAUSE_S * 2**attempt)
-        raise ToolError(f"{self.name} did not answer {method} within {timeout_s:g} s")
+        why = f"{self.name} did not answer {method} within {timeout_s:g} s"
+        self._unanswered += 1
+        if self._unanswered >= _MOST_UNANSWERED:
+            self.give_up(f"{why}, and nothing else for {_MOST_UNANSWERED} requests")
+        raise ToolError(why)
 
     async def _answered(self, method: str, params: Any) -> _Waiting:
         if len(self._waiting) >= MAX_OPEN_REQUESTS:
@@ -185,6 +196,7 @@ class Connection:
                     continue
                 if not chunk:
                     return
+                self._unanswered = 0
                 self._count(len(chunk))
                 for body in reader.feed(chunk):
                     is_large = len(body) > _LARGE_BODY_BYTES
@@ -227,6 +239,11 @@ class Connection:
             self._send({"id": number, **answer})
         except Gone:
             return
+
+
+def _is_worth_another(error: Mapping[str, Any]) -> bool:
+    code = error.get("code")
+    return isinstance(code, int) and code in _TRY_AGAIN
 
 
 def _words(message: Any) -> str:

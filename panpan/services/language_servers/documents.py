@@ -4,6 +4,7 @@ The rule: a file that is open is what panpan says it is, so each look begins wit
 the text that they were found in, and only for files that are open: a server may tell of as many others as it likes.
 """
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
@@ -14,6 +15,8 @@ import anyio
 from anyio import to_thread
 
 from panpan.errors import ToolError
+from panpan.services.language_servers.patience import Patience
+from panpan.services.language_servers.stamps import Stamp, stamp_of
 from panpan.services.language_servers.wire import Diagnostic, diagnostics, path_of
 from panpan.system.read_file import read_regular_file
 from panpan.tools.files.file_text import decode_file
@@ -24,6 +27,9 @@ MAX_BYTES = 2_000_000
 """Of a file that a server is shown."""
 _PAUSE_S = 0.15
 """How long what a server tells first of a text may still be replaced, before it is worth telling."""
+_EMPTY_PAUSE_S = 0.5
+"""The same where that is nothing, as from servers that tell of the syntax first: with TypeScript's, types come 0.3 s
+later."""
 
 
 class TextChangedError(ToolError):
@@ -38,12 +44,14 @@ class Document:
     uri: str
     text: str
     version: int = 1
-    stamp: tuple[int, int] | None = None
-    """Time and size on disk when the text was read; None: it was not read from there."""
+    stamp: Stamp | None = None
+    """That of the file when the text was read; None: it was not read from there."""
     problems: Sequence[Diagnostic] | None = None
-    """Those of the present text; None where the server has not told them."""
-    is_settled: bool = False
-    """Whether no more of them will come."""
+    """What the server has told last; None: nothing yet."""
+    is_told: bool = False
+    """Whether that is about the present text."""
+    quiet_since: float = 0.0
+    """When it was shown the present text, or told of it last."""
     told: anyio.Event = field(default_factory=anyio.Event)
     """Set when it tells more."""
 
@@ -67,16 +75,16 @@ class Documents:
         notify: Tells the server something.
         languages: Names of languages by the ends of files' names.
         saves: Whether the server wants to be told that a file was saved.
-        silence_s: Seconds after which it will tell no more of a text.
+        patience: How long it is waited for.
     """
 
     def __init__(
-        self, notify: Callable[[str, Any], None], languages: Mapping[str, str], *, saves: bool, silence_s: float
+        self, notify: Callable[[str, Any], None], languages: Mapping[str, str], *, saves: bool, patience: Patience
     ) -> None:
         self._notify = notify
         self._languages = languages
         self._saves = saves
-        self._silence_s = silence_s
+        self._patience = patience
         self._open: OrderedDict[Path, Document] = OrderedDict()
 
     @staticmethod
@@ -89,14 +97,14 @@ class Documents:
         if document.version != version:
             raise TextChangedError(f"{document.path} was given another text while it was looked at")
 
-    def show(self, path: Path, text: str, stamp: tuple[int, int] | None = None) -> Document:
+    def show(self, path: Path, text: str, stamp: Stamp | None = None) -> Document:
         """Let the server know that the file at a canonical path has this text now."""
         document = self._open.get(path)
         if document is None:
             document = self._opened(path, text)
         elif document.text != text:
             document.version += 1
-            document.text, document.problems, document.is_settled = text, None, False
+            document.text, document.is_told, document.quiet_since = text, False, anyio.current_time()
             self._notify(
                 "textDocument/didChange",
                 {
@@ -113,7 +121,7 @@ class Documents:
     def _opened(self, path: Path, text: str) -> Document:
         if len(self._open) >= MAX_OPEN:
             self.close(next(iter(self._open)))
-        document = self._open[path] = Document(path, path.as_uri(), text)
+        document = self._open[path] = Document(path, path.as_uri(), text, quiet_since=anyio.current_time())
         language = self._languages.get(path.suffix.lower(), "plaintext")
         item = {"uri": document.uri, "languageId": language, "version": document.version, "text": text}
         self._notify("textDocument/didOpen", {"textDocument": item})
@@ -156,20 +164,32 @@ class Documents:
         document = self._open.get(path) if path is not None else None
         if document is None or params.get("version") not in (None, document.version):
             return
-        document.problems = diagnostics(params.get("diagnostics"))
+        document.problems, document.is_told = diagnostics(params.get("diagnostics")), True
+        document.quiet_since = anyio.current_time()
         document.told.set()
         document.told = anyio.Event()
 
-    async def told(self, document: Document) -> Sequence[Diagnostic]:
-        """Return the problems of the present text as soon as the server tells any; the caller bounds how long it waits.
+    def answered(self, document: Document, problems: Sequence[Diagnostic]) -> None:
+        """Take what the server has answered of the present text; it tells no more."""
+        document.problems, document.is_told, document.quiet_since = problems, True, -math.inf
 
-        More may follow.
+    def all_known(self, path: Path, text: str) -> Sequence[Diagnostic] | None:
+        """Return all problems of a text; None where it is not what is open, or more of them may come."""
+        document = self._open.get(path)
+        if document is None or document.text != text or self._left_s(document) > 0:
+            return None
+        return document.problems
+
+    async def told(self, document: Document) -> None:
+        """Wait until the server tells problems of the present text; the caller bounds how long. More may follow.
+
+        Where it is silent although it has told of an earlier text, that still holds: some tell only what is new.
         """
-        while document.problems is None:
+        while not document.is_told and (left_s := self._left_s(document)) > 0:
+            with anyio.move_on_after(left_s):
+                await document.told.wait()
+        with anyio.move_on_after(_PAUSE_S if document.problems else _EMPTY_PAUSE_S):
             await document.told.wait()
-        with anyio.move_on_after(_PAUSE_S):
-            await document.told.wait()
-        return document.problems or ()
 
     async def settle(self, document: Document) -> None:
         """Wait until the server tells no more of the present text; the caller bounds how long it waits.
@@ -178,25 +198,23 @@ class Documents:
             TextChangedError: It has another text now.
         """
         version = document.version
-        while not document.is_settled:
-            with anyio.move_on_after(self._silence_s) as waiting:
+        while (left_s := self._left_s(document)) > 0:
+            with anyio.move_on_after(left_s):
                 await document.told.wait()
             self.require(document, version)
-            document.is_settled = waiting.cancelled_caught
+
+    def _left_s(self, document: Document) -> float:
+        """Return after how many more seconds of silence the server will tell nothing else of the present text."""
+        if document.problems is None:
+            return math.inf
+        silence_s = self._patience.silence_s if document.is_told else self._patience.first_s
+        return document.quiet_since + silence_s - anyio.current_time()
 
 
-def _read(path: Path) -> tuple[str, tuple[int, int] | None]:
-    stamp = _stamp(path)
+def _read(path: Path) -> tuple[str, Stamp | None]:
+    stamp = stamp_of(path)  # first, so that a change meanwhile makes it an old one
     return source_text(path), stamp
 
 
-def _stamp(path: Path) -> tuple[int, int] | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size
-
-
 def _stale(documents: Sequence[Document]) -> list[Path]:
-    return [one.path for one in documents if one.stamp is None or _stamp(one.path) != one.stamp]
+    return [one.path for one in documents if one.stamp is None or stamp_of(one.path) != one.stamp]

@@ -1,11 +1,12 @@
 """What one change of a file brings: the errors after it that were not there before.
 
-The rule: an error is known by its words and the text of its line, so that lines that only moved bring nothing new.
+The rule: an error is known by its words and the text of its line, so that lines that only moved bring nothing new. On
+a line that was not there before, every error is new, whatever else was wrong before.
 """
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from panpan.tools.code.columns import lines_of
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
+    from panpan.services.language_servers.shown_texts import ShownTexts
     from panpan.services.language_servers.wire import Diagnostic
 
 log = logging.getLogger(__name__)
@@ -77,22 +79,42 @@ class EditLook:
     async def _look(self, servers: LanguageServers) -> None:
         server = await servers.server_for(self.path)
         self.server = server.kind.name
-        found: Sequence[Diagnostic] = ()
-        if self._before is not None:
-            found = await server.texts.all_problems(self.path, self._before)
-        before = _Text(self._before or "", found)
+        texts, before = server.texts, self._before or ""
+        found_before = await texts.problems_before(self.path, before) if self._before is not None else ()
         await self._changed.wait()
         if self._after is None:
             return
-        self.new_errors = new_errors(before, _Text(self._after, await server.texts.problems(self.path, self._after)))
+        if found_before is None:
+            await self._look_back(texts, before, self._after)
+            return
+        for look in (texts.problems,) if texts.is_asked else (texts.problems, texts.all_problems):
+            found = await look(self.path, self._after)
+            self.new_errors = _new_errors(_Text(before, found_before), _Text(self._after, found))
+            self.told.set()
+
+    async def _look_back(self, texts: "ShownTexts", before: str, after: str) -> None:
+        """Ask about the text after first: what was wrong before takes longer to know than a result can wait."""
+        found: Sequence[Diagnostic] = ()
+        for look in (texts.problems, texts.all_problems):
+            found = await look(self.path, after)
+            self.new_errors = _on_new_lines(before, _Text(after, found))
+            if self.new_errors:
+                self.told.set()
         self.told.set()
-        self.new_errors = new_errors(
-            before, _Text(self._after, await server.texts.later_problems(self.path, self._after))
-        )
+        found_before = await texts.all_problems(self.path, before)
+        self.new_errors = _new_errors(_Text(before, found_before), _Text(after, found))
+        self.done.set()
+        await texts.opened(self.path)  # so that all is known of it before it is changed again
 
 
-def new_errors(before: _Text, after: _Text) -> Sequence[Problem]:
-    """Return the errors of a text that another one had not, in the order of their lines."""
+def _on_new_lines(before: str, after: _Text) -> Sequence[Problem]:
+    """Return the errors of a text on lines that another one had not."""
+    known = {line.strip() for line in lines_of(before)}
+    return _in_order(problem for (_, line), problem in _errors(after) if line not in known)
+
+
+def _new_errors(before: _Text, after: _Text) -> Sequence[Problem]:
+    """Return the errors of a text that another one had not."""
     known = Counter(key for key, _ in _errors(before))
     new: list[Problem] = []
     for key, problem in _errors(after):
@@ -100,7 +122,11 @@ def new_errors(before: _Text, after: _Text) -> Sequence[Problem]:
             known[key] -= 1
         else:
             new.append(problem)
-    return sorted(new, key=lambda problem: (problem.line, problem.column))
+    return _in_order(new)
+
+
+def _in_order(problems: Iterable[Problem]) -> Sequence[Problem]:
+    return sorted(problems, key=lambda problem: (problem.line, problem.column))
 
 
 def _errors(text: _Text) -> Sequence[tuple[tuple[str, str], Problem]]:

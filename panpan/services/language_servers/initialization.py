@@ -19,7 +19,6 @@ CAPABILITIES: Mapping[str, Any] = {
         "applyEdit": False,
         "configuration": True,
         "workspaceFolders": True,
-        "didChangeWatchedFiles": {"dynamicRegistration": True},
         "symbol": _SYMBOLS,
         "workspaceEdit": {"documentChanges": True},
     },
@@ -39,13 +38,15 @@ CAPABILITIES: Mapping[str, Any] = {
 """UTF-16 comes last: the protocol wants it, and the others are counted faster."""
 
 
-def initialize_params(root: Path, options: Mapping[str, Any] | None) -> dict[str, Any]:
+def initialize_params(root: Path, options: Mapping[str, Any] | None, *, is_watched: bool) -> dict[str, Any]:
     """Return the parameters of the first request.
 
     Args:
         root: The folder that the server is for.
         options: What the server's kind is given.
+        is_watched: Whether the server will be told which files change; else it has to look for itself.
     """
+    watching = {"didChangeWatchedFiles": {"dynamicRegistration": is_watched}}
     return {
         # None: in its sandbox the server could not see our process, and would end; it ends with its input
         "processId": None,
@@ -53,7 +54,7 @@ def initialize_params(root: Path, options: Mapping[str, Any] | None) -> dict[str
         "rootPath": str(root),
         "rootUri": root.as_uri(),
         "workspaceFolders": folders_of(root),
-        "capabilities": CAPABILITIES,
+        "capabilities": {**CAPABILITIES, "workspace": {**CAPABILITIES["workspace"], **watching}},
         "initializationOptions": None if options is None else dict(options),
     }
 

@@ -99,37 +99,43 @@ class LanguageServer:
                 self.ended.set()
 
     def _fail(self, why: str) -> None:
-        self.failure = self.failure or why
+        if not self._over.is_set():
+            self.failure = why
+        self._over.set()
         if self._connection is not None:
             self._connection.give_up(why)
-        self._over.set()
 
     async def _live(self) -> None:
-        await to_thread.run_sync(self._watched.changes)
         async with server_process(self._argv, self.root, self._environment, self._sandbox) as process:
             name = self.kind.name
-            connection = Connection(name, process.child.stdout, process.input_fd, told=self._take, asked=self._answer)
-            self._connection = connection
-            try:
-                async with create_task_group() as group:
-                    group.start_soon(self._read, connection, process)
-                    group.start_soon(connection.write)
-                    group.start_soon(process.keep_errors)
-                    group.start_soon(self._initialize, connection)
-                    await self._until_over()
-                    await self._say_goodbye(connection, process)
-                    group.cancel_scope.cancel()
-            finally:
-                connection.give_up(self.failure or f"{name} was ended")
+            self._connection = connection = Connection(
+                name,
+                process.child.stdout,
+                process.input_fd,
+                told=self._take,
+                asked=self._answer,
+                ended=self._fail,
+            )
+            async with create_task_group() as group:
+                group.start_soon(self._read, connection, process)
+                group.start_soon(connection.write)
+                group.start_soon(process.keep_errors)
+                group.start_soon(self._initialize, connection)
+                await self._until_over()
+                await self._say_goodbye(connection, process)
+                group.cancel_scope.cancel()
+            connection.give_up(self.failure or f"{name} was ended")
 
     async def _read(self, connection: Connection, process: ServerProcess) -> None:
         await connection.read()
-        if not self._over.is_set():
-            self._fail(connection.gone or f"{self.kind.name} {await process.how_it_ended()}")
+        if not connection.gone:
+            connection.give_up(f"{self.kind.name} {await process.how_it_ended()}")
 
     async def _initialize(self, connection: Connection) -> None:
         try:
-            params = initialize_params(self.root, self.kind.options)
+            # beside its start, and before it has read a file, so that no change is missed
+            await to_thread.run_sync(self._watched.changes, abandon_on_cancel=True)
+            params = initialize_params(self.root, self.kind.options, is_watched=not self._watched.is_too_large)
             result = await connection.request("initialize", params, timeout_s=self._patience.start_s)
             capabilities = result.get("capabilities") if isinstance(result, Mapping) else None
             if not isinstance(capabilities, Mapping):
@@ -138,9 +144,7 @@ class LanguageServer:
             connection.notify("initialized", {})
             sync = capabilities.get("textDocumentSync")
             saves = isinstance(sync, Mapping) and bool(sync.get("save"))
-            documents = Documents(
-                connection.notify, self.kind.languages, saves=saves, silence_s=self._patience.silence_s
-            )
+            documents = Documents(connection.notify, self.kind.languages, saves=saves, patience=self._patience)
             self._texts = ShownTexts(
                 self.kind.name,
                 documents,

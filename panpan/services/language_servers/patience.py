@@ -18,6 +18,8 @@ class Patience:
     silence_s: float = 2.0
     """A server that tells of one text in several pieces, such as syntax first and types then: it says nowhere which was
     the last."""
+    first_s: float = 5.0
+    """A server that says nothing of a text, but has told of one before: some are silent where nothing is new."""
     first_pause_s: float = 1.0
     """Before a server that has failed is started again; doubled with each failure in a row."""
 

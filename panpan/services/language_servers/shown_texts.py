@@ -53,7 +53,8 @@ class ShownTexts:
         self._notify = notify
         self._request = request
         self._provider = provider
-        self._is_asked = provider not in (None, False)
+        self.is_asked = provider not in (None, False)
+        """Whether it tells problems when it is asked, and all of them then; else by itself, in pieces."""
         self._answer_s = answer_s
         self._showing = anyio.Lock()
         """Held while it is told what is in files."""
@@ -61,8 +62,9 @@ class ShownTexts:
         """Held while a text is shown that need not be the one on disk, until its problems are known."""
 
     def published(self, params: Any) -> None:
-        """Take what the server tells of a file by itself."""
-        self._documents.published(params)
+        """Take what the server tells of a file by itself; one that is asked has told all."""
+        if not self.is_asked:
+            self._documents.published(params)
 
     async def opened(self, path: Path) -> Document:
         """Let it know of all that changed on disk, and open a file.
@@ -84,26 +86,26 @@ class ShownTexts:
             self._notify("workspace/didChangeWatchedFiles", {"changes": changes})
         await self._documents.refresh(but=path)
 
+    async def problems_before(self, path: Path, text: str) -> Sequence[Diagnostic] | None:
+        """Return all that is wrong with a text that is about to be changed; None where only time would tell.
+
+        Raises:
+            ToolError: As below.
+        """
+        if self.is_asked:
+            return await self.all_problems(path, text)
+        return self._documents.all_known(path, text)
+
     async def problems(self, path: Path, text: str) -> Sequence[Diagnostic]:
         """Return what is wrong with a text that is, was or will be at a path; the caller bounds how long it waits.
 
-        More may follow, see `later_problems`.
+        More may follow where the server tells them by itself, see `all_problems`.
 
         Raises:
             ToolError: It does not answer; `TextChangedError` where the file was given another text meanwhile.
         """
         async with self._looking:
             return (await self._looked_at(path, text)).problems or ()
-
-    async def later_problems(self, path: Path, text: str) -> Sequence[Diagnostic]:
-        """Return what is wrong with a text whose first problems are known, once the server will tell no more.
-
-        Raises:
-            ToolError: As above.
-        """
-        document = self._documents.show(path, text)
-        await self._documents.settle(document)
-        return document.problems or ()
 
     async def all_problems(self, path: Path, text: str) -> Sequence[Diagnostic]:
         """Return all that is wrong with a text, which nobody replaces meanwhile without need.
@@ -124,13 +126,14 @@ class ShownTexts:
         async with self._showing:
             await self._catch_up(path)
             document = self._documents.show(path, text)
-        if document.problems is not None:
-            return document
-        version, is_pulled = document.version, self._is_asked
-        found = await (self._pulled(document) if is_pulled else self._documents.told(document))
-        self._documents.require(document, version)
-        if is_pulled:
-            document.problems, document.is_settled = found, True
+        version = document.version
+        if self.is_asked:  # also of a text that it was asked about before: another file may have changed since
+            found = await self._pulled(document)
+            self._documents.require(document, version)
+            self._documents.answered(document, found)
+        else:
+            await self._documents.told(document)
+            self._documents.require(document, version)
         return document
 
     async def problems_now(self, path: Path) -> Sequence[Diagnostic]:
@@ -140,13 +143,14 @@ class ShownTexts:
             ToolError: The file cannot be read, or it does not answer.
         """
         document = await self.opened(path)
-        if self._is_asked:
+        if self.is_asked:
             return await self._pulled(document)
         with move_on_after(self._answer_s):
             await self._documents.told(document)
             await self._documents.settle(document)
-            return document.problems or ()
-        raise ToolError(f"{self._name} said nothing of {path.name} within {self._answer_s:g} s")
+        if document.problems is None:
+            raise ToolError(f"{self._name} said nothing of {path.name} within {self._answer_s:g} s")
+        return document.problems
 
     async def _pulled(self, document: Document) -> Sequence[Diagnostic]:
         params: dict[str, Any] = {"textDocument": {"uri": document.uri}}

@@ -1,7 +1,8 @@
 """Which files of a server's folder have changed since it was last told, so that it need not watch them itself.
 
 The rule: nothing is read. Only names, times and sizes are looked at, of the files of the server's languages; where a
-folder holds more than can be looked at before each question, it is not watched, and the server has to see for itself.
+folder holds more than can be looked at before each question, it is not watched, and the server, which is told so at its
+start, has to see for itself.
 """
 
 import os
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from panpan.services.language_servers.catalogue import ServerKind
+from panpan.services.language_servers.stamps import Stamp, stamp_of
 
 MAX_ENTRIES = 20_000
 _PASSED_OVER = frozenset({"node_modules", "__pycache__", "target", "build", "dist", "venv", "site-packages"})
@@ -23,18 +25,21 @@ class WatchedFiles:
     Args:
         root: Its folder.
         kind: Which server it is.
+        max_entries: Files that are looked at; at least 1.
     """
 
-    def __init__(self, root: Path, kind: ServerKind) -> None:
+    def __init__(self, root: Path, kind: ServerKind, *, max_entries: int = MAX_ENTRIES) -> None:
         self._root = root
+        self._max_entries = max_entries
         self._endings = tuple(kind.languages)
         self._names = frozenset(kind.roots)
-        self._known: dict[str, tuple[int, int]] | None = None
-        self._is_too_large = False
+        self._known: dict[str, Stamp] | None = None
+        self.is_too_large = False
+        """Whether the folder is not watched, as a look has found."""
 
     def changes(self) -> Sequence[dict[str, Any]]:
         """Return what changed since the last call, as the protocol tells it; nothing at the first. Synchronous."""
-        if self._is_too_large:
+        if self.is_too_large:
             return ()
         before, now = self._known, self._look()
         self._known = now
@@ -44,18 +49,15 @@ class WatchedFiles:
         kinds |= dict.fromkeys(before.keys() - now.keys(), _DELETED)
         return [{"uri": Path(path).as_uri(), "type": kind} for path, kind in kinds.items()]
 
-    def _look(self) -> dict[str, tuple[int, int]] | None:
-        found: dict[str, tuple[int, int]] = {}
+    def _look(self) -> dict[str, Stamp] | None:
+        found: dict[str, Stamp] = {}
         for count, entry in enumerate(_entries(str(self._root))):
-            if count >= MAX_ENTRIES:
-                self._is_too_large = True
+            if count >= self._max_entries:
+                self.is_too_large = True
                 return None
-            if entry.name.endswith(self._endings) or entry.name in self._names:
-                try:
-                    status = entry.stat()
-                except OSError:
-                    continue
-                found[entry.path] = (status.st_mtime_ns, status.st_size)
+            is_source = entry.name.lower().endswith(self._endings) or entry.name in self._names
+            if is_source and (stamp := stamp_of(entry)) is not None:
+                found[entry.path] = stamp
         return found
 
 

@@ -13,6 +13,7 @@ from panpan.system.web.redirects import WebRequest
 from panpan.system.web.web_headers import WebHeaders
 
 BODY_S = 120.0
+_OTHER_CODINGS = ("br", "zstd", "compress", "gzip", "deflate")
 
 
 class GuardedResponse:
@@ -106,5 +107,6 @@ def _coding(request: WebRequest, headers: WebHeaders) -> str:
     if asked <= {"", "identity"}:
         return ""  # for whoever wants the bytes as they are
     if coding not in asked or coding not in ("gzip", "deflate"):
-        raise ToolError(f"{request.plain.host} answers in the coding {coding[:40]!r}, which was not asked for")
+        named = f" {coding}" if coding in _OTHER_CODINGS else ""  # no other words of a server's are told
+        raise ToolError(f"{request.plain.host} answers in a coding{named} that was not asked for")
     return coding

@@ -26,7 +26,7 @@ class EnvDoctorInput(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     environment: str = Field(default=".", min_length=1, description="Environment, or project folder")
-    layer: Literal["", "python", "binary", "toolkit", "driver", "hardware"] = ""
+    layer: Literal["python", "binary", "toolkit", "driver", "hardware"] | None = None
 
 
 class EnvDoctorTool(Tool[EnvDoctorInput]):

@@ -9,11 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 from panpan.tools.environment.machine_root import MachineRoot
+from panpan.tools.environment.metadata import Head, normalised, read_head, records_in
 from panpan.types.dataclass import dataclass
 
 MAX_PACKAGES = 5_000
-_METADATA_BYTES = 256_000
-"""Of METADATA only the head is needed, which stands before the description."""
 _RECORD_BYTES = 8_000_000
 _NAME = re.compile(r"[A-Z0-9](?:[A-Z0-9._-]{0,200}[A-Z0-9])?", re.IGNORECASE)
 _TOP_LEVEL = re.compile(r"^([^/,\"\n.][^/,\"\n]*/__init__\.py|[^/,\"\n.][^/,\"\n]*\.(?:py|so)),", re.MULTILINE)
@@ -55,65 +54,39 @@ def leftovers(root: MachineRoot, site_folders: Sequence[str]) -> list[str]:
     return [f"{folder}/{name}" for folder in site_folders for name in root.names(folder) if name.startswith("~")]
 
 
-def normalised(name: str) -> str:
-    """Return a name as all spellings of it are compared (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
 def _packages_in(root: MachineRoot, folder: str) -> Iterator[Package]:
-    for name in root.names(folder):
-        if name.startswith("~"):
-            continue
-        if name.endswith(".dist-info"):
-            yield _read_dist_info(root, f"{folder}/{name}")
-        elif name.endswith(".egg-info"):
-            yield _read_egg_info(root, f"{folder}/{name}")
+    for place, head in records_in(root, folder):
+        yield _of_dist_info(root, place, head) if place.endswith(".dist-info") else _of_egg_info(place, head)
 
 
-def _read_dist_info(root: MachineRoot, folder: str) -> Package:
+def _of_dist_info(root: MachineRoot, folder: str, head: Head | None) -> Package:
     named, _, version = folder.rpartition("/")[2].removesuffix(".dist-info").partition("-")
-    head = _head(root, f"{folder}/METADATA")
     if head is None:
         return Package(normalised(named), version, folder, damage="its METADATA is missing or cannot be read")
-    name, said = _first(head, "Name"), _first(head, "Version")
+    name, said = head.first("Name"), head.first("Version")
     if not _NAME.fullmatch(name) or not said:
         return Package(normalised(named), version, folder, damage="its METADATA has no name or no version")
-    wheel = _head(root, f"{folder}/WHEEL") or ()
+    wheel = read_head(root, f"{folder}/WHEEL")
     return Package(
         normalised(name),
         said,
         folder,
-        requires_python=_first(head, "Requires-Python"),
-        requires=tuple(_all(head, "Requires-Dist")),
-        tags=tuple(_all(wheel, "Tag")),
+        requires_python=head.first("Requires-Python"),
+        requires=tuple(head.all("Requires-Dist")),
+        tags=tuple(wheel.all("Tag")) if wheel else (),
         installer=(root.text(f"{folder}/INSTALLER", max_bytes=100) or "").strip(),
         wheel=_wheel_name(root.text(f"{folder}/direct_url.json", max_bytes=10_000)),
         damage=_missing_modules(root, folder),
     )
 
 
-def _read_egg_info(root: MachineRoot, place: str) -> Package:
-    """Read what setuptools and conda write: a folder with PKG-INFO, or that file itself."""
+def _of_egg_info(place: str, found: Head | None) -> Package:
     named, _, version = place.rpartition("/")[2].removesuffix(".egg-info").partition("-")
-    head = _head(root, f"{place}/PKG-INFO") or _head(root, place) or ()
-    name, said = _first(head, "Name") or named, _first(head, "Version") or version.partition("-")[0]
-    damage = "" if head else "its PKG-INFO is missing or cannot be read"
-    requires = tuple(_all(head, "Requires-Dist"))
-    return Package(normalised(name), said, place, _first(head, "Requires-Python"), requires, damage=damage)
-
-
-def _head(root: MachineRoot, path: str) -> tuple[str, ...] | None:
-    text = root.text(path, max_bytes=_METADATA_BYTES)
-    return None if text is None else tuple(text.replace("\r\n", "\n").partition("\n\n")[0].split("\n"))
-
-
-def _all(head: Sequence[str], key: str) -> Iterator[str]:
-    start = f"{key}: "
-    return (line[len(start) :].strip() for line in head if line.startswith(start))
-
-
-def _first(head: Sequence[str], key: str) -> str:
-    return next(_all(head, key), "")
+    head = found or Head(())
+    name, said = head.first("Name") or named, head.first("Version") or version.partition("-")[0]
+    damage = "" if found else "its PKG-INFO is missing or cannot be read"
+    requires = tuple(head.all("Requires-Dist"))
+    return Package(normalised(name), said, place, head.first("Requires-Python"), requires, damage=damage)
 
 
 def _wheel_name(direct_url: str | None) -> str:

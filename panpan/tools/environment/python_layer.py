@@ -1,12 +1,13 @@
 """The uppermost layer: the interpreter, and the packages that it can import."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from panpan.errors import ToolError
 from panpan.tools.environment.elf_file import ElfFile, read_elf
-from panpan.tools.environment.find_environment import Environment, library_folders
+from panpan.tools.environment.find_environment import Environment
+from panpan.tools.environment.interpreter import Interpreter, interpreter_of, package_folders, program_of
 from panpan.tools.environment.layers import Finding
 from panpan.tools.environment.library_search import with_origin
 from panpan.tools.environment.machine_root import MachineRoot
@@ -15,9 +16,6 @@ from panpan.types.dataclass import dataclass
 
 Minor: TypeAlias = tuple[int, int]
 
-_VERSION = re.compile(r"3\.(\d{1,2})(?:\.\d{1,3})?")
-_KEY = re.compile(r"^([\w-]+) *= *(.*?) *$", re.MULTILINE)
-_NAMED = re.compile(r"/python(3\.\d{1,2})t?$")
 _OF_SYSTEM = ("/usr/local", "/usr")
 _CONDA_RECORD = re.compile(r"(.+)-([^-]+)-[^-]+\.json")
 
@@ -51,31 +49,22 @@ class PythonLayer:
 def look_at_python(root: MachineRoot, environment: Environment) -> PythonLayer:
     """Return the interpreter of an environment and its packages."""
     prefixes = _prefixes(root, environment)
-    settings = dict(_KEY.findall(root.text(f"{prefixes[0]}/pyvenv.cfg", max_bytes=10_000) or ""))
-    conda = _conda_records(root, prefixes[0]) if environment.kind == "conda" else ()
-    program = _program(root, prefixes)
-    named = _NAMED.search(program)
-    said = settings.get("version_info") or settings.get("version") or dict(conda).get("python", "")
-    match = _VERSION.match(said or (named[1] if named else ""))
-    folders = [one for prefix in prefixes for one in library_folders(root, prefix)]
-    if match is not None:
-        folders = [one for one in folders if one[1] == int(match[1])]
-    minor = int(match[1]) if match else folders[0][1] if folders else None
-    site_folders = _site_folders(root, prefixes, minor, settings)
-    is_cpython = settings.get("implementation", "CPython") == "CPython"
-    elf = _elf(root, program) if program else None
-    free_threaded = "t" if folders and folders[0][2] else ""
+    found = interpreter_of(root, prefixes)
+    minor, free_threaded = found.minor, "t" if found.is_free_threaded else ""
+    site_folders = package_folders(root, [*prefixes, *_of_system_too(found.settings)], minor)
+    is_cpython = found.settings.get("implementation", "CPython") == "CPython"
+    elf = _elf(root, found.program) if found.program else None
     return PythonLayer(
-        version=match[0] if match and match[0].count(".") == 2 else _header_version(root, prefixes, minor),
+        version=_version(root, prefixes, found),
         minor=None if minor is None else (3, minor),
         abi=f"cp3{minor}{free_threaded}" if minor is not None and is_cpython else "",
-        program=program,
+        program=found.program,
         machine=elf.machine if elf else "",
-        library_folders=tuple(with_origin(elf.search, program)) if elf else (),
+        library_folders=tuple(with_origin(elf.search, found.program)) if elf else (),
         site_folders=site_folders,
         packages=tuple(read_packages(root, site_folders)),
         leftovers=tuple(leftovers(root, site_folders)),
-        of_conda=conda,
+        of_conda=_conda_records(root, prefixes[0]) if environment.kind == "conda" else (),
     )
 
 
@@ -104,30 +93,15 @@ def _prefixes(root: MachineRoot, environment: Environment) -> list[str]:
     """Return where an environment lies; Debian's own interpreter has packages in /usr and in /usr/local."""
     prefix = environment.path.rstrip("/")
     is_of_system = environment.kind == "python" and prefix in _OF_SYSTEM
-    return [*_OF_SYSTEM] if is_of_system and not _program(root, ["/usr/local"]) else [prefix]
+    return [*_OF_SYSTEM] if is_of_system and not program_of(root, ["/usr/local"]) else [prefix]
 
 
-def _program(root: MachineRoot, prefixes: Sequence[str]) -> str:
-    for program in (f"{prefix}/bin/{name}" for prefix in prefixes for name in ("python", "python3")):
-        if root.exists(program):
-            return root.resolve(program) or ""
-    return ""
-
-
-def _site_folders(
-    root: MachineRoot, of_environment: Sequence[str], minor: int | None, settings: dict[str, str]
-) -> tuple[str, ...]:
-    prefixes = [*of_environment]
-    if settings.get("include-system-site-packages", "").lower() == "true":
-        base = settings.get("home", "").rpartition("/")[0]
-        prefixes += [base] if base != "/usr" else _OF_SYSTEM
-    folders: dict[str, None] = {}
-    for one in prefixes:
-        libraries = [folder for folder, number, _ in library_folders(root, one) if minor in (None, number)]
-        places = [f"{folder}/{name}" for folder in libraries for name in ("site-packages", "dist-packages")]
-        debian = [f"{one}/lib/python3/dist-packages"]  # shared by all of Debian's own interpreters
-        folders |= dict.fromkeys(place for place in (*places, *debian) if root.exists(place))
-    return tuple(folders)
+def _of_system_too(settings: Mapping[str, str]) -> Sequence[str]:
+    """Return the folders of the interpreter that a virtual environment was made from, where it sees its packages."""
+    if settings.get("include-system-site-packages", "").lower() != "true":
+        return ()
+    base = settings.get("home", "").rpartition("/")[0]
+    return [base] if base != "/usr" else _OF_SYSTEM
 
 
 def _conda_records(root: MachineRoot, prefix: str) -> tuple[tuple[str, str], ...]:
@@ -135,10 +109,11 @@ def _conda_records(root: MachineRoot, prefix: str) -> tuple[tuple[str, str], ...
     return tuple((match[1], match[2]) for match in matches if match)
 
 
-def _header_version(root: MachineRoot, prefixes: Sequence[str], minor: int | None) -> str:
-    if minor is None:
-        return ""
-    headers = (root.text(f"{prefix}/include/python3.{minor}/patchlevel.h", max_bytes=10_000) for prefix in prefixes)
-    header = next(filter(None, headers), "")
-    match = re.search(r'#define\s+PY_VERSION\s+"(3\.\d+\.\d+)', header)
-    return match[1] if match else f"3.{minor}"
+def _version(root: MachineRoot, prefixes: Sequence[str], found: Interpreter) -> str:
+    """Return the version of an interpreter as exactly as anybody says; its headers know where nobody else does."""
+    if found.minor is None or found.version.count(".") == 2:
+        return found.version
+    place = f"include/python3.{found.minor}/patchlevel.h"
+    headers = (root.text(f"{prefix}/{place}", max_bytes=10_000) for prefix in prefixes)
+    match = re.search(r'#define\s+PY_VERSION\s+"(3\.\d+\.\d+)', next(filter(None, headers), ""))
+    return match[1] if match else f"3.{found.minor}"

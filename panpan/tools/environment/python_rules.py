@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from panpan.tools.environment.advice import judged
 from panpan.tools.environment.facts import Facts
 from panpan.tools.environment.layers import Constraint
-from panpan.tools.environment.packages import Package, normalised
+from panpan.tools.environment.metadata import normalised
+from panpan.tools.environment.packages import Package
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement

@@ -18,7 +18,7 @@ MAX_PICTURES = 4
 _TIME_LIMIT_S = 60.0
 _LIMITS = Limits(memory_bytes=2 * GB, cpu_s=int(_TIME_LIMIT_S))
 _MAX_BYTES = 100_000_000
-_SIZE_DIGITS = 8
+_SIZE_BYTES = 4
 
 
 async def page_pictures(data: bytes, pages: Sequence[int], shown: str) -> list[ResultContent]:
@@ -37,10 +37,10 @@ async def page_pictures(data: bytes, pages: Sequence[int], shown: str) -> list[R
         file.write(data)
         file.seek(0)
         drawn = await capture(
-            limited(command, _LIMITS), cwd=Path.cwd(), timeout_s=_TIME_LIMIT_S, max_bytes=_MAX_BYTES, stdin=file
+            limited(command, _LIMITS), cwd=Path("/"), timeout_s=_TIME_LIMIT_S, max_bytes=_MAX_BYTES, stdin=file
         )
     content: list[ResultContent] = []
-    for number, picture in zip(pages, _taken_apart(drawn.stdout), strict=False):
+    for number, picture in zip(pages, pictures_in(drawn.stdout), strict=False):
         try:
             block = await anyio.to_thread.run_sync(_block, picture, f"page {number} of {shown}", abandon_on_cancel=True)
         except ToolError:
@@ -56,13 +56,13 @@ def _block(data: bytes, shown: str) -> ImageBlock:
     return prepare_image(data, shown).block
 
 
-def _taken_apart(output: bytes) -> Sequence[bytes]:
-    """Return the pictures that the renderer wrote, as far as it came."""
+def pictures_in(output: bytes) -> Sequence[bytes]:
+    """Return the pictures that the renderer wrote, as far as it came; a file that got hold of it may write anything."""
     pictures: list[bytes] = []
     at = 0
-    while at + _SIZE_DIGITS <= len(output):
-        size = int(output[at : at + _SIZE_DIGITS], 16)
-        at += _SIZE_DIGITS
+    while at + _SIZE_BYTES <= len(output):
+        size = int.from_bytes(output[at : at + _SIZE_BYTES])
+        at += _SIZE_BYTES
         pictures.append(output[at : at + size])
         at += size
     return pictures

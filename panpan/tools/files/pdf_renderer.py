@@ -1,7 +1,7 @@
 """Draws pages of a PDF: a program of its own, so that a file that breaks the renderer breaks nothing else.
 
 It reads the PDF from its input and the numbers of pages, from 1 on, from its arguments. For each page it writes the
-size of a picture in bytes, as eight digits in hexadecimal, and the picture; zero for a page that cannot be drawn.
+size of a picture in bytes, itself four bytes, and the picture; zero for a page that cannot be drawn.
 """
 
 import sys
@@ -21,7 +21,7 @@ def main(pages: list[int]) -> None:
     document = pypdfium2.PdfDocument(sys.stdin.buffer.read())
     for number in pages:
         data = _drawn(document, number)
-        sys.stdout.buffer.write(f"{len(data):08x}".encode() + data)
+        sys.stdout.buffer.write(len(data).to_bytes(4) + data)
 
 
 def _drawn(document: object, number: int) -> bytes:

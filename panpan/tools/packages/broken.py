@@ -1,7 +1,8 @@
 """What a change has broken: packages whose needs what is installed now does not meet."""
 
+from panpan.tools.environment.metadata import normalised
 from panpan.tools.packages.changes import Changes
-from panpan.tools.packages.installed import normalised, python_needs
+from panpan.tools.packages.installed import python_needs
 from panpan.tools.packages.target import Target
 
 _MOST = 20

@@ -3,21 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from panpan.errors import ToolError
 from panpan.system.home import user_home
 from panpan.system.read_file import read_regular_file
 from panpan.system.terminal_text import spelled_out
-from panpan.tools.packages.installed import Installed
-from panpan.tools.packages.package_tool import (
-    LOOKING,
-    REMOVE_S,
-    PackageInput,
-    PackageTool,
-    named_packages,
-    require_some,
-)
+from panpan.tools.packages.package_tool import LOOKING, REMOVE_S, PackageInput, PackageTool
 from panpan.tools.packages.pip import undo_with_pip
 from panpan.tools.packages.plan import Plan
 from panpan.tools.packages.python_wishes import new_environment
@@ -31,10 +23,21 @@ from panpan.tools.packages.sources import (
     text_of,
     without_logins,
 )
-from panpan.tools.packages.step import Undo
 from panpan.tools.packages.target import Target, find_program
-from panpan.tools.packages.wanted import channel, conda_package, is_channel, program, python_version
+from panpan.tools.packages.wanted import (
+    channel,
+    conda_package,
+    is_channel,
+    named_packages,
+    program,
+    python_version,
+    require_some,
+)
 from panpan.tools.tool import PathUse, ToolContext
+
+if TYPE_CHECKING:
+    from panpan.tools.packages.installed import Installed
+    from panpan.tools.packages.step import Undo
 
 PROGRAMS = ("conda", "mamba", "micromamba")
 _KEPT = frozenset({"CONDARC", "CONDA_SSL_VERIFY", "MAMBA_ROOT_PREFIX", "CONDA_OVERRIDE_CUDA", "CONDA_SUBDIR"})
@@ -113,7 +116,7 @@ class CondaTool(PackageTool[CondaInput]):
                 hosts = tuple(dict.fromkeys((*source.hosts, *own_hosts)))
                 return Plan(target, (command,), timeout_s=self.longest_s, hosts=hosts, named=named)
 
-    def undo_commands(self, program: str, plan: Plan, undo: Undo, variables: Mapping[str, str]) -> Plan:
+    def undo_commands(self, program: str, plan: Plan, undo: "Undo", variables: Mapping[str, str]) -> Plan:
         place = ("--prefix", str(plan.target.prefix))
         commands: list[tuple[str, ...]] = []
         hosts: tuple[str, ...] = ()
@@ -144,8 +147,8 @@ class CondaTool(PackageTool[CondaInput]):
     def own_caches(self, folder: Path) -> Mapping[str, str]:
         return {"CONDA_PKGS_DIRS": str(folder / "conda"), "PIP_CACHE_DIR": str(folder / "pip")}
 
-    def _looked_at(self, args: CondaInput, plan: Plan) -> str:
-        return _environments() if args.operation == "environments" else super()._looked_at(args, plan)
+    def looked_at(self, args: CondaInput, target: Target) -> str:
+        return _environments() if args.operation == "environments" else super().looked_at(args, target)
 
     def _created(self, conda: str, args: CondaInput, ctx: ToolContext) -> Plan:
         if args.environment is None:
@@ -193,11 +196,11 @@ def _own_settings(prefix: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(named), tuple(hosts)
 
 
-def _of_conda(packages: Sequence[Installed]) -> tuple[Installed, ...]:
+def _of_conda(packages: Sequence["Installed"]) -> tuple["Installed", ...]:
     return tuple(package for package in packages if package.by == "conda")
 
 
-def _of_pip(packages: Sequence[Installed]) -> tuple[Installed, ...]:
+def _of_pip(packages: Sequence["Installed"]) -> tuple["Installed", ...]:
     return tuple(package for package in packages if package.by == "pip")
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
-from panpan.tools.environment.find_environment import library_folders
+from panpan.tools.environment.interpreter import interpreter_of, package_folders
 from panpan.tools.environment.machine_root import MachineRoot
+from panpan.tools.environment.metadata import Head, normalised, records_in
 from panpan.types.content import Frozen
 
 MAX_PACKAGES = 5_000
-_HEAD_BYTES = 256_000
 _JSON_BYTES = 8_000_000
 """Of conda's record of one package, which lists all its files."""
 _TOKEN = re.compile(r"/t/[^/]+/")
@@ -65,8 +65,7 @@ def read_installed(prefix: Path) -> list[Installed]:
     root = MachineRoot()
     of_conda = list(_conda_packages(root, str(prefix)))
     known = {normalised(package.name) for package in of_conda}
-    folders = [folder for library, _, _ in library_folders(root, str(prefix)) for folder in _sites(library)]
-    of_pip = {package.key: package for package in _python_packages(root, folders) if package.name not in known}
+    of_pip = {package.key: package for package in _python_packages(root, prefix) if package.name not in known}
     return sorted((*of_conda, *of_pip.values()), key=lambda package: (package.name.lower(), package.by))[:MAX_PACKAGES]
 
 
@@ -84,70 +83,40 @@ def shown_package(prefix: Path, name: str) -> str | None:
         return None
     if package.by == "conda":
         return "\n".join(_conda_lines(root, prefix, package))
-    folders = [folder for library, _, _ in library_folders(root, str(prefix)) for folder in _sites(library)]
-    heads = {_head_name(head): (head, place) for head, place in _heads(root, folders)}
+    heads = {normalised(head.first("Name")): (head, place) for place, head in _heads(root, prefix)}
     head, place = heads[wanted]
-    users = [_head_name(other) for other, _ in heads.values() if wanted in _required(other)]
+    users = [normalised(other.first("Name")) for other, _ in heads.values() if wanted in _required(other)]
     lines = [f"{package}"]
     for key in ("Summary", "Home-page", "License", "License-Expression", "Requires-Python"):
-        lines += [f"{key.lower().replace('-', ' ')}: {value}" for value in _all(head, key) if value][:1]
-    lines += [f"needs: {', '.join(_all(head, 'Requires-Dist')) or 'nothing'}"]
+        lines += [f"{key.lower().replace('-', ' ')}: {value}" for value in head.all(key) if value][:1]
+    lines += [f"needs: {', '.join(head.all('Requires-Dist')) or 'nothing'}"]
     lines += [f"needed by: {', '.join(sorted(users)) or 'nothing'}", f"in: {place.rpartition('/')[0]}"]
     return "\n".join(lines)
 
 
 def python_needs(prefix: Path) -> Iterator[tuple[str, str, Sequence[str]]]:
     """Yield name, version and requirements (PEP 508) of each package of Python in an environment."""
-    root = MachineRoot()
-    folders = [folder for library, _, _ in library_folders(root, str(prefix)) for folder in _sites(library)]
-    for head, _ in _heads(root, folders):
-        yield _head_name(head), next(_all(head, "Version")), list(_all(head, "Requires-Dist"))
+    for _, head in _heads(MachineRoot(), prefix):
+        yield normalised(head.first("Name")), head.first("Version"), list(head.all("Requires-Dist"))
 
 
-def normalised(name: str) -> str:
-    """Return a name as all its spellings are compared (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", name).lower()
+def _heads(root: MachineRoot, prefix: Path) -> Iterator[tuple[str, Head]]:
+    """Yield the record of each package of Python that says what it is, with its head."""
+    prefixes = [str(prefix)]
+    for folder in package_folders(root, prefixes, interpreter_of(root, prefixes).minor):
+        for place, head in records_in(root, folder):
+            if head is not None and head.first("Name") and head.first("Version"):
+                yield place, head
 
 
-def _sites(library: str) -> Sequence[str]:
-    return (f"{library}/site-packages", f"{library}/dist-packages")
-
-
-def _heads(root: MachineRoot, folders: Sequence[str]) -> Iterator[tuple[Sequence[str], str]]:
-    """Yield the head of each package's metadata, with the place of its record."""
-    for folder in folders:
-        for name in root.names(folder):
-            if name.startswith("~"):
-                continue
-            place = f"{folder}/{name}"
-            if name.endswith(".dist-info"):
-                text = root.text(f"{place}/METADATA", max_bytes=_HEAD_BYTES)
-            elif name.endswith(".egg-info"):
-                text = root.text(f"{place}/PKG-INFO", max_bytes=_HEAD_BYTES) or root.text(place, max_bytes=_HEAD_BYTES)
-            else:
-                continue
-            head = (text or "").replace("\r\n", "\n").partition("\n\n")[0].split("\n")
-            if _head_name(head) and next(_all(head, "Version"), ""):
-                yield head, place
-
-
-def _python_packages(root: MachineRoot, folders: Sequence[str]) -> Iterator[Installed]:
-    for head, place in _heads(root, folders):
+def _python_packages(root: MachineRoot, prefix: Path) -> Iterator[Installed]:
+    for place, head in _heads(root, prefix):
         origin = _origin(root.text(f"{place}/direct_url.json", max_bytes=10_000))
-        yield Installed(name=_head_name(head), version=next(_all(head, "Version")), **origin)
+        yield Installed(name=normalised(head.first("Name")), version=head.first("Version"), **origin)
 
 
-def _head_name(head: Sequence[str]) -> str:
-    return normalised(next(_all(head, "Name"), ""))
-
-
-def _required(head: Sequence[str]) -> set[str]:
-    return {normalised(re.split(r"[^A-Za-z0-9._-]", text, maxsplit=1)[0]) for text in _all(head, "Requires-Dist")}
-
-
-def _all(head: Sequence[str], key: str) -> Iterator[str]:
-    start = f"{key}: "
-    return (line[len(start) :].strip() for line in head if line.startswith(start))
+def _required(head: Head) -> set[str]:
+    return {normalised(re.split(r"[^A-Za-z0-9._-]", text, maxsplit=1)[0]) for text in head.all("Requires-Dist")}
 
 
 def _origin(direct_url: str | None) -> dict[str, Any]:

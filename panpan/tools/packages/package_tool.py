@@ -8,41 +8,30 @@ from abc import abstractmethod
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from anyio import fail_after, move_on_after, to_thread
+from anyio import fail_after, to_thread
 from pydantic import BaseModel, ConfigDict
 
 from panpan.config.settings import PackageSettings
 from panpan.errors import ToolError
-from panpan.system.atomic_write import write_atomic
-from panpan.tools.packages.broken import broken_by
-from panpan.tools.packages.changes import Changes, difference
-from panpan.tools.packages.installed import Installed, read_installed, shown_package
-from panpan.tools.packages.mirrors import run_with_mirrors, with_mirrors
-from panpan.tools.packages.outcome import outcome
 from panpan.tools.packages.plan import Plan, without
-from panpan.tools.packages.running import Ran
-from panpan.tools.packages.step import FileStep, Step, Steps, Undo, changed_files, digest, kept_texts, undo
 from panpan.tools.packages.target import Target, find_target, require_own
-from panpan.tools.packages.wanted import package_name
 from panpan.tools.shell.bounds import SandboxUse
 from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
 from panpan.types.dataclass import dataclass
-from panpan.types.tool import Output, Progress, ToolYield
+from panpan.types.tool import Output, ToolYield
+
+if TYPE_CHECKING:
+    from panpan.tools.packages.step import Steps, Undo
 
 REMOVE_S = 120.0
 LOCK_S = 300.0
 LIST_S = 30.0
-MAX_PACKAGES = 200
-"""That one call may name."""
 LOOKING = frozenset({"list", "show", "freeze", "environments"})
 """Operations that only read."""
 _MOST_PLANS = 100
-_CLEANUP_S = 10.0
-"""For telling what was changed until an interrupt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +39,21 @@ class PackageSetup:
     """What the tools for packages need of a session."""
 
     settings: PackageSettings = PackageSettings()
-    steps: Steps = Steps(None)
+    steps_folder: Path | None = None
+    """Where the last change of each environment is kept; None: nothing is."""
 
+    @property
+    def steps(self) -> "Steps":
+        """The last change of each environment."""
+        from panpan.tools.packages.step import Steps  # a start needs none of it
 
-def _without_plain_defaults(schema: dict[str, Any]) -> None:
-    """Take out of a schema that nothing or no is what counts where nothing is said: any model takes it to be so."""
-    for field in schema.get("properties", {}).values():
-        if not field.get("default", True):
-            del field["default"]
+        return Steps(self.steps_folder)
 
 
 class PackageInput(BaseModel):
     """What all of them may be asked."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=_without_plain_defaults)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     operation: str
     packages: tuple[str, ...] = ()
@@ -144,34 +134,15 @@ class PackageTool(Tool[PackageInputT]):
         for place in (plan.target.prefix, *plan.target.elsewhere):
             ctx.paths.resolve(str(place), access="read" if self.is_read_only(args) or plan.runs_code else "write")
         if self.is_read_only(args):
-            yield Output(await self._seen(args, plan))
+            yield Output(await self._seen(args, plan.target))
             return
-        before = await _frozen(plan)
-        texts = await to_thread.run_sync(kept_texts, plan.files)
-        existed = plan.target.prefix.exists()
-        ran: Ran | None = None
-        if plan.undo is not None:
-            await to_thread.run_sync(_restore, plan.undo.files)
-        changes, files = Changes(), tuple[FileStep, ...]()
-        try:
-            async with aclosing(run_with_mirrors(plan, ctx, self.environment(ctx))) as items:
-                async for item in items:
-                    if isinstance(item, Progress):
-                        yield item
-                    else:
-                        ran = item
-        finally:  # what was changed until an interrupt can be taken back, too
-            with move_on_after(_CLEANUP_S, shield=True):
-                if not plan.runs_code:
-                    changes = difference(before, await _frozen(plan))
-                    files = await to_thread.run_sync(changed_files, texts)
-                if plan.step is None and (changes or files or not existed):
-                    step = _step_of(self.name, self.title(args), plan, changes, files, existed=existed)
-                    await to_thread.run_sync(self._setup.steps.save, step)
-        assert ran is not None, "it is the last thing that is yielded"
-        notes = [] if plan.runs_code else await to_thread.run_sync(broken_by, plan.target, changes)
-        notes += await to_thread.run_sync(self._took_back, plan, ran) if plan.step is not None else []
-        yield outcome(plan, ran, changes, files, notes, existed=existed)
+        from panpan.tools.packages.carrying_out import carry_out  # a start needs none of it
+
+        environment, steps = self.environment(ctx), self._setup.steps
+        what = self.title(args)
+        async with aclosing(carry_out(plan, ctx, environment, steps, manager=self.name, what=what)) as items:
+            async for item in items:
+                yield item
 
     @abstractmethod
     def plan(self, args: PackageInputT, ctx: ToolContext) -> Plan:
@@ -182,7 +153,7 @@ class PackageTool(Tool[PackageInputT]):
         """
 
     @abstractmethod
-    def undo_commands(self, program: str, plan: Plan, undo: Undo, variables: Mapping[str, str]) -> Plan:
+    def undo_commands(self, program: str, plan: Plan, undo: "Undo", variables: Mapping[str, str]) -> Plan:
         """Return the plan of taking a step back with its commands, and where they fetch from.
 
         Args:
@@ -206,6 +177,16 @@ class PackageTool(Tool[PackageInputT]):
     def looked_at_plan(self, args: PackageInputT, ctx: ToolContext) -> Plan:
         """Return the plan of an operation that only reads."""
         return Plan(find_target(ctx.paths, args.environment, ctx.own_environment or ctx.environment))
+
+    def looked_at(self, args: PackageInputT, target: Target) -> str:
+        """Return what an operation tells that only reads. Called in a worker thread.
+
+        Raises:
+            ToolError: It is about nothing, or about what is no package.
+        """
+        from panpan.tools.packages.looking import looked_at
+
+        return looked_at(args.operation, args.packages, target)
 
     def own_target(self, args: PackageInputT, ctx: ToolContext) -> Target:
         """Return the environment that packages are changed in.
@@ -231,6 +212,9 @@ class PackageTool(Tool[PackageInputT]):
         Raises:
             ToolError: There is none, another tool made it, it made the environment, or nothing of it is left.
         """
+        from panpan.tools.packages.installed import read_installed
+        from panpan.tools.packages.step import undo
+
         step = self._setup.steps.last(target.prefix)
         if step.manager != self.name:
             raise ToolError(
@@ -251,35 +235,12 @@ class PackageTool(Tool[PackageInputT]):
         )
         return self.undo_commands(program, plan, found, variables)
 
-    async def _seen(self, args: PackageInputT, plan: Plan) -> str:
+    async def _seen(self, args: PackageInputT, target: Target) -> str:
         try:
             with fail_after(LIST_S):
-                return await to_thread.run_sync(self._looked_at, args, plan, abandon_on_cancel=True)
+                return await to_thread.run_sync(self.looked_at, args, target, abandon_on_cancel=True)
         except TimeoutError as exc:
-            raise ToolError(f"{plan.target.prefix} could not be read within {LIST_S:g} s; is its disk gone?") from exc
-
-    def _looked_at(self, args: PackageInputT, plan: Plan) -> str:
-        prefix = plan.target.prefix
-        if args.operation == "show":
-            return "\n\n".join(_shown(prefix, text) for text in named_packages(args.packages))
-        packages = read_installed(prefix)
-        if args.operation == "freeze":
-            return "\n".join(package.pin for package in packages) or f"# nothing is installed in {prefix}"
-        wanted = {text.lower() for text in args.packages}
-        found = [one for one in packages if not wanted or any(word in one.name.lower() for word in wanted)]
-        lines = [f"{package}{f' {package.build}' if package.build else ''}" for package in found]
-        return "\n".join([f"{len(found)} packages in {plan.target}", *lines])
-
-    def _took_back(self, plan: Plan, ran: Ran) -> list[str]:
-        """Forget a step that was taken back, and return what could not be."""
-        assert plan.step is not None
-        assert plan.undo is not None
-        left = undo(plan.step, read_installed(plan.target.prefix))
-        if not ran.went_well or left.remove or left.restore:
-            names = ", ".join(package.name for package in (*left.remove, *left.restore))
-            return [*plan.undo.notes, f"not taken back yet: {names}" if names else "not all could be taken back"]
-        self._setup.steps.forget(plan.target.prefix)
-        return list(plan.undo.notes)
+            raise ToolError(f"{target.prefix} could not be read within {LIST_S:g} s; is its disk gone?") from exc
 
     def _whole_plan(self, args: PackageInputT, ctx: ToolContext) -> Plan:
         """Return the plan of a call with the mirrors that it may ask, where it locks nothing to the index."""
@@ -287,6 +248,8 @@ class PackageTool(Tool[PackageInputT]):
         if not plan.hosts or plan.wheels or plan.files or plan.runs_code:
             return plan
         others = [self.settings.model_copy(update={"index": url}) for url in self.settings.mirrors]
+        from panpan.tools.packages.mirrors import with_mirrors
+
         return with_mirrors(plan, [type(self)(replace(self._setup, settings=one)).plan(args, ctx) for one in others])
 
     async def _told_plan(self, args: PackageInputT, ctx: ToolContext) -> Plan:
@@ -298,59 +261,3 @@ class PackageTool(Tool[PackageInputT]):
                 del self._plans[next(iter(self._plans))]
             self._plans[key] = plan
         return self._plans[key]
-
-
-def named_packages(packages: Sequence[str]) -> list[str]:
-    """Return names of packages without versions.
-
-    Raises:
-        ToolError: There are none, or too many, or one is no name.
-    """
-    require_some(packages)
-    return [package_name(text) for text in packages]
-
-
-def require_some(packages: Sequence[str], *others: object) -> None:
-    """Refuse a call that names nothing, or too much.
-
-    Raises:
-        ToolError: It does.
-    """
-    if not packages and not any(others):
-        raise ToolError("name at least one package in `packages`")
-    if len(packages) > MAX_PACKAGES:
-        raise ToolError(f"{len(packages)} packages are too many for one call; write a requirements file")
-
-
-async def _frozen(plan: Plan) -> list[Installed]:
-    return await to_thread.run_sync(partial(read_installed, plan.target.prefix))
-
-
-def _restore(files: Sequence[FileStep]) -> None:
-    for file in files:
-        path = Path(file.path)
-        if digest(path) != file.after:
-            raise ToolError(f"{path} has changed since, so nothing is taken back")
-        if file.before is None:
-            path.unlink(missing_ok=True)
-        else:
-            write_atomic(path, file.before.encode())
-
-
-def _step_of(
-    manager: str, what: str, plan: Plan, changes: Changes, files: Sequence[FileStep], *, existed: bool
-) -> Step:
-    return Step(
-        prefix=str(plan.target.prefix),
-        manager=manager,
-        what=what[:500],
-        made_environment=not existed and plan.target.prefix.exists(),
-        before=(*changes.removed, *(before for before, _ in changes.changed)),
-        after=(*changes.added, *(after for _, after in changes.changed)),
-        files=tuple(files),
-        wheels=plan.wheels,
-    )
-
-
-def _shown(prefix: Path, name: str) -> str:
-    return shown_package(prefix, name) or f"{name} is not installed in {prefix}"

@@ -4,24 +4,19 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from panpan.errors import ToolError
-from panpan.tools.packages.package_tool import (
-    LOOKING,
-    REMOVE_S,
-    PackageInput,
-    PackageTool,
-    named_packages,
-    require_some,
-)
+from panpan.tools.packages.package_tool import LOOKING, REMOVE_S, PackageInput, PackageTool
 from panpan.tools.packages.plan import Plan
 from panpan.tools.packages.python_wishes import new_environment, python_wishes, wheels_folder
 from panpan.tools.packages.sources import Source, hosts_of, pip_source, wheels_source
-from panpan.tools.packages.step import Undo
 from panpan.tools.packages.target import Target, find_program
-from panpan.tools.packages.wanted import python_version
+from panpan.tools.packages.wanted import named_packages, python_version, require_some
 from panpan.tools.tool import ToolContext
+
+if TYPE_CHECKING:
+    from panpan.tools.packages.step import Undo
 
 _ISOLATED = "-I"
 """Without the working directory on the path: a file of the project called pip.py is not what is to run."""
@@ -86,7 +81,7 @@ class PipTool(PackageTool[PipInput]):
         command = (*pip, "uninstall", "--yes", "--", *named_packages(args.packages))
         return Plan(target, (command,), timeout_s=REMOVE_S)
 
-    def undo_commands(self, program: str, plan: Plan, undo: Undo, variables: Mapping[str, str]) -> Plan:
+    def undo_commands(self, program: str, plan: Plan, undo: "Undo", variables: Mapping[str, str]) -> Plan:
         pip = (program, _ISOLATED, "-m", "pip")
         source = pip_source(self.settings, variables, plan.target.prefix)
         plan = undo_with_pip((*pip, "uninstall", "--yes"), (*pip, "install"), source, plan, undo)
@@ -120,7 +115,7 @@ class PipTool(PackageTool[PipInput]):
         return wishes.added_to(plan)
 
 
-def undo_with_pip(uninstall: Sequence[str], install: Sequence[str], source: Source, plan: Plan, undo: Undo) -> Plan:
+def undo_with_pip(uninstall: Sequence[str], install: Sequence[str], source: Source, plan: Plan, undo: "Undo") -> Plan:
     """Return the plan with the commands that take a step back: what was added goes, the rest comes again.
 
     Args:

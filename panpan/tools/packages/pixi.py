@@ -3,20 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from panpan.errors import ToolError
 from panpan.system.paths import PathResolver
 from panpan.tools.packages.manifests import find_manifest, table_in
-from panpan.tools.packages.package_tool import (
-    LOCK_S,
-    LOOKING,
-    REMOVE_S,
-    PackageInput,
-    PackageTool,
-    named_packages,
-    require_some,
-)
+from panpan.tools.packages.package_tool import LOCK_S, LOOKING, REMOVE_S, PackageInput, PackageTool
 from panpan.tools.packages.plan import Plan
 from panpan.tools.packages.sources import (
     CONDA_HOST,
@@ -27,10 +19,21 @@ from panpan.tools.packages.sources import (
     hosts_of,
     text_of,
 )
-from panpan.tools.packages.step import Undo
 from panpan.tools.packages.target import Target, find_program, target_at
-from panpan.tools.packages.wanted import channel, conda_package, feature_name, platform, program, python_package
+from panpan.tools.packages.wanted import (
+    channel,
+    conda_package,
+    feature_name,
+    named_packages,
+    platform,
+    program,
+    python_package,
+    require_some,
+)
 from panpan.tools.tool import ToolContext
+
+if TYPE_CHECKING:
+    from panpan.tools.packages.step import Undo
 
 PROGRAMS = ("pixi",)
 _MANIFESTS = ("pixi.toml", "pyproject.toml")
@@ -93,7 +96,7 @@ class PixiTool(PackageTool[PixiInput]):
             files=_files(project, ctx.paths),
         )
 
-    def undo_commands(self, program: str, plan: Plan, undo: Undo, variables: Mapping[str, str]) -> Plan:
+    def undo_commands(self, program: str, plan: Plan, undo: "Undo", variables: Mapping[str, str]) -> Plan:
         name = plan.target.prefix.name
         command = (program, "install", "--frozen", "--environment", name)
         hosts, named = _sources_of(plan.target.prefix.parents[2], None)

@@ -7,14 +7,17 @@ one since does not run.
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from panpan.errors import ToolError
 from panpan.system.sandbox.command_sandbox import CommandSandbox
-from panpan.tools.packages.step import Step, Undo
 from panpan.tools.packages.target import Target
 from panpan.tools.shell.bounds import SandboxUse
 from panpan.tools.tool import PathUse
 from panpan.types.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from panpan.tools.packages.step import Step, Undo
 
 _MOST_CHARS = 1_000
 """Of a command line in a question."""
@@ -50,9 +53,9 @@ class Plan:
     """Whether it is to run a program of the project, and not to change packages."""
     wheels: str | None = None
     """The folder of wheels that is installed from."""
-    step: Step | None = None
+    step: "Step | None" = None
     """What is taken back; None: it goes forward."""
-    undo: Undo | None = None
+    undo: "Undo | None" = None
     """How that is done."""
 
     @property

@@ -12,6 +12,7 @@ from panpan.errors import ToolError
 from panpan.system.canonical import is_below
 from panpan.system.paths import PathResolver
 from panpan.tools.environment.find_environment import Environment, find_environment, library_folders
+from panpan.tools.environment.interpreter import interpreter_of
 from panpan.tools.environment.machine_root import MachineRoot
 from panpan.types.dataclass import dataclass
 
@@ -117,12 +118,13 @@ def _target(root: MachineRoot, found: Environment, paths: PathResolver) -> Targe
 
 
 def _read(root: MachineRoot, prefix: Path, kind: Literal["venv", "conda", "python"], why: str) -> Target:
-    folders = library_folders(root, str(prefix))
-    libraries = [folder for folder, _, _ in folders] or ([f"{prefix}/lib/python3"] if kind == "python" else [])
+    found = interpreter_of(root, [str(prefix)])
+    folders = [folder for folder, _, _ in library_folders(root, str(prefix))]
+    libraries = folders or ([f"{prefix}/lib/python3"] if kind == "python" else [])
     return Target(
         prefix,
         kind,
-        python=f"3.{folders[0][1]}{'t' if folders[0][2] else ''}" if folders else "",
+        python=f"3.{found.minor}{'t' if found.is_free_threaded else ''}" if found.minor is not None else "",
         why=why,
         is_base=kind == "conda" and root.exists(f"{prefix}/condabin"),
         is_externally_managed=kind == "python"

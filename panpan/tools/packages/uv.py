@@ -3,29 +3,23 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from panpan.errors import ToolError
 from panpan.system.paths import PathResolver
 from panpan.tools.packages.manifests import find_manifest, table_in
-from panpan.tools.packages.package_tool import (
-    LOCK_S,
-    LOOKING,
-    REMOVE_S,
-    PackageInput,
-    PackageTool,
-    named_packages,
-    require_some,
-)
+from panpan.tools.packages.package_tool import LOCK_S, LOOKING, REMOVE_S, PackageInput, PackageTool
 from panpan.tools.packages.pip import undo_with_pip
 from panpan.tools.packages.plan import Plan
 from panpan.tools.packages.python_wishes import new_environment, python_wishes, wheels_folder
 from panpan.tools.packages.sources import wheels_source
-from panpan.tools.packages.step import Undo
 from panpan.tools.packages.target import Target, find_program, target_at
 from panpan.tools.packages.uv_sources import locked_hosts, own_uv_sources, uv_source
-from panpan.tools.packages.wanted import program, python_version
+from panpan.tools.packages.wanted import named_packages, program, python_version, require_some
 from panpan.tools.tool import PathUse, ToolContext
+
+if TYPE_CHECKING:
+    from panpan.tools.packages.step import Undo
 
 PROGRAMS = ("uv",)
 _KEPT = frozenset(
@@ -105,7 +99,7 @@ class UvTool(PackageTool[UvInput]):
             case _:
                 return self._of_project(str(uv), args, ctx)
 
-    def undo_commands(self, program: str, plan: Plan, undo: Undo, variables: Mapping[str, str]) -> Plan:
+    def undo_commands(self, program: str, plan: Plan, undo: "Undo", variables: Mapping[str, str]) -> Plan:
         place = ("--python", str(plan.target.interpreter))
         uninstall, install = (program, "pip", "uninstall", *place), (program, "pip", "install", *place)
         source = uv_source(self.settings, variables, plan.target.prefix.parent)

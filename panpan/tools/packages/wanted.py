@@ -5,17 +5,20 @@ than an index, or built from a folder, is known to be so.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from panpan.errors import ToolError
-from panpan.tools.packages.installed import Installed
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
+    from panpan.tools.packages.installed import Installed
+
+MAX_PACKAGES = 200
+"""That one call may name."""
 _MAX_CHARS = 500
 # Patterns are texts: compiled when they are first needed, they cost a start nothing.
 _EXTRAS = r"(?s)(?P<path>.*?)(?P<extras>\[[\w,. -]*\])?"
@@ -202,7 +205,29 @@ def program(command: list[str] | tuple[str, ...]) -> list[str]:
     return list(command)
 
 
-def is_plain(package: Installed) -> bool:
+def named_packages(packages: Sequence[str]) -> list[str]:
+    """Return names of packages without versions.
+
+    Raises:
+        ToolError: There are none, or too many, or one is no name.
+    """
+    require_some(packages)
+    return [package_name(text) for text in packages]
+
+
+def require_some(packages: Sequence[str], *others: object) -> None:
+    """Refuse a call that names nothing, or too much.
+
+    Raises:
+        ToolError: It does.
+    """
+    if not packages and not any(others):
+        raise ToolError("name at least one package in `packages`")
+    if len(packages) > MAX_PACKAGES:
+        raise ToolError(f"{len(packages)} packages are too many for one call; write a requirements file")
+
+
+def is_plain(package: "Installed") -> bool:
     """Return whether what a record says of a package can be given to a package manager: records are files of others."""
     parts = ((package.name, _RECORDED_NAME), (package.version, _RECORDED_VERSION), (package.build, _RECORDED_BUILD))
     is_address = not package.address or re.fullmatch(_URL, package.address) is not None

@@ -32,7 +32,7 @@ Words = Annotated[
 
 
 class TodoInput(BaseModel):
-    """One todo, as the model writes it."""
+    """One todo."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -3,6 +3,7 @@
 The rule: each address on the way, that of a redirect as well, is shown to whoever may refuse it before it is asked for.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -33,6 +34,8 @@ _ACCEPT = {
 }
 _TEXT = ("text/", *(f"application/{name}" for name in ("json", "xml", "yaml", "toml", "javascript")))
 _TEXT_SUFFIXES = ("+json", "+xml", "+yaml", "-yaml", "-javascript", "-sh", "-tex", "-bibtex", "-ndjson", "/sql", "/tex")
+_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,60}/[a-z0-9*][a-z0-9!#$&^_.+-]{0,60}")
+"""RFC 6838, section 4.2, with half the length; a server could write anything there, and the model is told of it."""
 _HTML = ("text/html", "application/xhtml+xml")
 
 Kind: TypeAlias = Literal["html", "text", "pdf", "image", "other"]
@@ -50,7 +53,7 @@ class Fetched:
     headers: Mapping[str, str]
     kind: Kind
     media_type: str
-    """As the server says it, in lower case and without parameters; empty where it says nothing."""
+    """As the server says it, in lower case and without parameters; empty where it says nothing, or what is none."""
     charset: str | None
     body: bytes
     """Empty where it is of another kind, which nobody could read."""
@@ -164,4 +167,5 @@ def _content_type(header: str) -> tuple[str, str | None]:
     media_type, *parameters = header.split(";")
     pairs = [parameter.partition("=") for parameter in parameters]
     charsets = [value.strip().strip("\"'") for name, _, value in pairs if name.strip().lower() == "charset"]
-    return media_type.strip().lower(), next(iter(charsets), None)
+    name = media_type.strip().lower()
+    return name if _MEDIA_TYPE.fullmatch(name) else "", next(iter(charsets), None)

@@ -1,14 +1,25 @@
 """A pause between two requests to the same host, so that no site suffers from a model in a hurry.
 
-The rule: whoever asks first goes first; all others of the session wait behind, subagents too.
+The rule: whoever asks first goes first; all others of the session wait behind, subagents too. Who leaves while he waits
+keeps nobody waiting.
 """
 
 from collections.abc import Awaitable, Callable
+from dataclasses import field
 
 import anyio
 
+from panpan.types.dataclass import dataclass
+
 _MANY_HOSTS = 1_000
 """After which those are forgotten that nobody would wait for."""
+
+
+@dataclass(slots=True)
+class _Host:
+    free_at: float = float("-inf")
+    waiting: int = 0
+    turn: anyio.Lock = field(default_factory=anyio.Lock)
 
 
 class Pace:
@@ -30,14 +41,29 @@ class Pace:
         self._pause_s = pause_s
         self._clock = clock
         self._sleep = sleep
-        self._free_at: dict[str, float] = {}
+        self._hosts: dict[str, _Host] = {}
 
-    async def turn(self, host: str) -> None:
-        """Wait until the host may be asked again."""
-        now = self._clock()
-        at = max(now, self._free_at.get(host, now))
-        self._free_at[host] = at + self._pause_s
-        if len(self._free_at) > _MANY_HOSTS:
-            self._free_at = {name: free for name, free in self._free_at.items() if free > now}
-        if at > now:
-            await self._sleep(at - now)
+    async def turn(self, host: str, *, at_least_s: float = 0.0) -> None:
+        """Wait until the host may be asked again.
+
+        Args:
+            host: Which one.
+            at_least_s: Seconds that the host itself wants between two requests.
+        """
+        place = self._place(host)
+        place.waiting += 1
+        try:
+            async with place.turn:
+                now = self._clock()
+                at = max(now, place.free_at)
+                if at > now:
+                    await self._sleep(at - now)
+                place.free_at = at + max(self._pause_s, at_least_s)
+        finally:
+            place.waiting -= 1
+
+    def _place(self, host: str) -> _Host:
+        if len(self._hosts) > _MANY_HOSTS:
+            now = self._clock()
+            self._hosts = {name: one for name, one in self._hosts.items() if one.waiting or one.free_at > now}
+        return self._hosts.setdefault(host, _Host())

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from panpan.system.terminal_text import clean_line
 from panpan.tools.web.page_tree import PageFacts
 from panpan.types.dataclass import dataclass
 
@@ -20,6 +19,9 @@ LITTLE_TEXT_CHARS = 300
 """Visible text of a page that may be but the frame of one that scripts make."""
 SHORT_TEXT_CHARS = 2_000
 """Visible text of a page that may be about nothing but its obstacle."""
+
+NOTICE_CHARS = 1_000
+"""Visible text of a page that wants a sign of a person, with all that it explains; what is longer speaks of such."""
 
 _CHALLENGE_TITLES = re.compile(
     r"just a moment|attention required|ddos-guard|are you a robot|bot verification|security check|"
@@ -51,6 +53,9 @@ _LOGIN_WORDS = re.compile(
     r"请先?登录|ログインしてください",
     re.IGNORECASE,
 )
+_LOGIN_TITLE = re.compile(
+    r"\b(?:log|sign)[\s-]?(?:in|on)\b|\bauthenticat|anmelden|connexion|登录|ログイン", re.IGNORECASE
+)
 _LOGIN_PATH = re.compile(
     r"(?:^|[/._-])(?:log[_-]?in|sign[_-]?in|signin|sso|saml|oauth2?|authenticate)(?:$|[/._?-])", re.IGNORECASE
 )
@@ -61,6 +66,8 @@ _PAYWALL_WORDS = re.compile(
     r"buy (?:this )?article|access through your institution|get full access to this article",
     re.IGNORECASE,
 )
+_WAIT = re.compile(r"[0-9]{1,9}|[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9:]{8} GMT")
+"""Seconds or a date (RFC 9110, section 10.2.3); other words of a server are not panpan's to tell."""
 _LOGIN = "it is shown only to those who log in; the user can, for the browser, with `panpan web login ADDRESS`"
 _STATUS: Mapping[int, tuple[ObstacleKind, str]] = {
     401: ("login", _LOGIN),
@@ -113,7 +120,8 @@ def obstacle_of(
     """
     is_short = len(facts.text) <= SHORT_TEXT_CHARS
     words = f"{facts.title} {facts.text}" if is_short else facts.title
-    if headers.get("cf-mitigated", "") == "challenge" or (is_short and _is_challenge(facts, words, html)):
+    is_notice = len(facts.text) <= NOTICE_CHARS
+    if headers.get("cf-mitigated", "") == "challenge" or (is_notice and _is_challenge(facts, words, html)):
         return Obstacle("challenge", "the site asks for a sign that a person is there, such as a CAPTCHA")
     if (found := status_obstacle(status, headers)) is not None:
         return found
@@ -134,8 +142,9 @@ def status_obstacle(status: int, headers: Mapping[str, str]) -> Obstacle | None:
         ("fault", "the server has a fault; try again later") if status >= 500 else ("refused", "the server refuses it")
     )
     kind, reason = _STATUS.get(status, default)
-    wait = clean_line(headers.get("retry-after", ""))[:60]
-    return Obstacle(kind, f"{reason} (it says: after {wait}{' s' if wait.isdigit() else ''})" if wait else reason)
+    wait = headers.get("retry-after", "").strip()
+    is_wait = _WAIT.fullmatch(wait) is not None
+    return Obstacle(kind, f"{reason} (it says: after {wait}{' s' if wait.isdigit() else ''})" if is_wait else reason)
 
 
 def _without_scripts(facts: PageFacts) -> Obstacle | None:
@@ -159,4 +168,5 @@ def _is_challenge(facts: PageFacts, words: str, html: str) -> bool:
 def _is_login(facts: PageFacts, words: str, asked: str, url: str) -> bool:
     was_sent_there = _LOGIN_PATH.search(urlsplit(url).path) and not _LOGIN_PATH.search(urlsplit(asked).path)
     says_so = len(facts.text) < 2 * LITTLE_TEXT_CHARS and _LOGIN_WORDS.search(words)
-    return bool(facts.has_password or was_sent_there or says_so)
+    is_form = facts.has_password and (len(facts.text) < 2 * LITTLE_TEXT_CHARS or _LOGIN_TITLE.search(facts.title))
+    return bool(is_form or was_sent_there or says_so)

@@ -8,18 +8,22 @@ import re
 from collections.abc import Iterator
 from copy import deepcopy
 from typing import TYPE_CHECKING
+from urllib.parse import urljoin
 
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
     from lxml.html import HtmlElement
 
-_UNSEEN = ("script", "style", "noscript", "template", "svg", "canvas", "iframe", "object", "embed", "head")
+_UNSEEN = (
+    "script", "style", "noscript", "template", "svg", "canvas", "iframe", "object", "embed", "head", "meta", "base",
+)  # fmt: skip
 _HIDDEN = "//*[@hidden or @aria-hidden='true' and not(.//*) or contains(@style, 'display')]"
 _DISPLAY_NONE = re.compile(r"display\s*:\s*none", re.IGNORECASE)
 _MAX_NOSCRIPT_CHARS = 2_000
 _REFRESH = re.compile(r"\s*\d[\d.]*\s*[;,]\s*url\s*=\s*[\"']?([^\"']+)", re.IGNORECASE)
 _BAD_LINKS = re.compile(r"\s*(?:javascript|vbscript|data|blob|about):", re.IGNORECASE)
+_MAX_LINK_CHARS = 8_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,8 @@ def drop_unseen(tree: "HtmlElement") -> None:
         is_hidden = element.get("hidden") is not None or _DISPLAY_NONE.search(element.get("style", ""))
         if is_hidden and element.getparent() is not None:
             element.drop_tree()
+    for element in tree.iter("*"):  # lxml and readability look for addresses in it, and take quadratic time for that
+        element.attrib.pop("style", None)
 
 
 def drop(tree: "HtmlElement", tags: tuple[str, ...]) -> None:
@@ -88,15 +94,30 @@ def drop(tree: "HtmlElement", tags: tuple[str, ...]) -> None:
 
 def make_links_whole(tree: "HtmlElement", url: str) -> None:
     """Write whole addresses in place of relative ones, and take away those that lead nowhere."""
-    tree.make_links_absolute(url, resolve_base_href=True, handle_failures="discard")
+    base = _joined(url, next(iter(tree.xpath("//base/@href")), "")) or url
     for element in list(tree.iter("a", "img")):
         name = "href" if element.tag == "a" else "src"
-        if not _BAD_LINKS.match(element.get(name, "")):
+        if name not in element.attrib:
+            continue
+        link = element.get(name)
+        whole = None if _BAD_LINKS.match(link) else _joined(base, link)
+        if whole is not None:
+            element.set(name, whole)
             continue
         del element.attrib[name]
         if element.tag == "img" and element.getparent() is not None:
             element.tail = f"{element.get('alt', '')}{element.tail or ''}"
             element.drop_tree()
+
+
+def _joined(base: str, link: str) -> str | None:
+    """Return a whole address; None where it is none, or longer than any that can be asked for."""
+    if len(link) > _MAX_LINK_CHARS:
+        return None
+    try:
+        return urljoin(base, link.strip())
+    except ValueError:  # brackets that are no address
+        return None
 
 
 def write_formulas(tree: "HtmlElement") -> None:

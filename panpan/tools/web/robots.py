@@ -6,14 +6,19 @@ can read are passed over.
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import field
 
 from panpan.types.dataclass import dataclass
 
 MAX_BYTES = 512_000
 """Of a robots.txt that are read; RFC 9309, section 2.5, asks for 500 KiB at least."""
+MAX_DELAY_S = 30.0
+"""Seconds between two requests that a site may want (`Crawl-delay`, which no RFC knows and many sites have). Some want
+hours, in which no call would end."""
 _PRODUCT = re.compile(r"[A-Za-z_-]+")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _ENCODED = re.compile(r"%([0-9A-Fa-f]{2})")
+_SECONDS = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 
@@ -48,6 +53,8 @@ class Robots:
     """The rules that are meant for one program."""
 
     rules: tuple[RobotsRule, ...] = ()
+    delay_s: float = 0.0
+    """Seconds that are wanted between two requests, at most `MAX_DELAY_S`."""
 
     @classmethod
     def read(cls, text: str, product: str) -> "Robots":
@@ -57,15 +64,16 @@ class Robots:
             text: The file.
             product: What the program calls itself, such as `panpan`; compared without regard to case.
         """
-        own: list[RobotsRule] = []
-        everybody: list[RobotsRule] = []
+        own, everybody = _Group(), _Group()
         names_it = False
-        for products, rules in _groups(text):
-            if product.lower() in products:
-                own, names_it = own + rules, True
-            elif "*" in products:
-                everybody += rules
-        return cls(tuple(own if names_it else everybody))
+        for group in _groups(text):
+            if product.lower() in group.products:
+                own.add(group)
+                names_it = True
+            elif "*" in group.products:
+                everybody.add(group)
+        meant = own if names_it else everybody
+        return cls(tuple(meant.rules), min(meant.delay_s or 0.0, MAX_DELAY_S))
 
     def allow(self, path: str) -> bool:
         """Return whether a path may be asked for.
@@ -86,21 +94,38 @@ def product_of(user_agent: str) -> str:
     return found[0] if found else user_agent
 
 
-def _groups(text: str) -> Iterator[tuple[set[str], list[RobotsRule]]]:
-    products: set[str] = set()
-    rules: list[RobotsRule] = []
+@dataclass(slots=True)
+class _Group:
+    products: set[str] = field(default_factory=set)
+    rules: list[RobotsRule] = field(default_factory=list)
+    delay_s: float | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether a further program would begin another group."""
+        return bool(self.rules) or self.delay_s is not None
+
+    def add(self, other: "_Group") -> None:
+        self.rules += other.rules
+        self.delay_s = max(filter(None, (self.delay_s, other.delay_s)), default=None)
+
+
+def _groups(text: str) -> Iterator[_Group]:
+    group = _Group()
     for key, value in _lines(text):
         if key == "user-agent":
-            if rules:
-                yield products, rules
-                products, rules = set(), []
+            if group.is_complete:
+                yield group
+                group = _Group()
             found = _PRODUCT.match(value)
-            products.add("*" if value.startswith("*") else found[0].lower() if found else "")
-        elif products and key in ("allow", "disallow") and value:
-            rules.append(RobotsRule(_plain(value), key == "allow"))
-        elif products and key == "disallow":  # an empty one closes nothing, and yet it is a rule: the group is complete
-            rules.append(RobotsRule("", allows=True))
-    yield products, rules
+            group.products.add("*" if value.startswith("*") else found[0].lower() if found else "")
+        elif group.products and key in ("allow", "disallow") and value:
+            group.rules.append(RobotsRule(_plain(value), key == "allow"))
+        elif group.products and key == "disallow":  # an empty one closes nothing, and yet it is a rule
+            group.rules.append(RobotsRule("", allows=True))
+        elif group.products and key == "crawl-delay" and _SECONDS.fullmatch(value):
+            group.delay_s = float(value)
+    yield group
 
 
 def _lines(text: str) -> Sequence[tuple[str, str]]:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 KEPT_S = 86_400.0
 """Seconds after which a robots.txt is read again; RFC 9309, section 2.4, allows a day."""
+TRY_AGAIN_S = 30.0
+"""Seconds after which a site is asked again that could not say; all who waited for it meanwhile have its answer."""
 TIMEOUT_S = 10.0
 _MAX_SITES = 500
 _SETTING = "the user may set `robots = false` under [web]"
@@ -35,6 +37,8 @@ class _Site:
     """None: it could not say."""
     why: str = ""
     """Why it could not."""
+    unreachable: str = ""
+    """Why it could not even be asked."""
     good_until: float = float("-inf")
     lock: anyio.Lock = field(default_factory=anyio.Lock)
 
@@ -56,8 +60,11 @@ class SiteRobots:
         self._product = product_of(user_agent)
         self._sites: dict[Origin, _Site] = {}
 
-    async def check(self, plain: PlainUrl) -> None:
+    async def check(self, plain: PlainUrl) -> float:
         """Ask the site for its rules where that was not done, and refuse what they close.
+
+        Returns:
+            Seconds that the site wants between two requests.
 
         Raises:
             ToolError: The page is closed to programs, the site cannot say, or it cannot be asked at all.
@@ -66,7 +73,9 @@ class SiteRobots:
         async with site.lock:
             if anyio.current_time() >= site.good_until:
                 await self._look(plain, site)
-                site.good_until = anyio.current_time() + KEPT_S
+                site.good_until = anyio.current_time() + (TRY_AGAIN_S if site.robots is None else KEPT_S)
+        if site.unreachable:
+            raise ToolError(site.unreachable)
         if site.robots is None:
             raise ToolError(
                 f"robots.txt of {plain.host} cannot be read ({site.why}), which closes the site; {_SETTING}"
@@ -77,6 +86,7 @@ class SiteRobots:
                 f"robots.txt of {plain.host} closes this page to programs ({self._product}); take another source, or "
                 f"ask the user: {_SETTING}"
             )
+        return site.robots.delay_s
 
     def _site(self, plain: PlainUrl) -> _Site:
         if plain.origin not in self._sites and len(self._sites) >= _MAX_SITES:
@@ -88,16 +98,19 @@ class SiteRobots:
             if not is_same_site(plain, hop):
                 raise _ElsewhereError
 
+        site.robots, site.unreachable = None, ""
         address = f"{plain.url.partition('://')[0]}://{_authority(plain)}/robots.txt"
         try:
             async with self._client.stream("GET", address, timeout_s=TIMEOUT_S, max_redirects=5, allow=allow) as answer:
                 if answer.status >= 500 or answer.status == 429:
-                    site.robots, site.why = None, f"status {answer.status}"
+                    site.why = f"status {answer.status}"
                 else:
                     text = await _text_of(answer) if answer.status < 300 else ""
                     site.robots = Robots.read(text, self._product)
         except _ElsewhereError:  # it may be taken for one that is not there: RFC 9309, section 2.3.1.2
             site.robots = Robots()
+        except ToolError as error:
+            site.unreachable = str(error)
 
 
 async def _text_of(answer: "GuardedResponse") -> str:

@@ -1,14 +1,18 @@
 """Marking what comes from the web, so that the model can tell it from what panpan says.
 
-The rule: nothing in the text can end its mark.
+The rule: nothing in the text can end its mark, or begin one of panpan's own. What is told of a page outside of the mark
+is panpan's own words, numbers, and addresses in ASCII.
 """
 
 import re
+from urllib.parse import quote
 
 from panpan.system.terminal_text import clean_for_terminal, clean_line
 
 TAG = "web-content"
-_OWN_TAG = re.compile(rf"<(?=\s*/?\s*{TAG})", re.IGNORECASE)
+MAX_SHOWN_CHARS = 500
+"""Of an address that nobody has to ask for."""
+_OWN_TAG = re.compile(rf"<(?=\s*/?\s*(?:{TAG}|system-reminder))", re.IGNORECASE)
 
 
 def marked(text: str, source: str) -> str:
@@ -21,3 +25,14 @@ def marked(text: str, source: str) -> str:
     body = _OWN_TAG.sub("&lt;", clean_for_terminal(text)).strip("\n")
     named = clean_line(source).replace('"', "%22").replace("<", "%3C")
     return f'<{TAG} source="{named}">\n{body}\n</{TAG}>'
+
+
+def in_ascii(url: str, most: int | None = None) -> str:
+    """Return an address that a server chose, so that it reads as an address and as no sentence of another script.
+
+    Args:
+        url: As it came; without blanks, as the URL guard leaves it.
+        most: Characters after which it is cut; None: it is to be asked for, and stays whole.
+    """
+    plain = "".join(char if char.isascii() else quote(char, errors="replace") for char in clean_line(url))
+    return plain if most is None or len(plain) <= most else f"{plain[:most]}…"

@@ -10,11 +10,12 @@ from typing import ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
-from panpan.system.terminal_text import clean_for_terminal, clean_line
+from panpan.system.terminal_text import clean_line
+from panpan.system.url_guard import Authority, plain_url
 from panpan.tools.tool import Tool, ToolClass, ToolContext
 from panpan.tools.web.page_reader import PageReader
 from panpan.tools.web.paging import Piece, piece_at
-from panpan.tools.web.untrusted import marked
+from panpan.tools.web.untrusted import MAX_SHOWN_CHARS, in_ascii, marked
 from panpan.tools.web.web_pages import WebPage, WebPages, Wish
 from panpan.types.content import TextBlock
 from panpan.types.display import SummaryDisplay
@@ -59,6 +60,12 @@ class WebFetchTool(Tool[WebFetchInput]):
     def title(self, args: WebFetchInput) -> str:
         return args.url
 
+    async def explained(self, args: WebFetchInput, ctx: ToolContext) -> str:
+        plain = plain_url(args.url)
+        is_foreign = any(label.startswith("xn--") for label in plain.host.split("."))
+        other = ", a name with other letters than they may look like" if is_foreign else ""
+        return f"the request goes to {Authority(plain.host, plain.address, plain.port)}{other}"
+
     async def run(self, args: WebFetchInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         if self._pages is None:
             raise ToolError("there is no session to ask for pages in")
@@ -102,7 +109,7 @@ def _piece_told(page: WebPage, piece: Piece) -> str:
 
 def _head(page: WebPage) -> str:
     """Return what panpan says of the page, in lines of its own."""
-    lines = [f"{_plain(page.url)} (status {page.status}, {_plain(page.what)})"]
+    lines = [f"{_plain(in_ascii(page.url, MAX_SHOWN_CHARS))} (status {page.status}, {_plain(page.what)})"]
     if page.obstacle is not None:
         is_not = "this is not all of the page" if page.obstacle.is_partial else "this is not the page"
         lines.append(f"[{is_not}: {_plain(page.obstacle.reason)}]")
@@ -111,7 +118,7 @@ def _head(page: WebPage) -> str:
 
 def _text_of(page: WebPage) -> str:
     """Return what the page says, below its title."""
-    text, title = clean_for_terminal(page.text).strip("\n"), clean_line(page.title)
+    text, title = page.text.strip("\n"), clean_line(page.title)
     return f"Title: {title}\n\n{text}" if title and text else text
 
 

@@ -9,10 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING
 from urllib.parse import urljoin
-
-from anyio import fail_after, to_thread
 
 from panpan.config.settings import WebSettings
 from panpan.errors import ToolError
@@ -23,21 +21,18 @@ from panpan.tools.web.pace import Pace
 from panpan.tools.web.rendering import PageRenderer, Scroll
 from panpan.tools.web.same_site import is_same_site
 from panpan.tools.web.site_robots import SiteRobots
+from panpan.tools.web.untrusted import MAX_SHOWN_CHARS, in_ascii
 from panpan.types.content import ImageBlock
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
     from panpan.tools.web.fetching import Fetched
     from panpan.tools.web.page_kind import Obstacle
-    from panpan.tools.web.page_text import PageText
-
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
+    from panpan.tools.web.page_making import Came, Made
 
 SCRIPTS_S = 3.0
 """As long as most pages need that load what they show."""
-READ_S = 60.0
-"""Seconds that may be spent on making text of what came."""
+_ASKED_ANEW = "it was asked for anew, and may have changed since the piece before"
 _KEPT_PAGES = 4
 """Of which further pieces can be read without asking for them again."""
 
@@ -65,6 +60,7 @@ class WebPage:
     """What it is, in words: its media type, or that a browser showed it."""
     title: str
     text: str
+    """Without control characters."""
     notes: tuple[str, ...] = ()
     """What a reader has to know: what was left out, what failed."""
     obstacle: "Obstacle | None" = None
@@ -118,47 +114,41 @@ class WebPages:
         """
         if may_be_kept and wish in self._kept:
             return self._kept[wish]
-        page = await self._page(wish)
-        self._kept[wish] = page
+        page = self._kept[wish] = await self._page(wish)
         if len(self._kept) > _KEPT_PAGES:
             self._kept.popitem(last=False)
-        return page
+        return replace(page, notes=(*page.notes, _ASKED_ANEW)) if may_be_kept else page
 
     async def _page(self, wish: Wish) -> WebPage:
-        from panpan.tools.web.fetching import (
-            RedirectCircleError,
-            fetched,
-        )  # what follows is for sessions that read pages
+        from panpan.tools.web.fetching import RedirectCircleError, fetched  # not every session reads pages
 
         plain = plain_url(wish.url)
         if wish.wait_s or wish.scroll != "none":
-            await self._check(plain, plain)
-            return await self._rendered(wish, wish.url)
+            return await self._rendered(wish, plain)
         try:
             answer = await fetched(self._client, wish.url, partial(self._check, plain), timeout_s=self._timeout_s)
         except RedirectCircleError as error:
-            return await self._rendered_instead(wish, error)
+            return await self._rendered_instead(wish, plain, error)
         page = await _read(answer, wish)
         if answer.kind != "html" or page.obstacle is None or not page.obstacle.may_yield_to_a_browser:
             return page
         try:
-            return await self._rendered(wish, answer.url)
+            return await self._rendered(wish, plain_url(answer.url))
         except ToolError as error:
             return replace(page, notes=(*page.notes, f"a browser may show more, but {error}"))
 
-    async def _rendered_instead(self, wish: Wish, failure: ToolError) -> WebPage:
+    async def _rendered_instead(self, wish: Wish, plain: PlainUrl, failure: ToolError) -> WebPage:
         try:
-            return await self._rendered(wish, wish.url)
+            return await self._rendered(wish, plain)
         except ToolError as error:
             raise ToolError(f"{failure}; a browser keeps them, but {error}") from error
 
     async def _check(self, wanted: PlainUrl, plain: PlainUrl) -> None:
-        """Refuse an address that is not to be asked for; wait until its host may be asked again."""
+        """Refuse an address that is not to be asked for; wait until the host that was asked for may be asked again."""
         self._refuse_strangers(wanted, plain)
-        if self._robots is not None:
-            await self._robots.check(plain)
+        pause_s = await self._robots.check(plain) if self._robots is not None else 0.0
         if plain == wanted:
-            await self._pace.turn(plain.host)
+            await self._pace.turn(plain.host, at_least_s=pause_s)
 
     def _refuse_strangers(self, wanted: PlainUrl, plain: PlainUrl) -> None:
         if (refusal := self._lists.refusal(plain.host)) is not None:
@@ -166,79 +156,78 @@ class WebPages:
         if not is_same_site(wanted, plain):
             raise ToolError(
                 f"{wanted.host} sends on to {plain.host}, which nobody was asked about; to go on, call WebFetch with "
-                f"{plain.url}"
+                f"{in_ascii(plain.url)}"
             )
         if (rule := self._new_restriction(wanted.url, plain.url)) is not None:
             raise ToolError(f"{wanted.host} sends on to {plain.host}, of which a rule speaks: {rule}")
 
-    async def _rendered(self, wish: Wish, url: str) -> WebPage:
-        from panpan.tools.web.page_kind import obstacle_of
-        from panpan.tools.web.page_text import page_text
+    async def _rendered(self, wish: Wish, plain: PlainUrl) -> WebPage:
+        from panpan.tools.web.page_making import Came, made_of
 
+        wanted = plain_url(wish.url)
         if self._renderer is None:
             raise ToolError("there is no browser in this session")
-        shown = await self._renderer.render(url, wait_s=wish.wait_s or self._scripts_s, scroll=wish.scroll)
-        self._refuse_strangers(plain_url(wish.url), plain_url(shown.url))
-        text = await _in_thread(page_text, shown.html, shown.url, wants_all=wish.wants_all)
-        obstacle = obstacle_of(
-            shown.status, {}, text.facts, shown.html, asked=wish.url, url=shown.url, is_rendered=True
+        self._refuse_strangers(wanted, plain)
+        await self._check(plain, plain)
+        allow = partial(self._refuse_strangers, wanted)
+        shown = await self._renderer.render(
+            plain.url, wait_s=wish.wait_s or self._scripts_s, scroll=wish.scroll, allow=allow
         )
-        page = _html_page(shown.url, shown.status, "shown by a browser", text, obstacle)
+        if (ended := plain_url(shown.url)) != plain:
+            self._refuse_strangers(wanted, ended)
+            await self._check(plain, ended)
+        came = Came(
+            "html", shown.html.encode("utf-8", "replace"), shown.url, wish.url, shown.status,
+            charset="utf-8", wants_all=wish.wants_all, is_rendered=True,
+        )  # fmt: skip
+        page = _html_page(came, "shown by a browser", await made_of(came))
         return replace(page, title=shown.title or page.title, notes=(*page.notes, *shown.notes))
 
 
 async def _read(answer: "Fetched", wish: Wish) -> WebPage:
     """Return what came, as a model can read it."""
-    from panpan.tools.files.read_image import prepare_image
-    from panpan.tools.files.read_pdf import read_pdf
-    from panpan.tools.web.page_encoding import decoded
-    from panpan.tools.web.page_kind import obstacle_of, status_obstacle
-    from panpan.tools.web.page_text import page_text
+    from panpan.tools.web.page_kind import status_obstacle
+    from panpan.tools.web.page_making import Came, Made, made_of
 
     what = answer.media_type or "of no type"
-    obstacle = status_obstacle(answer.status, answer.headers)
-    cut = (f"only its first {len(answer.body):,} bytes were read",) if answer.is_cut else ()
+    came = Came(
+        answer.kind, answer.body, answer.url, wish.url, answer.status, answer.headers, answer.charset,
+        wants_all=wish.wants_all, pages=wish.pages,
+    )  # fmt: skip
+    made = Made() if answer.kind == "other" else await made_of(came)
+    notes = [f"only its first {len(answer.body):,} bytes were read"] if answer.is_cut else []
     match answer.kind:
         case "html":
-            html = await _in_thread(decoded, answer.body, answer.charset)
-            text = await _in_thread(page_text, html, answer.url, wants_all=wish.wants_all)
-            obstacle = obstacle_of(answer.status, answer.headers, text.facts, html, asked=wish.url, url=answer.url)
-            page = _html_page(answer.url, answer.status, what, text, obstacle)
-            return replace(page, notes=(*page.notes, *cut))
-        case "text":
-            plain = await _in_thread(decoded, answer.body, answer.charset)
-            return WebPage(answer.url, answer.status, what, "", plain, cut, obstacle)
+            page = _html_page(came, what, made)
+            return replace(page, notes=(*page.notes, *notes))
         case "pdf":
-            pdf = await _in_thread(read_pdf, answer.body, wish.pages, answer.url)
-            notes = (f"pages {', '.join(map(str, pdf.scans))} hold pictures and no text",) if pdf.scans else ()
-            return WebPage(answer.url, answer.status, "PDF", "", pdf.text, notes, obstacle)
+            what = "PDF"
+            if made.scans:
+                notes.append(f"pages {', '.join(map(str, made.scans))} hold pictures and no text")
         case "image":
-            picture = await _in_thread(prepare_image, answer.body, answer.url)
-            return WebPage(answer.url, answer.status, picture.description, "", "", (), obstacle, picture.block)
+            what = made.what
         case "other":
             size = f", {answer.headers['content-length']} bytes" if "content-length" in answer.headers else ""
-            note = f"it is a file of another kind ({what}{size}), which was not read; to have it, download it"
-            return WebPage(answer.url, answer.status, what, "", "", (note,), obstacle)
+            notes.append(f"it is a file of another kind ({what}{size}), which was not read; to have it, download it")
+        case "text":
+            pass
+    obstacle = status_obstacle(answer.status, answer.headers)
+    return WebPage(answer.url, answer.status, what, "", made.text, tuple(notes), obstacle, made.picture)
 
 
-def _html_page(url: str, status: int, what: str, text: "PageText", obstacle: "Obstacle | None") -> WebPage:
+def _html_page(came: "Came", what: str, made: "Made") -> WebPage:
     from panpan.tools.web.raw_form import raw_form
 
     notes: list[str] = []
-    if text.extent != "all" and text.markdown:
-        left_out = "what stands around the article" if text.extent == "article" else "navigation"
+    if made.extent != "all" and made.text:
+        left_out = "what stands around the article" if made.extent == "article" else "navigation"
         notes.append(f"{left_out} was left out; raw=true gives all")
-    if text.facts.sends_on_to:
-        with suppress(ValueError):  # brackets that are no address
-            notes.append(f"browsers go on from here to {urljoin(url, text.facts.sends_on_to)}")
-    if (raw := raw_form(url)) is not None:
-        notes.append(f"the file alone is at {raw}")
-    return WebPage(url, status, what, text.facts.title, text.markdown, tuple(notes), obstacle)
-
-
-async def _in_thread(work: Callable[_P, _T], *args: _P.args, **more: _P.kwargs) -> _T:
-    try:
-        with fail_after(READ_S):
-            return await to_thread.run_sync(partial(work, *args, **more), abandon_on_cancel=True)
-    except TimeoutError:
-        raise ToolError(f"what came could not be made text within {READ_S:g} s") from None
+    if made.is_cut:
+        notes.append(f"only the first {len(made.text):,} characters of its text are here")
+    if made.sends_on_to:
+        with suppress(ValueError, ToolError):  # what is no address is not told: it could say anything
+            onward = plain_url(urljoin(came.url, made.sends_on_to)).url
+            notes.append(f"browsers go on from here to {in_ascii(onward, MAX_SHOWN_CHARS)}")
+    if (raw := raw_form(came.url)) is not None:
+        notes.append(f"the file alone is at {in_ascii(raw, MAX_SHOWN_CHARS)}")
+    return WebPage(came.url, came.status, what, made.title, made.text, tuple(notes), made.obstacle)

@@ -238,7 +238,7 @@ class TurnView:
             say(self._canvas, "[Interrupted]", "warn")
         if not event.rounds and not event.is_interrupted:  # there was nothing that the model did not know
             return
-        self._canvas.show(self._canvas.theme.paint("dim", cut(_summary(event, self._waited_s), self._canvas.width)))
+        self._canvas.show(self._canvas.theme.paint("dim", _summary(event, self._waited_s, self._canvas.width)))
 
     def _finish(self) -> None:
         self._reply.end()
@@ -246,9 +246,13 @@ class TurnView:
         self._waits_for, self._retry = "", None
 
 
-def _summary(event: TurnEnded, waited_s: float) -> str:
-    rounds = "1 round" if event.rounds == 1 else f"{event.rounds} rounds"
-    tokens = f" · {count:,} tokens" if (count := event.usage.context_tokens) else ""
-    cost = f" · ${event.cost_usd:.4f}" if event.cost_usd else ""
-    files = f" · {files_in_short(event.files)}" if event.files else ""
-    return f"{spoken_duration(event.duration_s, waited_s)} · {rounds}{tokens}{cost}{files}"
+def _summary(event: TurnEnded, waited_s: float, width: int) -> str:
+    spoken = spoken_duration(event.duration_s, waited_s)
+    parts = [(spoken, 0), ("1 round" if event.rounds == 1 else f"{event.rounds} rounds", 3)]
+    if count := event.usage.context_tokens:
+        parts.append((f"{count:,} tokens", 4))
+    if event.cost_usd:
+        parts.append((f"${event.cost_usd:.4f}", 2))
+    if event.files:
+        parts.append((files_in_short(event.files), 1))
+    return fitted(parts, width, " · ") or cut(spoken, width)

@@ -20,6 +20,7 @@ class Peer:
 
     def __init__(self, **bounds: int) -> None:
         self.told: list[tuple[str, Any]] = []
+        self.ends: list[str] = []
         self._output = OutputPipe()
         self._read_fd, self._write_fd = os.pipe()
         os.set_blocking(self._write_fd, False)
@@ -32,6 +33,7 @@ class Peer:
             self._write_fd,
             told=lambda *told: self.told.append(told),
             asked=_knows_nothing,
+            ended=self.ends.append,
             **bounds,
         )
 
@@ -140,7 +142,7 @@ async def test_a_server_that_does_not_read_is_given_up_and_all_that_wait_are_tol
                 for _ in range(100):
                     other.connection.notify("long", "x" * 10_000)
 
-    assert failures == ["peer does not read what it is sent"]
+    assert failures == ["peer does not read what it is sent"] == other.ends
 
 
 async def test_a_refusal_is_an_error_in_the_servers_words_cleaned() -> None:

@@ -20,7 +20,7 @@ from panpan.tools.files.write import WriteTool
 from panpan.types.tool import Output
 from tests.fakes.context import context_in
 from tests.services.hook_fixtures import reply, round_of
-from tests.services.language_servers.toy import ToyProject, served
+from tests.services.language_servers.toy import QUICK, ToyProject, served
 from tests.system.backends import on_both_backends, run_on, until
 
 TOOLS: dict[str, Any] = {tool.name: tool for tool in (EditTool(), MultiEditTool(), PatchTool(), WriteTool())}
@@ -232,6 +232,83 @@ async def test_errors_of_a_second_look_are_told_without_those_of_the_first(proje
     assert [line for line in late.text.splitlines() if line.startswith("  line")] == [
         "  line 2: wrong 0: ERROR two (toy)"
     ]
+
+
+async def test_errors_on_new_lines_of_a_file_that_nobody_asked_about_before_come_with_the_result(
+    project: ToyProject,
+) -> None:
+    project.put("a.toy", "one\nERROR old\n")
+    patience = replace(QUICK, silence_s=60.0)  # nothing could be waited for that depends on what was wrong before
+
+    async with served(project.servers("publishes", patience=patience)) as servers:
+        result = await Editor(project, servers).replace("one", "ERROR new")
+
+    assert [line for line in result.splitlines() if line.startswith("  line")] == ["  line 1: wrong 0: ERROR new (toy)"]
+
+
+@pytest.mark.parametrize("faults", [(), ("publishes",)])
+async def test_errors_that_an_edit_makes_on_other_lines_are_told_at_last_and_old_ones_are_not(
+    project: ToyProject, faults: tuple[str, ...]
+) -> None:
+    project.put("a.toy", "top\none\nNEEDS one\nNEEDS zero\n")
+
+    async with served(project.servers(*faults)) as servers:
+        editor = Editor(project, servers)
+        result = await editor.replace("top\none", "top\ntwo")
+        await until(lambda: editor.are_looks_done)
+        late = await editor.hook.before_request(round_of())
+
+    told = [line for text in (result, *(one.text for one in late)) for line in text.splitlines() if "  line" in line]
+    assert told == ["  line 3: missing: one"]
+
+
+@pytest.mark.parametrize("faults", [(), ("publishes",)])
+async def test_nothing_is_lost_of_edits_that_follow_each_other_at_once(
+    project: ToyProject, faults: tuple[str, ...]
+) -> None:
+    project.put("a.toy", "top\none\nNEEDS one\nend\n")
+
+    async with served(project.servers(*faults)) as servers:
+        editor = Editor(project, servers, wait_s=0.05)
+        results = [
+            await editor.replace("top\none", "top\ntwo"),
+            await editor.replace("top", "ERROR top"),
+            await editor.replace("end", "ERROR end"),
+        ]
+        await until(lambda: editor.are_looks_done)
+        late = await editor.hook.before_request(round_of())
+
+    told = [line for text in (*results, *(one.text for one in late)) for line in text.splitlines() if "  line" in line]
+    assert sorted(line.partition(": ")[2] for line in told) == [
+        "missing: one",
+        "wrong 0: ERROR end (toy)",
+        "wrong 0: ERROR top (toy)",
+    ]
+
+
+async def test_a_server_that_is_silent_where_nothing_is_new_does_not_hold_up_the_next_edit(project: ToyProject) -> None:
+    project.put("a.toy", "one\n")
+
+    async with served(project.servers("publishes", "only-news")) as servers:
+        editor = Editor(project, servers)
+        await editor.replace("one", "two")
+        result = await editor.replace("two", "ERROR")
+        await until(lambda: editor.are_looks_done)
+
+    assert "wrong 0: ERROR (toy)" in result
+
+
+async def test_an_error_that_another_change_has_made_since_is_not_told(project: ToyProject) -> None:
+    project.put("a.toy", "one\nNEEDS word\n")
+    words = project.put("words.toy", "word\n")
+
+    async with served(project.servers()) as servers:
+        editor = Editor(project, servers)
+        await editor.replace("one", "two")
+        words.write_text("another\n")
+        result = await editor.replace("two", "three")
+
+    assert "errors" not in result
 
 
 async def test_a_call_that_failed_has_brought_nothing(project: ToyProject) -> None:

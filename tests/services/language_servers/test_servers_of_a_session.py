@@ -8,12 +8,17 @@ import anyio
 import pytest
 
 from panpan.errors import ToolError
+from panpan.services.language_servers.catalogue import ServerKind
 from panpan.services.language_servers.code_queries import CodeQueries
+from panpan.services.language_servers.initialization import initialize_params
 from panpan.services.language_servers.patience import Patience
+from panpan.services.language_servers.watched_files import WatchedFiles
 from panpan.system.process_table import running_processes
 from panpan.tools.code.code_intelligence import CodePlace, CodePoint
 from tests.services.language_servers.toy import SCRIPT, ToyProject, served
 from tests.system.backends import on_both_backends, run_on, until
+
+TOY = ServerKind("toy", ("toy",), {".toy": "toy"})
 
 
 @pytest.fixture
@@ -107,6 +112,7 @@ async def test_a_server_gets_no_key(project: ToyProject) -> None:
         ("prints", "toy sent something that is no message"),
         ("huge", "toy sent a message of 99,999,999,999 bytes"),
         ("silent", "toy did not answer textDocument/hover within 0.3 s"),
+        ("babbles", "toy refuses textDocument/hover: {}"),
     ],
 )
 async def test_a_server_that_fails_costs_the_question_and_says_why(
@@ -132,6 +138,17 @@ async def test_a_server_that_ended_is_started_again_but_not_for_ever(project: To
     assert len(project.messages("start")) == 5
     assert ["not started again" in text for text in said] == [False] * 5 + [True] * 2
     assert states == ["failed: toy ended with code 1: out of breath"]
+
+
+async def test_a_server_that_says_nothing_more_is_ended_and_started_again(project: ToyProject) -> None:
+    path = project.put("a.toy", "alpha\n")
+    patience = Patience(answer_s=0.1, first_pause_s=0.0)
+
+    async with served(project.servers("silent", patience=patience)) as servers:
+        said = [await refusal(CodeQueries(servers), path) for _ in range(4)]
+
+    assert [text.startswith("toy did not answer textDocument/hover within 0.1 s") for text in said] == [True] * 4
+    assert len(project.messages("start")) == 2
 
 
 async def test_a_server_that_has_just_failed_is_not_started_again_at_once(project: ToyProject) -> None:
@@ -217,6 +234,45 @@ async def test_what_makes_no_sense_is_left_out_of_an_answer(project: ToyProject)
 
     places = [(str(place.place), place.line) for place in found.places]
     assert places == [("/etc/shadow", 1), ("http://example.org/a.toy", 1), (str(path), 2**30 + 1), (str(path), 2)]
+
+
+async def test_a_server_that_never_rests_is_asked_for_what_is_wrong_all_the_same(project: ToyProject) -> None:
+    path = project.put("a.toy", "ERROR\n")
+    patience = Patience(answer_s=0.4)
+
+    async with served(project.servers("publishes", "never-rests", patience=patience)) as servers:
+        found = await CodeQueries(servers).problems(path)
+
+    assert [problem.message for problem in found] == ["wrong 0: ERROR"]
+
+
+def test_a_server_of_a_folder_too_large_to_watch_is_told_to_watch_itself(project: ToyProject) -> None:
+    for name in ("a.toy", "b.toy", "c.data"):
+        project.put(name, "alpha\n")
+    watched = [WatchedFiles(project.root, TOY, max_entries=most) for most in (3, 2)]
+
+    found = [list(one.changes()) for one in watched]
+    params = [initialize_params(project.root, None, is_watched=not one.is_too_large) for one in watched]
+
+    assert found == [[], []]
+    told = [one["capabilities"]["workspace"]["didChangeWatchedFiles"]["dynamicRegistration"] for one in params]
+    assert told == [True, False]
+
+
+async def test_a_file_put_in_the_place_of_another_with_its_size_and_time_is_read_again(project: ToyProject) -> None:
+    path, asked = project.put("a.toy", "alpha\n"), project.put("b.toy", "b\n")
+
+    async with served(project.servers()) as servers:
+        queries = CodeQueries(servers)
+        await queries.hover(CodePoint(path, 1, 0))
+        before = path.stat()
+        other = project.put("new", "omega\n")
+        os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
+        other.rename(path)
+        await queries.hover(CodePoint(asked, 1, 0))
+
+    shown = [message["params"]["contentChanges"] for message in project.messages("textDocument/didChange")]
+    assert shown == [[{"text": "omega\n"}]]
 
 
 async def test_a_server_sees_what_changed_on_disk(project: ToyProject) -> None:

@@ -25,7 +25,7 @@ def settings(**servers: object) -> LanguageServersSettings:
 
 
 def test_the_users_servers_come_first_and_keep_what_is_not_said() -> None:
-    own = settings(pylsp={"command": ["/opt/pylsp", "-v"]}, lua={"languages": {"lua": "lua"}})
+    own = settings(pylsp={"command": ["/opt/pylsp", "-v"]}, lua={"languages": {"lua": "lua", ".LUAU": "luau"}})
 
     kinds = {kind.name: kind for kind in server_kinds(own)}
 
@@ -33,7 +33,7 @@ def test_the_users_servers_come_first_and_keep_what_is_not_said() -> None:
     assert kinds["pylsp"].command == ("/opt/pylsp", "-v")
     assert kinds["pylsp"].languages[".py"] == "python"
     assert kinds["lua"].command == ("lua",)
-    assert kinds["lua"].languages == {".lua": "lua"}
+    assert kinds["lua"].languages == {".lua": "lua", ".luau": "luau"}
     assert len(kinds) == len(KNOWN) + 1
 
 

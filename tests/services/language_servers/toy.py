@@ -16,7 +16,7 @@ from panpan.services.language_servers.patience import Patience
 from panpan.system.environment import child_environment
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 
-QUICK = Patience(start_s=10.0, answer_s=10.0, reading_s=0.2, silence_s=0.3, first_pause_s=0.0)
+QUICK = Patience(start_s=10.0, answer_s=10.0, reading_s=0.2, silence_s=0.3, first_s=0.3, first_pause_s=0.0)
 SCRIPT = Path(__file__).parents[2] / "fakes" / "language_server.py"
 
 

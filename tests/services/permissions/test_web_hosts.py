@@ -11,7 +11,7 @@ GATE = PermissionGate(
             "a file",
             allow=["WebFetch(domain:open.org)"],
             ask=["WebFetch(domain:www.a.org)"],
-            deny=["WebFetch(domain:ads.net)", "Bash(rm *)"],
+            deny=["WebFetch(domain:ads.net)", "WebFetch(domain:xn--bcher-kva.example)", "Bash(rm *)"],
         )
     ]
 )
@@ -35,3 +35,16 @@ def test_a_rule_that_speaks_of_the_second_address_alone_is_news(allowed: str, as
 )
 def test_a_host_is_closed_by_what_denies_it_or_a_host_above_it(host: str, is_closed: bool) -> None:
     assert (GATE.closing_rule(host) is not None) is is_closed
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://b\u00fccher.example/x",
+        "https://www.b\u00fccher.example:8443/",
+        "https://xn--bcher-kva.example./",
+        "HTTPS://XN--BCHER-KVA.example/#x",
+    ],
+)
+def test_a_rule_holds_for_a_host_in_whatever_letters_it_is_written(url: str) -> None:
+    assert GATE.new_restriction("http://a.org/", url) is not None

@@ -4,11 +4,13 @@ from base64 import b64decode, b64encode
 from io import BytesIO
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from PIL import Image
 from pydantic import ValidationError
 
 from panpan.errors import ToolError
-from panpan.tools.files.pdf_pictures import page_pictures
+from panpan.tools.files.pdf_pictures import page_pictures, pictures_in
 from panpan.tools.files.read import ReadInput, ReadTool
 from panpan.tools.seen_files import digest_of
 from panpan.types.content import ImageBlock, TextBlock
@@ -350,6 +352,12 @@ class TestPdf:
     async def test_a_page_that_is_not_there_leaves_the_others(self):
         label, _ = await page_pictures(pdf("x"), [7, 1], "f.pdf")
         assert label.text == "page 1, as it looks:"
+
+    @given(st.binary(max_size=100))
+    @example(b"-0000008")
+    @example(b"\xff" * 9)
+    def test_whatever_is_written_in_the_place_of_pictures_is_no_more_than_that(self, output):
+        assert sum(map(len, pictures_in(output))) <= len(output)
 
     async def test_pictures_are_of_pdfs(self, workspace):
         workspace.put("f.txt", "x")

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from panpan.tools.packages.package_tool import PackageSetup, PackageTool
-from panpan.tools.packages.step import Steps
 from panpan.tools.tool import ToolContext
 from panpan.types.tool import Output, Progress
 from tests.fakes.context import context_in
@@ -129,4 +128,4 @@ def workspace(tmp_path: Path) -> Workspace:
         "HOME": str(tmp_path / "home"),
     }
     ctx = replace(context_in(root), environment=dict(variables))
-    return Workspace(root, ctx, PackageSetup(steps=Steps(tmp_path / "steps")))
+    return Workspace(root, ctx, PackageSetup(steps_folder=tmp_path / "steps"))

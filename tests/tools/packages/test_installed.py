@@ -18,7 +18,7 @@ def packages(tmp_path: Path) -> Path:
 
 def write_record(packages: Path, head: str, direct_url: str | None = None) -> None:
     record = packages / "lamp-1.0.dist-info"
-    record.mkdir(exist_ok=True)
+    record.mkdir(parents=True, exist_ok=True)
     (record / "METADATA").write_text(head)
     if direct_url is not None:
         (record / "direct_url.json").write_text(direct_url)
@@ -54,6 +54,22 @@ def test_no_record_stops_the_reading(packages: Path, head: str, direct_url: str)
 
     assert [package.name for package in read_installed(packages.parents[2])] == ["lamp"]
     assert shown_package(packages.parents[2], "LAMP") is not None
+
+
+def test_only_what_the_interpreter_finds_is_installed(packages: Path) -> None:
+    write_record(packages, "Name: Lamp\nVersion: 1.0\n")
+    (packages.parents[2] / "pyvenv.cfg").write_text("version_info = 3.12.4.final.0\n")
+    other = packages.parents[1] / "python3.13" / "site-packages" / "desk-2.0.dist-info"
+    other.mkdir(parents=True)
+    (other / "METADATA").write_text("Name: desk\nVersion: 2.0\n")
+
+    assert [package.name for package in read_installed(packages.parents[2])] == ["lamp"]
+
+
+def test_what_debian_has_installed_for_all_its_interpreters_is_there(packages: Path) -> None:
+    write_record(packages.parents[1] / "python3" / "dist-packages", "Name: Lamp\nVersion: 1.0\n")
+
+    assert [package.name for package in read_installed(packages.parents[2])] == ["lamp"]
 
 
 def test_what_conda_has_noted_comes_before_what_python_has(packages: Path) -> None:

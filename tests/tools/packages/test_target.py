@@ -41,6 +41,14 @@ def test_the_one_of_the_project_is_found_with_its_version(root: Path) -> None:
     require_own(target, is_system_wanted=False)
 
 
+def test_of_the_folders_that_an_upgrade_leaves_the_one_of_the_interpreter_counts(root: Path) -> None:
+    place = make_venv(root / ".venv", "3.13")
+    (place / "lib" / "python3.12" / "site-packages").mkdir(parents=True)
+    (place / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.12.4\n")
+
+    assert find_target(PathResolver(root), None, {}).python == "3.12"
+
+
 def test_the_one_that_is_active_counts_where_the_project_has_none(root: Path) -> None:
     active = make_venv(root.parent / "active")
 

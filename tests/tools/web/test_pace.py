@@ -1,5 +1,7 @@
 from collections.abc import Callable
 
+import pytest
+
 from panpan.tools.web.pace import Pace
 
 
@@ -45,5 +47,34 @@ async def test_hosts_that_nobody_waits_for_are_forgotten() -> None:
     await pace.turn("new.org")
     await pace.turn("new.org")
 
-    assert len(pace._free_at) == 1
+    assert len(pace._hosts) == 1
     assert waits == [2.0]
+
+
+async def test_a_host_may_want_a_longer_pause() -> None:
+    waits: list[float] = []
+    pace = paced(waits, [0.0])
+
+    await pace.turn("a.org", at_least_s=10.0)
+    await pace.turn("a.org", at_least_s=1.0)
+    await pace.turn("a.org")
+
+    assert waits == [10.0, 12.0]
+
+
+async def test_who_leaves_while_he_waits_keeps_nobody_waiting() -> None:
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) <= 20:
+            raise RuntimeError  # whoever waits has left
+
+    pace = Pace(2.0, clock=lambda: 0.0, sleep=sleep)
+    await pace.turn("a.org")
+    for _ in range(20):
+        with pytest.raises(RuntimeError):
+            await pace.turn("a.org")
+    await pace.turn("a.org")
+
+    assert waits == [2.0] * 21

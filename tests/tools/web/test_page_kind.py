@@ -36,6 +36,7 @@ def kind(*args: object, **more: object) -> str | None:
         {"body": "<script src='https://geo.captcha-delivery.com/c.js'></script>", "status": 403, "title": "paper.org"},
         {"body": "<h1>Making sure you're not a bot!</h1><p>Loading...</p>", "title": "Making sure you're not a bot!"},
         {"body": "请完成验证后继续访问"},
+        {"body": f"Please solve the CAPTCHA. {'The block ends soon after those requests stop. ' * 18}"},
     ],
 )
 def test_a_page_that_wants_a_person_is_recognised(page: dict[str, object]) -> None:
@@ -78,6 +79,7 @@ def test_a_page_whose_scripts_have_run_needs_none() -> None:
         {"body": "Please log in."},
         {"body": "Welcome back to our site", "url": "https://a.org/users/sign_in?back=/x"},
         {"body": "You must be logged in to view this page."},
+        {"body": f"<input type=password><p>{'By going on you accept. ' * 40}</p>", "title": "Sign in - Papers"},
     ],
 )
 def test_a_page_for_those_who_log_in_is_recognised(page: dict[str, object]) -> None:
@@ -123,6 +125,8 @@ def test_a_page_that_is_open_in_part_is_still_read(body: str) -> None:
         f"{LONG}<script src='https://www.google.com/recaptcha/api.js'></script><input type=password> Please log in.",
         f"<p>How to enable JavaScript in tests, and whether you are a robot.</p>{LONG}",
         f"<p>{'A short page of a blog with a counter. ' * 9}</p><script>1</script>",
+        f"<p>{'The box that asks whether I am not a robot, and how to solve the CAPTCHA. ' * 15}</p>",
+        f"<form>Name <input name=n> <input type=password></form><p>{'A forum about seeds of runs. ' * 30}</p>",
     ],
 )
 def test_a_page_is_a_page_whatever_it_speaks_of(body: str) -> None:

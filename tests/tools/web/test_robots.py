@@ -89,3 +89,28 @@ def test_whatever_stands_there_can_be_read(text: str, path: str) -> None:
 def test_a_program_is_called_by_its_first_word() -> None:
     assert product_of("panpan/1.2 (+https://example.org)") == "panpan"
     assert product_of("7") == "7"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("User-agent: *\nCrawl-delay: 10", 10.0),
+        ("User-agent: *\nCrawl-delay: 0.5 # please\nCrawl-Delay: 3", 3.0),
+        ("User-agent: *\nCrawl-delay: 86400", 30.0),
+        ("User-agent: *\nCrawl-delay: inf", 0.0),
+        ("User-agent: *\nCrawl-delay: -1", 0.0),
+        ("User-agent: *\nCrawl-delay: 1e9", 0.0),
+        ("Crawl-delay: 5\nUser-agent: *", 0.0),
+        ("User-agent: *\nCrawl-delay: 5\nUser-agent: panpan\nDisallow: /x", 0.0),
+        ("User-agent: panpan\nCrawl-delay: 5\nUser-agent: other\nCrawl-delay: 9", 5.0),
+        ("User-agent: panpan\nCrawl-delay: 5\nUser-agent: other\nDisallow: /\nUser-agent: panpan\nAllow: /", 5.0),
+    ],
+)
+def test_the_pause_that_a_site_wants_is_read_within_bounds(text: str, seconds: float) -> None:
+    assert Robots.read(text, "panpan").delay_s == seconds
+
+
+def test_a_pause_ends_the_names_of_a_group() -> None:
+    robots = Robots.read("User-agent: panpan\nCrawl-delay: 5\nUser-agent: other\nDisallow: /", "panpan")
+
+    assert robots.allow("/x")

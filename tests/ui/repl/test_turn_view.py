@@ -17,6 +17,7 @@ from panpan.types.events import (
     ToolStarted,
     TurnEnded,
 )
+from panpan.types.file_change import FileChange
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, Usage, UserMessage
 from panpan.types.permission import PermissionQuestion
 from panpan.ui.repl.rendering.cells import cell_width
@@ -208,6 +209,23 @@ def test_a_turn_that_waited_for_nobody_tells_its_time_alone() -> None:
     view.turns.begin(UserMessage.of("go"))
 
     assert ended(view, 52.5) == "52.5 s · 2 rounds"
+
+
+def test_what_has_no_room_in_the_line_at_the_end_of_a_turn_is_left_out_whole() -> None:
+    view = View()
+    view.turns.begin(UserMessage.of("go"))
+    view.turns.show(
+        TurnEnded(
+            rounds=7,
+            usage=Usage(input_tokens=105),
+            cost_usd=0.0005,
+            duration_s=1000.1,
+            api_duration_s=0.0,
+            files=(FileChange("pyproject.toml", "modified", 2, 0), FileChange("lamp.py", "modified", 1234, 12)),
+        )
+    )
+
+    assert view.canvas.rows[-1] == "1000.1 s · 7 rounds · $0.0005 · 2 files +1,236 -12"
 
 
 def test_a_turn_without_a_prompt_shows_none_and_nothing_where_nothing_was_new() -> None:

@@ -1,14 +1,16 @@
 """Which web addresses a rule such as `WebFetch(domain:docs.python.org)` speaks of.
 
 An allowance takes a host name exactly, or with `*.` all names below it, and only from an address that can be read in
-one way; a restriction also holds for every name below it, and for an unclear address that has the name in it.
+one way; a restriction also holds for every name below it, and for an unclear address that has the name in it. Both read
+an address as those do who ask for it.
 """
 
 import re
-from urllib.parse import urlsplit
+
+from panpan.errors import ToolError
+from panpan.system.url_guard import read_url
 
 _NAME = re.compile(r"(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\*")
-_PLAIN_URL = re.compile(r"https?://[A-Za-z0-9._-]+(?::\d{1,5})?(?:[/?#][^\s\\\x00-\x1f\x7f]*)?", re.ASCII)
 
 
 class DomainPattern:
@@ -46,7 +48,8 @@ class DomainPattern:
 
 
 def plain_host(url: str) -> str | None:
-    """Return the host of `url` in lower case, or None where the address could be read in more than one way."""
-    if not _PLAIN_URL.fullmatch(url):
+    """Return the host of `url` as it is asked for, other letters than ASCII encoded; None where nothing would be."""
+    try:
+        return read_url(url).host
+    except ToolError:
         return None
-    return (urlsplit(url).hostname or "").rstrip(".") or None

@@ -13,7 +13,7 @@ from panpan.errors import ToolError
 from panpan.system.url_guard import plain_url
 from panpan.system.web.network import WebNetwork
 from panpan.tools.web.browser.page_wish import Manners, PageWish, Waits
-from panpan.tools.web.rendering import RenderedPage, Scroll
+from panpan.tools.web.rendering import Allow, RenderedPage, Scroll
 
 if TYPE_CHECKING:
     from panpan.tools.web.browser.running_chromium import Launch, RunningChromium
@@ -64,18 +64,20 @@ class Browser:
         """What runs at the moment."""
         return self._chromium
 
-    async def render(self, url: str, *, wait_s: float, scroll: Scroll) -> RenderedPage:
+    async def render(self, url: str, *, wait_s: float, scroll: Scroll, allow: Allow) -> RenderedPage:
         """Open a page, wait and scroll as asked, and give what it became.
 
         Args:
             url: A public address, as somebody wrote it.
             wait_s: Seconds given to its scripts after it was loaded, 0 to 30.
             scroll: How far down it is scrolled.
+            allow: Asked before the page itself goes anywhere, its first address included; where it does not, the page
+                stays where it is, and says so.
 
         Raises:
             ToolError: There is no browser, with the way to get one; the address is refused; or it took too long.
         """
-        wish = PageWish(plain_url(url), min(max(wait_s, 0.0), MAX_WAIT_S), scroll)
+        wish = PageWish(plain_url(url), min(max(wait_s, 0.0), MAX_WAIT_S), scroll, allow)
         storage = self._storage_for(wish.plain.host)
         async with self._free:
             chromium = await self._running()

@@ -1,6 +1,6 @@
 """The browser as a user's settings have it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 
 def browser_of(
-    settings: WebSettings, network: WebNetwork, env: Mapping[str, str], search_path: str, logins: Path, product: str
+    settings: WebSettings,
+    network: WebNetwork,
+    env: Mapping[str, str],
+    search_path: Callable[[], str],
+    logins: Path,
+    product: str,
 ) -> Browser:
     """Return the browser of a session; nothing is started or looked for yet.
 
@@ -24,13 +29,13 @@ def browser_of(
         settings: The user's.
         network: How the outside is reached.
         env: The environment, without keys.
-        search_path: Where programs are, without folders of the project.
+        search_path: Returns where programs are, without folders of the project.
         logins: Folder of the log-ins that are kept.
         product: What servers are told of this program, beside what Chromium says.
     """
     return Browser(
         network,
-        lambda: launch_of(settings, env, search_path),
+        lambda: launch_of(settings, env, search_path()),
         max_pages=settings.pages,
         user_agent=settings.user_agent,
         product=product,

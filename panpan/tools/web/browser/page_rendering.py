@@ -17,6 +17,7 @@ from panpan.system.url_guard import PlainUrl
 from panpan.system.web.filter_proxy import FilterProxy
 from panpan.system.web.network import WebNetwork
 from panpan.tools.web.browser.chromium import PROXY_HOST
+from panpan.tools.web.browser.main_frame import MainFrame
 from panpan.tools.web.browser.page_wish import Manners, PageWish, Waits
 from panpan.tools.web.browser.page_world import PageWorld
 from panpan.tools.web.browser.running_chromium import RunningChromium
@@ -128,12 +129,11 @@ async def _shown(context: "BrowserContext", proxy: FilterProxy, wish: PageWish, 
     page = await context.new_page()
     answers = _Answers(page)
     context.on("page", _close)
-    world = PageWorld(await context.new_cdp_session(page), waits.answer_s)
+    session = await context.new_cdp_session(page)
+    main_frame = await MainFrame.watched(session, wish.allow)
+    world = PageWorld(session, waits.answer_s)
     notes: list[str] = []
-    try:
-        await page.goto(wish.plain.url, wait_until="commit", timeout=waits.begin_s * 1000)
-    except PlaywrightTimeout:
-        raise ToolError(f"{wish.plain.host} did not begin to answer within {waits.begin_s:g} s") from None
+    await _open(page, wish, main_frame, waits)
     try:
         await page.wait_for_load_state("domcontentloaded", timeout=waits.load_s * 1000)
     except PlaywrightTimeout:
@@ -144,12 +144,27 @@ async def _shown(context: "BrowserContext", proxy: FilterProxy, wish: PageWish, 
     seen = await world.document(MAX_HTML_CHARS)
     url = page.url
     if not url.startswith(("http://", "https://")):
-        raise ToolError(f"{wish.plain.host} went to {url[:80]!r}, which is no web page")
-    if (refusal := _refusal_in(seen.html)) and answers.status >= 400:
+        raise ToolError(f"{wish.plain.host} went to an address of another kind ({url[:5]!r}…), which is no web page")
+    if answers.status >= 400 and (refusal := _refusal_in(seen.html)) in proxy.refused:  # a page may say the same words
         raise ToolError(refusal)
     if seen.is_cut:
         notes.append(f"only the first {MAX_HTML_CHARS:,} characters of the document are here")
+    notes += main_frame.refused
     return RenderedPage(url, answers.status, seen.html, seen.title, (*notes, *_told(proxy.refused)))
+
+
+async def _open(page: "Page", wish: PageWish, main_frame: MainFrame, waits: Waits) -> None:
+    from playwright.async_api import Error
+    from playwright.async_api import TimeoutError as PlaywrightTimeout
+
+    try:
+        await page.goto(wish.plain.url, wait_until="commit", timeout=waits.begin_s * 1000)
+    except PlaywrightTimeout:
+        raise ToolError(f"{wish.plain.host} did not begin to answer within {waits.begin_s:g} s") from None
+    except Error as exc:
+        if main_frame.refused:
+            raise ToolError(main_frame.refused[-1]) from exc
+        raise
 
 
 class _Answers:
@@ -210,6 +225,8 @@ def _why_not_shown(plain: PlainUrl, text: str, proxy: FilterProxy) -> ToolError:
         return ToolError(f"{plain.host} gives a file there and no page; the browser saves none")
     if "crashed" in reason:
         return ToolError(f"the page of {plain.host} crashed; it may need more memory than a page is given")
+    if "Cannot find context" in reason:
+        return ToolError(f"the page of {plain.host} loads itself again and again, and could not be read")
     _, found, code = reason.partition("net::")
     if found:
         return ToolError(f"the browser cannot open the page of {plain.host}: {code.partition(' ')[0]}")

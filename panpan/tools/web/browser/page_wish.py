@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from panpan.system.url_guard import PlainUrl
-from panpan.tools.web.rendering import Scroll
+from panpan.tools.web.rendering import Allow, Scroll
 from panpan.types.dataclass import dataclass
 
 
@@ -31,6 +31,8 @@ class PageWish:
     plain: PlainUrl
     wait_s: float
     scroll: Scroll
+    allow: Allow
+    """Asked before the page itself goes anywhere."""
 
 
 @dataclass(frozen=True, slots=True)

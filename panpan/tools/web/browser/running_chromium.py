@@ -1,11 +1,15 @@
-"""One Chromium that runs: its start, and its end with all of its processes.
+"""One Chromium that runs: its start, and its end with all of its processes and files.
 
-The rule: whoever starts it ends it. Should panpan be killed, Playwright's driver sees its input end and ends Chromium;
-should that be killed, too, Chromium sees the pipe end over which it is driven.
+The rule: whoever starts it ends it, and removes the one folder in which it and its driver may leave something. Should
+panpan be killed, Playwright's driver sees its input end and ends Chromium; should that be killed, too, Chromium sees
+the pipe end over which it is driven.
 """
 
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
+from shutil import rmtree
+from tempfile import gettempdir, mkdtemp
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
 START_S = 30.0
 _CLOSE_S = 3.0
 _TERM_S = 0.5
+_MAX_FOLDER_CHARS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +48,13 @@ class Launch:
 class RunningChromium:
     """Chromium, and the driver that Playwright puts in front. Made by `start`; `aclose` ends both."""
 
-    def __init__(self, launch: Launch, tree: ProcessTree, playwright: "Playwright", driven: "Driven") -> None:
+    def __init__(
+        self, launch: Launch, tree: ProcessTree, folder: Path, playwright: "Playwright", driven: "Driven"
+    ) -> None:
         self.launch = launch
         self.tree = tree
+        self.folder = folder
+        """What it and its driver have for temporary files; gone with them."""
         self._playwright = playwright
         self._is_closed = False
         self.driven = driven
@@ -61,39 +70,32 @@ class RunningChromium:
             from playwright.async_api import Error, async_playwright
         except ImportError:
             raise ToolError(f"Playwright, which drives the browser, is not installed; {HOW_TO_GET}") from None
-        tree = ProcessTree()
+        tree, folder = ProcessTree(), _new_folder()
+        env = tree.marked({**launch.env, "TMPDIR": str(folder)})
         try:
-            with anyio.fail_after(START_S):
-                starting = async_playwright()
-                playwright = await starting.start()
-                _hear_of_end(starting)
-        except (Error, OSError) as exc:
-            raise ToolError(f"Playwright does not start: {_first_line(exc)}") from exc
-        except TimeoutError:
-            raise ToolError(f"Playwright did not start within {START_S:g} s") from None
-        try:
+            playwright = await _driver_started(async_playwright(), env)
             driven = await playwright.chromium.launch(
                 executable_path=launch.program,
                 headless=not launch.has_window,
                 args=arguments(hides_driver=launch.hides_driver),
                 ignore_default_args=left_out(),
                 chromium_sandbox=can_have_sandbox(),
-                env=dict(tree.marked(launch.env)),
+                env=dict(env),
                 proxy={"server": NOWHERE, "bypass": "<-loopback>"},
                 timeout=START_S * 1000,
                 handle_sigint=False,  # panpan decides what a signal ends
                 handle_sigterm=False,
                 handle_sighup=False,
             )
+            await to_thread.run_sync(_bound_memory, tree, launch.max_data_bytes)
+            return cls(launch, tree, folder, playwright, driven)
         except BaseException as exc:
             with CancelScope(shield=True):
-                await _stopped(playwright)
                 await tree.end(_TERM_S)
+                await to_thread.run_sync(_remove, folder)
             if isinstance(exc, Error):
                 raise ToolError(_why_not_started(launch, str(exc))) from exc
             raise
-        await to_thread.run_sync(_bound_memory, tree, launch.max_data_bytes)
-        return cls(launch, tree, playwright, driven)
 
     @property
     def is_alive(self) -> bool:
@@ -116,6 +118,41 @@ class RunningChromium:
                 await self.driven.close()
             await _stopped(self._playwright)
             await self.tree.end(_TERM_S)
+            await to_thread.run_sync(_remove, self.folder)
+
+
+async def _driver_started(starting: Any, env: Mapping[str, str]) -> "Playwright":
+    """Start Playwright's driver in an environment of its own; it would have panpan's, with all keys.
+
+    Raises:
+        ToolError: It does not start.
+    """
+    from playwright._impl import transport
+    from playwright._impl._driver import get_driver_env
+
+    def own_environment() -> dict[str, str]:
+        return dict(env) | {name: value for name, value in get_driver_env().items() if name.startswith("PW_")}
+
+    transport.get_driver_env = own_environment  # type: ignore[attr-defined]  # there is no argument for it
+    try:
+        with anyio.fail_after(START_S):
+            playwright: Playwright = await starting.start()
+    except TimeoutError:
+        raise ToolError(f"Playwright did not start within {START_S:g} s") from None
+    except Exception as exc:
+        raise ToolError(f"Playwright does not start: {_first_line(exc)}") from exc
+    _hear_of_end(starting)
+    return playwright
+
+
+def _new_folder() -> Path:
+    """Make a folder whose name is short, since sockets lie in it, whose paths may have about a hundred characters."""
+    usual = gettempdir()
+    return Path(mkdtemp(prefix="pp-", dir=usual if len(usual) <= _MAX_FOLDER_CHARS else "/tmp"))
+
+
+def _remove(folder: Path) -> None:
+    rmtree(folder, ignore_errors=True)  # what cannot be removed is nobody's failure
 
 
 def _hear_of_end(starting: Any) -> None:

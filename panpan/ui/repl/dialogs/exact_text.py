@@ -29,9 +29,12 @@ def argument_rows(arguments: Mapping[str, Any], width: int, theme: Theme) -> lis
 
 
 def _rows_of(name: str, value: Any, width: int, theme: Theme) -> list[str]:
-    lines = [exact_line(line) for line in _text_of(value).split("\n")]
-    if len(lines) == 1 and cell_width(f"{name}: {lines[0]}") <= width:
-        return [f"{theme.paint('dim', f'{name}:')} {lines[0]}"]
+    text = value if isinstance(value, str) else _json_of(value)
+    if "\n" not in text and cell_width(f"{name}: {exact_line(text)}") <= width:
+        return [f"{theme.paint('dim', f'{name}:')} {exact_line(text)}"]
+    if not isinstance(value, str):
+        text = _json_of(value, indent=2)
+    lines = [exact_line(line) for line in text.split("\n")]
     rows = [theme.paint("dim", row) for row in broken(f"{name}:", width)]
     for line in lines:
         first, *more = broken(line, width - 2)
@@ -39,5 +42,5 @@ def _rows_of(name: str, value: Any, width: int, theme: Theme) -> list[str]:
     return rows
 
 
-def _text_of(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2, default=str)
+def _json_of(value: Any, indent: int | None = None) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent, default=str)

@@ -43,8 +43,14 @@ class _Layout:
     """What would run, with the reason where there is room."""
     room: int
     """For these rows; negative where not even the rest has room."""
-    is_whole: bool
+    most: int
+    """Of these rows that are shown: only what would run is folded, and the reason is not."""
     foot: Sequence[str]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all rows are shown."""
+        return len(self.rows) <= self.most
 
 
 class PermissionDialog:
@@ -113,7 +119,7 @@ class PermissionDialog:
         part = (layout for layout in layouts if layout.room > layout.form.fewest_rows)
         layout = next(whole, None) or next(part, layouts[-1])
         self._offered, form, foot = layout.offered, layout.form, layout.foot
-        body = self._body(layout.rows, max(layout.room, 1), width, theme)
+        body = self._body(layout, width, theme)
         self.cursor = None
         if self.is_telling:
             self.cursor = (len(head) + len(body) + row_of_words(form), 2 + self._words.row(width - 2)[1])
@@ -211,14 +217,16 @@ class PermissionDialog:
     def _layout(self, form: Form, room: int, width: int, theme: Theme) -> _Layout:
         offered = [each for each in self._choices if form.offers_rule or each.meaning not in SAVES_RULE]
         foot = self._foot(form, offered, width, theme)
-        rows = [*self._why, *self._what] if form.says_why or not self._is_folded else self._what
-        most = min(room - len(foot), _FOLDED_ROWS) if self._is_folded else room - len(foot)
-        return _Layout(form, offered, rows, room - len(foot), len(rows) <= most, foot)
+        why = self._why if form.says_why or not self._is_folded else ()
+        rows, room = [*why, *self._what], room - len(foot)
+        most = min(room, len(why) + _FOLDED_ROWS) if self._is_folded else room
+        return _Layout(form, offered, rows, room, most, foot)
 
-    def _body(self, rows: Sequence[str], room: int, width: int, theme: Theme) -> list[str]:
-        """Return the part of some rows that has room, and a note where that is not all."""
-        size = len(rows) if len(rows) <= room else max(room - 1, 1)
-        shown = self._page.of(rows, min(size, _FOLDED_ROWS) if self._is_folded else size)
+    def _body(self, layout: _Layout, width: int, theme: Theme) -> list[str]:
+        """Return the part of the rows that has room, and a note where that is not all."""
+        room = max(layout.room, 1)
+        size = len(layout.rows) if len(layout.rows) <= room else max(room - 1, 1)
+        shown = self._page.of(layout.rows, min(size, max(layout.most, 1)))
         body = [f"  {row}" for row in shown]
         if self._page.is_cut:
             body.append(theme.paint("warn", cut(f"  {self._page.note(is_folded=self._is_folded)}", width)))

@@ -110,7 +110,7 @@ def test_rules_of_a_command_line_are_split_outside_parentheses() -> None:
     [
         ("domain:docs.python.org", "https://docs.python.org/3/", True, True),
         ("domain:docs.python.org", "https://docs.python.org:443", True, True),
-        ("domain:docs.python.org", "HTTPS://docs.python.org", False, True),
+        ("domain:docs.python.org", "HTTPS://docs.python.org", True, True),
         ("domain:docs.python.org", "https://x.docs.python.org/", False, True),
         ("domain:*.python.org", "https://docs.python.org/", True, True),
         ("domain:*.python.org", "https://python.org/", False, True),

@@ -1,6 +1,7 @@
 import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -12,9 +13,9 @@ from panpan.system.process import capture
 from panpan.system.process_table import running_processes
 from panpan.system.process_tree import ProcessTree
 from panpan.tools.web.browser.browser import MAX_PAGES, Browser
-from panpan.tools.web.browser.running_chromium import Launch
+from panpan.tools.web.browser.running_chromium import Launch, RunningChromium
 from panpan.tools.web.rendering import RenderedPage
-from tests.fakes.outside import Network
+from tests.fakes.outside import Network, anywhere
 from tests.fakes.web_site import Answer, Site
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -28,8 +29,18 @@ def drivers() -> list[int]:
     return [pid for pid in own if Path(f"/proc/{pid}/exe").readlink().name == "node"]
 
 
+def environment_of(pid: int) -> bytes:
+    with suppress(OSError):  # it has ended
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    return b""
+
+
+def names_in(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
+
+
 async def page_of(browser: Browser, path: str) -> RenderedPage:
-    return await browser.render(f"{HOST}{path}", wait_s=0, scroll="none")
+    return await browser.render(f"{HOST}{path}", wait_s=0, scroll="none", allow=anywhere)
 
 
 async def test_pages_are_shown_side_by_side_as_many_as_may_be(browser: Browser, site: Site) -> None:
@@ -67,10 +78,7 @@ async def test_after_a_crash_it_is_started_again(browser: Browser, site: Site) -
 
 
 @pytest.mark.skipif(not Path("/proc/self/exe").exists(), reason="the driver is told from others by /proc")
-async def test_after_the_end_of_its_driver_it_is_started_again(
-    program: str, site: Site, network: Network, short_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TMPDIR", str(short_folder))  # where a driver that is killed leaves its folders
+async def test_after_the_end_of_its_driver_it_is_started_again(program: str, site: Site, network: Network) -> None:
     browser = Browser(network.web, lambda: Launch(program, child_environment()))
     before = drivers()
     site.pages["/driven"] = Answer("<title>driven</title>")
@@ -85,6 +93,64 @@ async def test_after_the_end_of_its_driver_it_is_started_again(
 
     assert page.title == "driven"
     assert first.members() == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/exe").exists(), reason="the driver is told from others by /proc")
+async def test_neither_the_driver_nor_chromium_has_keys(
+    program: str, site: Site, network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOMEBODYS_API_KEY", "the key")
+    browser = Browser(network.web, lambda: Launch(program, child_environment()))
+    before = drivers()
+    site.pages["/driven"] = Answer("<title>driven</title>")
+
+    await page_of(browser, "/driven")
+    (driver,) = set(drivers()).difference(before)
+    assert browser.chromium is not None
+    pids = {process.pid for process in browser.chromium.tree.members()}
+    told = [environment_of(pid) for pid in pids | {driver}]
+    await browser.aclose()
+
+    assert driver in pids
+    assert b"the key" not in b"".join(told)
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+async def test_no_file_is_left(
+    is_killed: bool, program: str, site: Site, network: Network, short_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(short_folder))
+    browser = Browser(network.web, lambda: Launch(program, child_environment() | {"TMPDIR": str(short_folder)}))
+    site.pages["/file"] = Answer(
+        "<a id=a download=x href='data:text/plain,saved'></a><script>a.click(); caches.open('x')</script>"
+    )
+
+    await page_of(browser, "/file")
+    assert browser.chromium is not None
+    assert names_in(short_folder) == [browser.chromium.folder.name]
+    if is_killed:
+        await browser.chromium.tree.end(0)
+    await browser.aclose()
+
+    assert names_in(short_folder) == []
+
+
+async def test_a_start_that_is_cancelled_leaves_nothing(
+    program: str, short_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(short_folder))
+    before = drivers()
+
+    with anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as task_group:
+            task_group.start_soon(RunningChromium.start, Launch(program, child_environment()))
+            with anyio.fail_after(20):
+                while drivers() == before:  # noqa: ASYNC110
+                    await anyio.sleep(0.01)
+            scope.cancel()
+
+    assert drivers() == before
+    assert names_in(short_folder) == []
 
 
 async def test_one_that_hangs_is_ended_and_started_again(browser: Browser, site: Site) -> None:
@@ -130,7 +196,7 @@ async def test_a_driver_that_is_hidden_is_not_told_to_pages(program: str, site: 
 async def test_a_cancelled_page_is_closed_and_the_next_one_is_shown(browser: Browser, site: Site) -> None:
     site.pages["/next"] = Answer("<title>next</title>")
     with anyio.move_on_after(0.5):
-        await browser.render(f"{HOST}/next", wait_s=30, scroll="none")
+        await browser.render(f"{HOST}/next", wait_s=30, scroll="none", allow=anywhere)
 
     page = await page_of(browser, "/next")
 

@@ -5,8 +5,9 @@ from string import Template
 import pytest
 
 from panpan.errors import ToolError
+from panpan.system.url_guard import PlainUrl
 from panpan.tools.web.browser.browser import Browser
-from tests.fakes.outside import Network
+from tests.fakes.outside import PUBLIC, Network, anywhere
 from tests.fakes.web_site import Answer, Forbidden, Site, quoted
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -107,7 +108,7 @@ def ways(*targets: str) -> Answer:
 async def test_each_way_that_is_tried_leads_to_a_public_host(browser: Browser, site: Site) -> None:
     site.pages["/ways"] = ways("http://cdn.example.net/out")
 
-    page = await browser.render(f"{HOST}/ways", wait_s=1.5, scroll="none")
+    page = await browser.render(f"{HOST}/ways", wait_s=1.5, scroll="none", allow=anywhere)
 
     assert "done" in page.html
     arrived = {path.removeprefix("/out/") for path in site.paths() if path.startswith("/out/")}
@@ -131,7 +132,7 @@ async def test_no_way_leads_into_this_machine_or_its_network(
     site.pages["/ways"] = ways(*(f"http://{host}:{forbidden.port}" for host in hosts), "http://169.254.169.254")
     network.dialled.clear()
 
-    page = await browser.render(f"{HOST}/ways", wait_s=2, scroll="none")
+    page = await browser.render(f"{HOST}/ways", wait_s=2, scroll="none", allow=anywhere)
 
     assert "done" in page.html
     assert forbidden.reached == []
@@ -146,7 +147,7 @@ async def test_a_redirect_into_this_machine_is_told_as_refused(
     site.pages["/sent-on"] = Answer(status=302, headers={"Location": f"http://{host}:{forbidden.port}/"})
 
     with pytest.raises(ToolError, match=r"no public address|name of a host in this machine"):
-        await browser.render(f"{HOST}/sent-on", wait_s=0, scroll="none")
+        await browser.render(f"{HOST}/sent-on", wait_s=0, scroll="none", allow=anywhere)
 
     assert forbidden.reached == []
 
@@ -166,7 +167,7 @@ async def test_a_page_that_goes_into_this_machine_is_told_as_refused(
     site.pages["/leaves"] = Answer(body.replace("TARGET", f"http://127.0.0.1:{forbidden.port}/"))
 
     with pytest.raises(ToolError, match="no public address"):
-        await browser.render(f"{HOST}/leaves", wait_s=0.5, scroll="none")
+        await browser.render(f"{HOST}/leaves", wait_s=0.5, scroll="none", allow=anywhere)
 
     assert forbidden.reached == []
 
@@ -182,7 +183,7 @@ async def test_a_page_reaches_no_files_and_no_pages_of_the_browser_itself(browse
     frames = "".join(f"<iframe src='{one}'></iframe>" for one in targets[:3])
     site.pages["/local"] = Answer(f"<p>still here</p>{frames}<script>{tries}</script>")
 
-    page = await browser.render(f"{HOST}/local", wait_s=0.5, scroll="none")
+    page = await browser.render(f"{HOST}/local", wait_s=0.5, scroll="none", allow=anywhere)
 
     assert page.url == f"{HOST}/local"
     assert "still here" in page.html
@@ -200,11 +201,69 @@ async def test_a_page_reaches_no_files_and_no_pages_of_the_browser_itself(browse
 )
 async def test_an_address_that_is_not_of_the_public_web_is_not_opened(browser: Browser, url: str) -> None:
     with pytest.raises(ToolError):
-        await browser.render(url, wait_s=0, scroll="none")
+        await browser.render(url, wait_s=0, scroll="none", allow=anywhere)
 
 
 async def test_a_tunnel_into_this_machine_is_told_as_refused(browser: Browser, forbidden: Forbidden) -> None:
     with pytest.raises(ToolError, match="no public address"):
-        await browser.render(f"https://inside.example.org:{forbidden.port}/", wait_s=0, scroll="none")
+        await browser.render(f"https://inside.example.org:{forbidden.port}/", wait_s=0, scroll="none", allow=anywhere)
 
     assert forbidden.reached == []
+
+
+def only_here(plain: PlainUrl) -> None:
+    if plain.host != "paper.example.org":
+        raise ToolError(f"sent on to {plain.host}")
+
+
+async def test_a_redirect_to_a_host_that_nobody_allowed_is_not_followed(
+    browser: Browser, site: Site, network: Network
+) -> None:
+    site.pages["/sent-on"] = Answer(status=302, headers={"Location": "http://cdn.example.net/elsewhere"})
+    network.dialled.clear()
+
+    with pytest.raises(ToolError, match=r"^sent on to cdn\.example\.net$"):
+        await browser.render(f"{HOST}/sent-on", wait_s=0, scroll="none", allow=only_here)
+
+    assert {address for address, _ in network.dialled} == {PUBLIC}
+    assert "/elsewhere" not in site.paths()
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "<meta http-equiv=refresh content='0; url=TARGET'>",
+        "<script>location = 'TARGET'</script>",
+        "<script>setTimeout(() => location.replace('TARGET'), 100)</script>",
+        "<form id=f method=post action='TARGET'></form><script>f.submit()</script>",
+        "<a id=a href='TARGET' ping='TARGET'>x</a><script>a.click()</script>",
+        "<a id=a target=_top href='TARGET'>x</a><iframe srcdoc='<script>parent.a.click()</script>'></iframe>",
+        "<script>location = '/bounce'</script>",
+        "<script>navigation.navigate('TARGET')</script>",
+    ],
+    ids=["refresh", "script", "later", "form", "link", "frame", "bounce", "navigation"],
+)
+async def test_a_page_stays_at_the_hosts_that_were_allowed(browser: Browser, site: Site, way: str) -> None:
+    target = "http://cdn.example.net/elsewhere"
+    site.requests.clear()
+    site.pages["/elsewhere"] = Answer("<p>elsewhere")
+    site.pages["/bounce"] = Answer(status=303, headers={"Location": target})
+    site.pages["/leaves"] = Answer(f"<p>still here{way.replace('TARGET', target)}")
+
+    page = await browser.render(f"{HOST}/leaves", wait_s=0.5, scroll="none", allow=only_here)
+
+    assert page.url == f"{HOST}/leaves"
+    assert "still here" in page.html
+    assert "sent on to cdn.example.net" in page.notes
+    assert ("GET", "/elsewhere") not in {(method, path) for method, path, _ in site.requests}
+
+
+async def test_what_a_page_loads_of_other_hosts_is_there(browser: Browser, site: Site) -> None:
+    site.pages["/part"] = Answer("<p>a part")
+    site.pages["/whole"] = Answer("<iframe id=f src='http://cdn.example.net/part'></iframe>")
+    site.requests.clear()
+
+    page = await browser.render(f"{HOST}/whole", wait_s=0.3, scroll="none", allow=only_here)
+
+    assert page.notes == ()
+    assert "/part" in site.paths()

@@ -9,6 +9,7 @@ from panpan.system.web.network import WebNetwork
 from panpan.tools.web.browser.browser import Browser
 from panpan.tools.web.browser.chromium import arguments, find_chromium
 from panpan.tools.web.browser.running_chromium import Launch, RunningChromium
+from tests.fakes.outside import anywhere
 
 
 def program(place: Path) -> Path:
@@ -64,7 +65,7 @@ def test_on_trio_it_is_said_that_there_is_no_browser(tmp_path: Path) -> None:
     browser = Browser(WebNetwork(), lambda: Launch(str(program(tmp_path / "chromium")), {}))
 
     async def show() -> None:
-        await browser.render("http://example.org/", wait_s=0, scroll="none")
+        await browser.render("http://example.org/", wait_s=0, scroll="none", allow=anywhere)
 
     with pytest.raises(ToolError, match="needs asyncio"):
         trio.run(show)

@@ -11,7 +11,7 @@ from panpan.tools.web.browser.browser import Browser
 from panpan.tools.web.browser.log_in import log_in, require_display
 from panpan.tools.web.browser.running_chromium import Launch
 from panpan.tools.web.browser.saved_logins import SavedLogins
-from tests.fakes.outside import Network
+from tests.fakes.outside import Network, anywhere
 from tests.fakes.web_site import Answer, Site
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -38,8 +38,8 @@ async def test_what_a_log_in_left_is_used_for_the_pages_of_its_site(
     logins = SavedLogins(tmp_path)
     logins.keep(name, left)
     browser = Browser(network.web, lambda: launch, storage_for=logins.storage_for)
-    own = await browser.render(f"{HOST}/account", wait_s=0, scroll="none")
-    other = await browser.render("http://cdn.example.net/account", wait_s=0, scroll="none")
+    own = await browser.render(f"{HOST}/account", wait_s=0, scroll="none", allow=anywhere)
+    other = await browser.render("http://cdn.example.net/account", wait_s=0, scroll="none", allow=anywhere)
     await browser.aclose()
 
     assert logins.sites() == ["paper.example.org"]

@@ -452,6 +452,25 @@ def test_the_reason_can_be_read_in_few_rows_too() -> None:
     assert REASON in " ".join(rows_of(dialog))
 
 
+def test_a_long_reason_is_shown_where_the_terminal_has_room_for_it() -> None:
+    reason = "; ".join(f"it fetches part {n} of the packages from a host" for n in range(18))
+    dialog = dialog_for({"operation": "install"}, reason=reason, room=24)
+
+    rows = rows_of(drawn(dialog))
+
+    said = " ".join(row.strip() for row in rows)
+    assert reason in said
+    assert "  operation: install" in rows
+    assert "arrows and enter" in said
+    dialog.press("y")
+    assert dialog.answer == YES
+
+
+def test_a_list_is_shown_on_one_line_where_it_fits() -> None:
+    assert '  packages: ["numpy<2", "-e ."]' in rows_of(dialog_for({"packages": ["numpy<2", "-e ."]}))
+    assert "  packages:" in rows_of(dialog_for({"packages": [f"package-{n}" for n in range(20)]}))
+
+
 def test_a_rule_of_wide_characters_is_measured_in_cells() -> None:
     def shown(rule: str) -> str:
         return " ".join(rows_of(dialog_for(rule=rule, room=22), 40))

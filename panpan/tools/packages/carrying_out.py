@@ -1,0 +1,109 @@
+"""Changing an environment as a plan says: freeze, run, freeze again, keep the step, tell the difference.
+
+The rule: what was changed until an interrupt is kept like any change, so that it can be taken back, too.
+"""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from pathlib import Path
+
+from anyio import move_on_after, to_thread
+
+from panpan.errors import ToolError
+from panpan.system.atomic_write import write_atomic
+from panpan.tools.packages.broken import broken_by
+from panpan.tools.packages.changes import Changes, difference
+from panpan.tools.packages.installed import Installed, read_installed
+from panpan.tools.packages.mirrors import run_with_mirrors
+from panpan.tools.packages.outcome import outcome
+from panpan.tools.packages.plan import Plan
+from panpan.tools.packages.running import Ran
+from panpan.tools.packages.step import FileStep, Step, Steps, changed_files, digest, kept_texts, undo
+from panpan.tools.tool import ToolContext
+from panpan.types.tool import Output, Progress
+
+_CLEANUP_S = 10.0
+"""For telling what was changed until an interrupt."""
+
+
+async def carry_out(
+    plan: Plan, ctx: ToolContext, environment: Mapping[str, str], steps: Steps, *, manager: str, what: str
+) -> AsyncGenerator[Progress | Output, None]:
+    """Yield what the commands of a plan print, then what they have changed. Consume it under `aclosing`.
+
+    Args:
+        plan: What is done.
+        ctx: Of the call.
+        environment: What the commands get.
+        steps: Where the change is kept.
+        manager: The tool that makes it.
+        what: What it was asked to do, on one line.
+    """
+    before = await _frozen(plan)
+    texts = await to_thread.run_sync(kept_texts, plan.files)
+    existed = plan.target.prefix.exists()
+    ran: Ran | None = None
+    if plan.undo is not None:
+        await to_thread.run_sync(_restore, plan.undo.files)
+    changes, files = Changes(), tuple[FileStep, ...]()
+    try:
+        async with aclosing(run_with_mirrors(plan, ctx, environment)) as items:
+            async for item in items:
+                if isinstance(item, Progress):
+                    yield item
+                else:
+                    ran = item
+    finally:
+        with move_on_after(_CLEANUP_S, shield=True):
+            if not plan.runs_code:
+                changes = difference(before, await _frozen(plan))
+                files = await to_thread.run_sync(changed_files, texts)
+            if plan.step is None and (changes or files or not existed):
+                step = _step_of(manager, what, plan, changes, files, existed=existed)
+                await to_thread.run_sync(steps.save, step)
+    assert ran is not None, "it is the last thing that is yielded"
+    notes = [] if plan.runs_code else await to_thread.run_sync(broken_by, plan.target, changes)
+    notes += await to_thread.run_sync(_took_back, plan, ran, steps) if plan.step is not None else []
+    yield outcome(plan, ran, changes, files, notes, existed=existed)
+
+
+async def _frozen(plan: Plan) -> list[Installed]:
+    return await to_thread.run_sync(read_installed, plan.target.prefix)
+
+
+def _restore(files: Sequence[FileStep]) -> None:
+    for file in files:
+        path = Path(file.path)
+        if digest(path) != file.after:
+            raise ToolError(f"{path} has changed since, so nothing is taken back")
+        if file.before is None:
+            path.unlink(missing_ok=True)
+        else:
+            write_atomic(path, file.before.encode())
+
+
+def _step_of(
+    manager: str, what: str, plan: Plan, changes: Changes, files: Sequence[FileStep], *, existed: bool
+) -> Step:
+    return Step(
+        prefix=str(plan.target.prefix),
+        manager=manager,
+        what=what[:500],
+        made_environment=not existed and plan.target.prefix.exists(),
+        before=(*changes.removed, *(before for before, _ in changes.changed)),
+        after=(*changes.added, *(after for _, after in changes.changed)),
+        files=tuple(files),
+        wheels=plan.wheels,
+    )
+
+
+def _took_back(plan: Plan, ran: Ran, steps: Steps) -> list[str]:
+    """Forget a step that was taken back, and return what could not be."""
+    assert plan.step is not None
+    assert plan.undo is not None
+    left = undo(plan.step, read_installed(plan.target.prefix))
+    if not ran.went_well or left.remove or left.restore:
+        names = ", ".join(package.name for package in (*left.remove, *left.restore))
+        return [*plan.undo.notes, f"not taken back yet: {names}" if names else "not all could be taken back"]
+    steps.forget(plan.target.prefix)
+    return list(plan.undo.notes)

@@ -1,0 +1,102 @@
+"""What came from the web, as a model can read it.
+
+The rule: what strangers send is taken apart in a process of its own (`page_maker.py`), whose time and memory are
+bounded, and which ends with the call. In this one, a regular expression that meets its match would hold up all.
+"""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+from panpan.errors import ToolError
+from panpan.system.limits import GB, Limits, limited
+from panpan.system.process import capture
+from panpan.tools.web.fetching import Kind
+from panpan.tools.web.page_kind import Obstacle
+from panpan.types.content import ImageBlock
+from panpan.types.dataclass import dataclass
+
+READ_S = 60.0
+"""Seconds that may be spent on one page."""
+LIMITS = Limits(memory_bytes=3 * GB, cpu_s=int(READ_S))
+_MAX_BYTES = 50_000_000
+"""Of what the process says: 5,000,000 characters in UTF-8, or a picture."""
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """What came, and what has to be known of it to read it."""
+
+    kind: Kind
+    body: bytes
+    url: str
+    asked: str
+    """The address that was asked for, which may be another one."""
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    charset: str | None = None
+    wants_all: bool = False
+    pages: str | None = None
+    is_rendered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What became of it."""
+
+    text: str = ""
+    is_cut: bool = False
+    title: str = ""
+    extent: str = "all"
+    """How much of a page the text is: `Extent` in `page_text.py`."""
+    sends_on_to: str = ""
+    """Where browsers go by themselves, as the page wrote it."""
+    obstacle: Obstacle | None = None
+    scans: Sequence[int] = ()
+    """Pages of a PDF that hold pictures and no text."""
+    what: str = ""
+    """What a picture is."""
+    picture: ImageBlock | None = None
+
+
+async def made_of(came: Came, *, limits: Limits = LIMITS, within_s: float = READ_S) -> Made:
+    """Return what came, as text or as a picture.
+
+    Args:
+        came: What came.
+        limits: What may be used for it.
+        within_s: Seconds that it may take.
+
+    Raises:
+        ToolError: It is damaged, or takes too much time or memory.
+    """
+    job = {name: getattr(came, name) for name in _TOLD} | {"headers": dict(came.headers)}
+    command = [sys.executable, "-P", "-m", "panpan.tools.web.page_maker"]
+    with TemporaryFile() as file:
+        file.write(json.dumps(job).encode() + b"\n" + came.body)
+        file.seek(0)
+        ended = await capture(
+            limited(command, limits), cwd=Path.cwd(), timeout_s=within_s, max_bytes=_MAX_BYTES, stdin=file
+        )
+    if ended.timed_out or ended.exit_code != 0 or ended.is_truncated:
+        why = f"it took more than {within_s:g} s" if ended.timed_out else "it is damaged, or takes too much memory"
+        raise ToolError(f"what came cannot be made text: {why}")
+    return _read(json.loads(ended.stdout))
+
+
+_TOLD = ("kind", "url", "asked", "status", "charset", "wants_all", "pages", "is_rendered")
+
+
+def _read(said: dict[str, Any]) -> Made:
+    if "error" in said:
+        raise ToolError(said["error"])
+    obstacle, picture = said.pop("obstacle", None), said.pop("picture", None)
+    return Made(
+        **said,
+        obstacle=Obstacle(**obstacle) if obstacle else None,
+        picture=ImageBlock.model_validate(picture) if picture else None,
+    )

@@ -1,0 +1,38 @@
+"""A start is not held up by looking for garbage; what comes after it is looked through again."""
+
+import subprocess
+import sys
+
+SCRIPT = """
+import gc
+from weakref import ref
+
+from panpan.cli.collection import begin_collection, put_off_collection
+
+
+class Circle:
+    def __init__(self):
+        self.itself = self
+
+
+def made():
+    first = ref(Circle())
+    kept = [[] for _ in range(50_000)]
+    return first() is None
+
+
+gc.collect()
+put_off_collection()
+during = made()
+begin_collection()
+frozen = gc.get_freeze_count()
+after = made()
+begin_collection()
+print(during, after, frozen > 0, gc.get_freeze_count() == frozen)
+"""
+
+
+def test_nothing_is_collected_during_a_start_and_all_that_is_made_after_it_is() -> None:
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
+
+    assert done.stdout.split() == ["False", "True", "True", "True"]

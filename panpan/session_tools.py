@@ -72,15 +72,16 @@ class SessionTools:
         self._paths = paths
         self._gate = gate
         self._page_answers = page_answers
-        self._client = GuardedClient(network, user_agent=agent)
-        self._searcher = searcher_of(settings.web, setup.env, network, agent)
+        outside = without_closed_hosts(network, gate.closing_rule)
+        self._client = GuardedClient(outside, user_agent=agent)
+        self._searcher = searcher_of(settings.web, setup.env, outside, agent)
         if isinstance(self._searcher, NoEngine) and self._searcher.is_mistake:
             warn(f"there is no WebSearch: {self._searcher.why}")
         self._browser = _browser(setup, paths, gate, network, env, user_agent)
         self._web_pages = WebPages(
             self._client, settings.web, agent, new_restriction=gate.new_restriction, renderer=self._browser
         )
-        self._data = data_setup_of(settings, setup.env, network, agent)
+        self._data = data_setup_of(settings, setup.env, outside, agent)
         self._packages = PackageSetup(settings.packages, locations.packages_folder)
         self.language_servers = LanguageServers(
             settings.language_servers,

@@ -43,6 +43,7 @@ async def opened(
     *replies: Reply | Callable[[RecordedRequest], Reply],
     asked: list[PermissionQuestion],
     refuses: str = "a word of no question",
+    network: Network | None = None,
     **overrides: object,
 ) -> AsyncGenerator[Session, None]:
     steps = iter(replies)
@@ -55,7 +56,7 @@ async def opened(
         asked.append(question)
         return PermissionAnswer(is_allowed=refuses not in question.reason)
 
-    network = Network(names={"data.example.org": [PUBLIC]})
+    network = network or Network(names={"data.example.org": [PUBLIC]})
     async with serving_bytes(files.serve) as port:
         network.ports[PUBLIC, 80] = port
         with serving(answer) as place.server:
@@ -110,3 +111,29 @@ async def test_in_the_background_it_is_a_task_whose_end_the_model_hears_of(place
     assert (ended.kind, ended.state) == ("download", "finished")
     assert "words.csv: 2.5 kB, SHA-256" in reminders[-1]
     assert (place.workspace / "data" / "words.csv").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("denied", ["data.example.org", "example.org", "cdn.example.net", PUBLIC])
+async def test_no_way_of_a_download_leads_to_a_host_that_a_rule_denies(denied: str, place: Place) -> None:
+    files = Files({"/there.csv": CONTENT}, redirects={"/words.csv": "http://cdn.example.net/there.csv"})
+    network = Network(names={"data.example.org": [PUBLIC], "cdn.example.net": [PUBLIC]})
+    rules = {"permission.deny": [f"WebFetch(domain:{denied})"], "permission.mode": "bypassPermissions"}
+    async with opened(place, files, PREPARE, say("done"), asked=[], network=network, **rules) as session:
+        (refused,) = results(await turn(session))
+
+    assert refused.is_error
+    assert f"the rule WebFetch(domain:{denied})" in refused.text
+    assert [asked for asked, _ in files.asked] == (["HEAD /words.csv"] if denied.startswith("cdn") else [])
+
+
+@pytest.mark.parametrize(
+    ("source", "host"),
+    [("http://\u0430pple.com/x.csv", "xn--pple-43d.com"), ("http://a.apple.com.EXAMPLE.net:8080", "example.net:8080")],
+)
+async def test_the_question_before_a_look_names_the_host_that_is_asked(source: str, host: str, place: Place) -> None:
+    asked: list[PermissionQuestion] = []
+    prepare = call("DatasetDownload", {"action": "prepare", "source": source})
+    async with opened(place, Files({}), prepare, say("done"), asked=asked, refuses="it asks") as session:
+        await turn(session)
+
+    assert f"{host} what it is, and downloads nothing" in asked[0].reason.replace(":80 ", " ")

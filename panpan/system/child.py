@@ -26,6 +26,8 @@ EXIT_POLL_S = 0.03
 """How often a silent process is asked whether it has ended while something else holds its pipe open."""
 
 _REAP_S = 2.0
+_SEEN_S = 0.5
+"""In which the end of a process is told that is over."""
 _DRAIN_BYTES = 4 << 20
 """Most that is read after the end; a pipe holds 64 KiB, or 1 MiB where a program made it larger (pipe(7))."""
 
@@ -170,10 +172,12 @@ class Child:
         """End the process and all that came from it; cannot be cancelled."""
         await self.tree.end(grace_s)
         with CancelScope(shield=True), anyio.move_on_after(_REAP_S):
+            with anyio.move_on_after(_SEEN_S):  # asyncio would collect its code itself to kill it, and miss it then
+                await self._process.wait()
             if not self.has_ended:
                 with suppress(ProcessLookupError):
                     self._process.kill()  # where no process could be seen, at least the one that is known
-            await self._process.wait()
+                await self._process.wait()
 
     def close(self) -> None:
         """Give the pipes back."""

@@ -23,6 +23,8 @@ MAX_URL_CHARS = 8_000
 """RFC 9110, section 4.1, asks servers to take that much."""
 _MAX_ADDRESSES = 256
 _MAX_HOST_CHARS = 253
+_MAX_SHOWN_SCHEME = 20
+"""Characters: a redirect may name any, and its words are no advice of panpan's."""
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<rest>.*)", re.DOTALL)
@@ -182,7 +184,7 @@ def read_url(url: str) -> PlainUrl:
         raise _refused("it is no whole address; write it like https://example.org/page")
     scheme = found["scheme"].lower()
     if scheme not in _DEFAULT_PORTS:
-        raise _refused(f"only http and https may be asked for, not {scheme}")
+        raise _refused(f"only http and https may be asked for, not {scheme[:_MAX_SHOWN_SCHEME]}")
     authority = plain_authority(found["authority"])
     port = _DEFAULT_PORTS[scheme] if authority.port is None else authority.port
     host = authority.host
@@ -206,7 +208,8 @@ def plain_authority(text: str) -> Authority:
         raise _refused("its host could be read in more than one way")
     port = None if parts["port"] is None else _port(parts["port"])
     if parts["ipv6"] is not None:
-        address = _ipv6(parts["ipv6"])
+        written = _ipv6(parts["ipv6"])
+        address = written.ipv4_mapped or written  # lists and rules name the one, and hold for the other
         return Authority(str(address), address, port)
     host = _host(parts["host"])
     return Authority(host, IPv4Address(host) if _IPV4.fullmatch(host) else None, port)

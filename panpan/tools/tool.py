@@ -122,6 +122,10 @@ class Tool(ABC, Generic[InputT]):
         """
         return ()
 
+    def web_uses(self, args: InputT, ctx: ToolContext) -> Sequence[str]:
+        """Return every web address that the call would ask for, as far as that is known, for the permission gate."""
+        return ()
+
     async def explained(self, args: InputT, ctx: ToolContext) -> str:
         """Return what the call would do, for the question whether it may, where its arguments do not say it all.
 

@@ -1,14 +1,16 @@
 """Streams that are closed, full or stalled are no fault of panpan, and none of them shows a traceback."""
 
+import fcntl
 import os
 import signal
 import subprocess
+import termios
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import COMMAND, Panpan, finished
+from tests.e2e.conftest import COMMAND, Panpan, finished, wait_until
 from tests.model_server import HttpError, ToolCall, call, calls, say, serving
 from tests.terminal_emulator import Terminal
 
@@ -150,7 +152,11 @@ def test_slips_on_the_command_line_are_told(panpan: Panpan) -> None:
 def test_an_interrupt_before_the_prompt_still_ends_with_a_result(panpan: Panpan) -> None:
     panpan.env["ANTHROPIC_API_KEY"] = "sk-ant-test-0123456789"
     process = panpan.start("-f", "json")
-    time.sleep(2)
+    assert process.stdin is not None
+    process.stdin.write(b" ")
+    process.stdin.flush()
+    waiting = process.stdin.fileno()
+    wait_until(lambda: fcntl.ioctl(waiting, termios.FIONREAD, bytes(4)) == bytes(4))  # it reads, and waits for more
 
     process.send_signal(signal.SIGINT)
     process.wait(timeout=10)

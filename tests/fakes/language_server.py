@@ -78,6 +78,7 @@ class Toy:
         if method == "initialize":
             if "hangs" not in FAULTS:
                 self.root = params["rootUri"]
+                time.sleep(0.3 if "starts-slowly" in FAULTS else 0)
                 send({"id": number, "result": {"capabilities": CAPABILITIES}})
         elif method == "shutdown":
             if "deaf" not in FAULTS:

@@ -154,6 +154,7 @@ class LanguageServer:
                 provider=capabilities.get("diagnosticProvider"),
                 answer_s=self._patience.answer_s,
             )
+            self._used_at = anyio.current_time()
             self.ready.set()
         except Gone:
             return  # whoever gave up has said why
@@ -163,7 +164,7 @@ class LanguageServer:
     async def _until_over(self) -> None:
         while not self._over.is_set():
             left_s = self._used_at + self._patience.idle_s - anyio.current_time()
-            if self._open_questions:
+            if self._open_questions or not self.ready.is_set():  # whoever had it started waits for it
                 left_s = self._patience.idle_s
             if left_s <= 0:
                 self._over.set()

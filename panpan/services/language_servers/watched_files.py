@@ -7,6 +7,7 @@ start, has to see for itself.
 
 import os
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from panpan.services.language_servers.catalogue import ServerKind
 from panpan.services.language_servers.stamps import Stamp, stamp_of
 
 MAX_ENTRIES = 20_000
+MAX_IN_FOLDER = 2_000
+"""What holds more is data, and not looked at, with all below it."""
 _PASSED_OVER = frozenset({"node_modules", "__pycache__", "target", "build", "dist", "venv", "site-packages"})
 _CREATED, _CHANGED, _DELETED = 1, 2, 3
 """As the protocol numbers them (`FileChangeType`)."""
@@ -62,15 +65,16 @@ class WatchedFiles:
 
 
 def _entries(folder: str) -> Iterator["os.DirEntry[str]"]:
-    """Yield all files below a folder, without hidden folders and those that hold what others wrote."""
+    """Yield all files below a folder, without hidden folders and those that hold data, or what others wrote."""
     folders = [folder]
     while folders:
         try:
-            with os.scandir(folders.pop()) as entries:
-                for entry in entries:
-                    if not entry.is_dir(follow_symlinks=False):
-                        yield entry
-                    elif not entry.name.startswith(".") and entry.name not in _PASSED_OVER:
-                        folders.append(entry.path)
+            with os.scandir(folders.pop()) as scan:
+                entries = list(islice(scan, MAX_IN_FOLDER + 1))
+            for entry in entries if len(entries) <= MAX_IN_FOLDER else ():
+                if not entry.is_dir(follow_symlinks=False):
+                    yield entry
+                elif not entry.name.startswith(".") and entry.name not in _PASSED_OVER:
+                    folders.append(entry.path)
         except OSError:
             continue

@@ -168,8 +168,9 @@ class PermissionGate(Hook):
 
     def closing_rule(self, host: str) -> str | None:
         """Return the rule that denies all addresses of a web host, whatever names it; None where there is none."""
+        written = f"[{host}]" if ":" in host else host
         for rule in self.rules.deny:
-            if isinstance(rule.specifier, DomainPattern) and rule.specifier.restricts(f"https://{host}/"):
+            if isinstance(rule.specifier, DomainPattern) and rule.specifier.restricts(f"https://{written}/"):
                 return str(rule)
         return None
 

@@ -48,7 +48,9 @@ class Subject:
     command: str | None = None
     """The command line, for Bash."""
     url: str | None = None
-    """The address, for WebFetch."""
+    """The address, for WebFetch: rules that allow a host speak of it alone."""
+    web_uses: tuple[str, ...] = ()
+    """All addresses that the call would ask for, whatever its tool; rules that deny or ask about hosts hold for all."""
     names: tuple[str, ...] = ()
     """What an agent or skill is called, or the operation of a tool for packages."""
     files: tuple[PlainFiles, ...] = ()
@@ -134,6 +136,7 @@ def _subject_of(
         cwd=paths.cwd,
         command=command,
         url=_text(call, "url") if call.tool.name == "WebFetch" else None,
+        web_uses=tuple(call.tool.web_uses(call.args, call.context)),
         names=tuple(name for key in naming if (name := _text(call, key))),
         files=(*used_files, *files_looked_at),
         facts=facts,

@@ -23,6 +23,7 @@ from panpan.system.name_resolver import resolve
 from panpan.system.sandbox.domain_grants import DomainGrants
 from panpan.system.sandbox.proxy_endpoint import PROXY_PORT, ProxyEndpoint
 from panpan.system.url_guard import Authority, Resolve
+from panpan.system.web.accepting import MAX_REFUSED_CONNECTIONS, answer_connections
 from panpan.system.web.network import Dial, connect
 from panpan.system.web.proxy_connection import ProxyConnection, Route, Waits
 
@@ -184,7 +185,8 @@ class DomainAccess(AsyncContextManagerMixin):
             if listener is None:
                 return
             async with listener, anyio.create_task_group() as task_group:
-                task_group.start_soon(listener.serve, partial(self._answer, command))
+                most = MAX_CONNECTIONS + MAX_REFUSED_CONNECTIONS
+                task_group.start_soon(answer_connections, listener, partial(self._answer, command), most)
                 await command.wait_ended()
                 task_group.cancel_scope.cancel()
         finally:

@@ -4,7 +4,6 @@ The rule: what the URL guard returned is dialled, and no name server is asked ag
 for, TLS is spoken with the name of the host, not with its address.
 """
 
-from collections.abc import Collection
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from anyio import BrokenResourceError, ClosedResourceError, EndOfStream, to_thre
 from anyio.abc import ByteStream
 
 from panpan.errors import ToolError
-from panpan.system.url_guard import Origin, PlainUrl, dialled_addresses
+from panpan.system.url_guard import PlainUrl, dialled_addresses
 from panpan.system.web.network import WebNetwork
 
 if TYPE_CHECKING:
@@ -30,21 +29,23 @@ class Connector:
 
     Args:
         network: How the outside is reached.
-        own: What the user's own settings name, which may lead anywhere.
     """
 
-    def __init__(self, network: WebNetwork, own: Collection[Origin] = frozenset()) -> None:
+    def __init__(self, network: WebNetwork) -> None:
         self._network = network
-        self._own = own
         self._certificates: SSLContext | None = None
 
-    async def connected(self, plain: PlainUrl) -> ByteStream:
+    async def connected(self, plain: PlainUrl, *, is_own: bool = False) -> ByteStream:
         """Return a connection to the host of an address, with TLS where its scheme says so.
+
+        Args:
+            plain: The address.
+            is_own: Whether the user's own settings name it; then it may lead anywhere.
 
         Raises:
             ToolError: It may not be reached, or cannot be.
         """
-        addresses = await dialled_addresses(plain, self._network.resolve, own=self._own)
+        addresses = await dialled_addresses(plain, self._network.resolve, own=(plain.origin,) if is_own else ())
         demands = await self._demands() if plain.scheme == "https" else None
         for address in addresses[:MAX_DIALLED]:
             with suppress(OSError), anyio.move_on_after(DIAL_S if len(addresses) > 1 else None):

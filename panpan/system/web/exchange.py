@@ -36,7 +36,7 @@ async def exchanged(
     host = request.plain.host
     try:
         with anyio.fail_after(timeout_s):
-            stream = await connector.connected(request.plain)
+            stream = await connector.connected(request.plain, is_own=request.is_own)
     except TimeoutError:
         raise ToolError(f"{host} could not be reached within {timeout_s:g} s") from None
     try:
@@ -61,8 +61,10 @@ async def _head(side: HttpSide, request: WebRequest) -> h11.Response:
         while not isinstance(event := await side.next_event(), h11.Response):
             if not isinstance(event, h11.InformationalResponse) or event.status_code == 101:
                 raise ToolError(f"{host} ended the connection without an answer")
-    except (h11.LocalProtocolError, UnicodeEncodeError) as exc:
-        raise ToolError(f"{host} cannot be asked: {exc}") from exc
+    except (h11.LocalProtocolError, UnicodeEncodeError):  # its text holds the header, which may be a key
+        raise ToolError(
+            f"{host} cannot be asked: a header holds what cannot be sent, such as the end of a line in a key"
+        ) from None
     except h11.RemoteProtocolError as exc:
         if side.http.trailing_data == (b"", True):
             raise ToolError(f"{host} ended the connection without an answer") from exc

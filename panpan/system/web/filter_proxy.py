@@ -4,16 +4,18 @@ The rule: it leads to the public web and nowhere else. Whatever a page loads, an
 the browser, comes through here, is checked like every address that panpan asks for, and the checked address is dialled.
 """
 
+import socket
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Self
 
 import anyio
 from anyio import AsyncContextManagerMixin
-from anyio.abc import SocketAttribute, SocketStream
+from anyio.abc import SocketAttribute, SocketListener, SocketStream
 
 from panpan.errors import ToolError
 from panpan.system.url_guard import Authority, plain_url, public_addresses
+from panpan.system.web.accepting import MAX_REFUSED_CONNECTIONS, answer_connections
 from panpan.system.web.network import WebNetwork
 from panpan.system.web.proxy_connection import NotReachableError, ProxyConnection, Route, Waits
 
@@ -23,6 +25,7 @@ MAX_LOOKUPS = 4
 """At the same time. The event loop has few threads for them."""
 MAX_REFUSED = 20
 MAX_HOSTS = 1000
+MAX_SAID = 1000
 IDLE_S = 300.0
 """Seconds after which a connection over which nothing comes is closed."""
 
@@ -43,15 +46,17 @@ class FilterProxy(AsyncContextManagerMixin):
         self._waits = waits or Waits(idle_s=IDLE_S)
         self._refused: dict[str, None] = {}
         self._hosts: dict[str, None] = {}
+        self._said: set[str] = set()
         self._connections = 0
         self._lookups = anyio.Semaphore(MAX_LOOKUPS)
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self, None]:
-        listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
+        listener = await SocketListener.from_socket(socket.create_server(("127.0.0.1", 0), backlog=MAX_CONNECTIONS))
         self.port = listener.extra(SocketAttribute.local_port)
         async with listener, anyio.create_task_group() as task_group:
-            task_group.start_soon(listener.serve, self._answer)
+            most = MAX_CONNECTIONS + MAX_REFUSED_CONNECTIONS
+            task_group.start_soon(answer_connections, listener, self._answer, most)
             yield self
             task_group.cancel_scope.cancel()
 
@@ -67,7 +72,7 @@ class FilterProxy(AsyncContextManagerMixin):
 
     async def _answer(self, stream: SocketStream) -> None:
         connection = ProxyConnection(
-            stream, find_route=self._route, dial=self._network.dial, note=self._note, waits=self._waits
+            stream, find_route=self._route, dial=self._network.dial, note=self._note, waits=self._waits, say=self._say
         )
         self._connections += 1
         try:
@@ -80,6 +85,14 @@ class FilterProxy(AsyncContextManagerMixin):
             self._note(ToolError(f"panpan's proxy failed unexpectedly: {type(exc).__name__}: {exc}"))
         finally:
             self._connections -= 1
+
+    def has_said(self, text: str) -> bool:
+        """Return whether the proxy itself said this in place of a server, of which pages can know the words."""
+        return text in self._said
+
+    def _say(self, text: str) -> None:
+        if len(self._said) < MAX_SAID:
+            self._said.add(text)
 
     def _note(self, refusal: ToolError) -> None:
         if len(self._refused) < MAX_REFUSED:

@@ -39,7 +39,7 @@ class GuardedClient:
         network: How the outside is reached.
         user_agent: What servers are told of who asks.
         own: Addresses that the user's own settings name, which may lead into his network; each opens its scheme, host
-            and port, and nothing else.
+            and port, and nothing else, and to no redirect of others.
 
     Raises:
         ToolError: One of `own` cannot be read.
@@ -48,7 +48,7 @@ class GuardedClient:
     def __init__(self, network: WebNetwork, *, user_agent: str, own: Collection[str] = ()) -> None:
         self._user_agent = user_agent
         self._own: frozenset[Origin] = frozenset(read_url(url).origin for url in own)
-        self._connector = Connector(network, self._own)
+        self._connector = Connector(network)
         self._free = anyio.Semaphore(MAX_CONNECTIONS)
         self._is_closed = False
 
@@ -98,7 +98,8 @@ class GuardedClient:
 
         if self._is_closed:
             raise ToolError("the session is about to end; nothing more is asked for")
-        request = WebRequest(method.upper(), self._plain(url), self._completed(headers or {}), content)
+        plain, is_own = self._plain(url, may_be_own=True)
+        request = WebRequest(method.upper(), plain, self._completed(headers or {}), content, is_own)
         history: list[str] = []
         async with self._free:
             while True:
@@ -112,13 +113,16 @@ class GuardedClient:
                 history.append(request.plain.url)
                 if len(history) > max_redirects:
                     raise ToolError(f"{request.plain.host} redirects on after {max_redirects} redirects")
-                request = redirected(request, status, self._plain(location))
+                target, is_own = self._plain(location, may_be_own=request.is_own)
+                request = redirected(request, status, target, is_own=is_own)
                 if request.method == "GET" and request.plain.url in history:  # no cookie is kept: it would go on so
                     raise ToolError(f"{request.plain.host} redirects in a circle")
 
-    def _plain(self, url: str) -> PlainUrl:
+    def _plain(self, url: str, *, may_be_own: bool) -> tuple[PlainUrl, bool]:
+        """Return an address, and whether it may lead into the user's network; no stranger's redirect does."""
         plain = read_url(url)
-        return plain if plain.origin in self._own else plain_url(url)
+        is_own = may_be_own and plain.origin in self._own
+        return (plain if is_own else plain_url(url)), is_own
 
     def _completed(self, headers: Mapping[str, str]) -> Mapping[str, str]:
         given = {name.lower(): value for name, value in headers.items()}

@@ -8,6 +8,7 @@ from contextlib import suppress
 import h11
 from anyio import BrokenResourceError, ClosedResourceError, EndOfStream
 from anyio.abc import ByteStream
+from anyio.lowlevel import checkpoint
 
 GONE = (BrokenResourceError, ClosedResourceError, EndOfStream, OSError)
 """What a connection raises whose other side has left."""
@@ -27,6 +28,7 @@ class HttpSide:
         self.http = h11.Connection(role, max_incomplete_event_size=max_head_bytes)
 
     async def next_event(self) -> h11.Event:
+        await checkpoint()  # thousands of events can be in what has arrived already, and others want their turn
         while not isinstance(event := self.http.next_event(), h11.Event):
             try:
                 self.http.receive_data(await self.stream.receive())

@@ -69,6 +69,7 @@ class ProxyConnection:
         dial: Connects.
         note: Told what is refused, before the client is: it may end at once, and whoever started it asks then.
         waits: How long it may take.
+        say: Told all that the client is told in place of an answer of a server.
     """
 
     def __init__(
@@ -79,12 +80,14 @@ class ProxyConnection:
         dial: Dial,
         note: Callable[[BadRequestError | NotReachableError], None],
         waits: Waits,
+        say: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._client = HttpSide(stream, h11.SERVER, MAX_HEAD_BYTES)
         self._find_route = find_route
         self._dial = dial
         self._note = note
         self._waits = waits
+        self._say = say
         self._is_head = False
         self._idle = CancelScope()
 
@@ -113,6 +116,7 @@ class ProxyConnection:
         """
         if self._client.http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             return
+        self._say(text)
         line = f"panpan: {text}"
         body = f"{line}\n".encode()
         headers = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body)))]

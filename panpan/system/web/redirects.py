@@ -28,6 +28,8 @@ class WebRequest:
     headers: Mapping[str, str]
     """By name in lower case."""
     content: bytes | None = None
+    is_own: bool = False
+    """Whether the user's own settings name it, so that it may lead into his network."""
 
 
 def location_of(request: WebRequest, status: int, headers: WebHeaders) -> str | None:
@@ -38,11 +40,11 @@ def location_of(request: WebRequest, status: int, headers: WebHeaders) -> str | 
     try:
         return urljoin(request.plain.url, written.replace(" ", "%20"))
     except ValueError:  # brackets that are no address
-        raise ToolError(f"{request.plain.host} redirects to {written[:200]!r}, which is no address") from None
+        raise ToolError(f"{request.plain.host} redirects to what is no address") from None
 
 
-def redirected(request: WebRequest, status: int, target: PlainUrl) -> WebRequest:
-    """Return what is asked for at `target` (RFC 9110, section 15.4).
+def redirected(request: WebRequest, status: int, target: PlainUrl, *, is_own: bool = False) -> WebRequest:
+    """Return what is asked for at `target` (RFC 9110, section 15.4), which the user's own settings may name.
 
     Raises:
         ToolError: It would be asked for without TLS, or a body would go to another origin.
@@ -59,4 +61,4 @@ def redirected(request: WebRequest, status: int, target: PlainUrl) -> WebRequest
         if content is not None:
             raise ToolError(f"{host} redirects to {target.host}, where what was sent is not meant to go")
         headers = {name: value for name, value in headers.items() if name in _FOR_ANYBODY}
-    return WebRequest(method, target, headers, content)
+    return WebRequest(method, target, headers, content, is_own)

@@ -49,7 +49,7 @@ def data_setup_of(settings: Settings, env: Mapping[str, str], network: WebNetwor
     return DataSetup(
         client=GuardedClient(network, user_agent=user_agent, own=(data.hub,)),
         hub=data.hub,
-        token=env.get(data.hub_token_env, ""),
+        token=env.get(data.hub_token_env, "").strip(),
         max_bytes=most,
         unpack_limits=UnpackLimits(most, data.max_ratio),
         domains=DomainLists.read(web.allowed_domains, web.blocked_domains),

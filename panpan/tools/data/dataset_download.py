@@ -13,7 +13,7 @@ from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
-from panpan.system.url_guard import PlainUrl
+from panpan.system.url_guard import Authority, PlainUrl, read_url
 from panpan.tools.data.data_setup import DataSetup
 from panpan.tools.data.download_plan import DownloadPlan
 from panpan.tools.tasks.background import Background, JobEnd
@@ -92,9 +92,17 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         places = [plan.folder, *(one.target for one in plan.wanted[:_MOST_PATHS])]
         return [PathUse(str(place), "write") for place in places]
 
+    def web_uses(self, args: DatasetDownloadInput, ctx: ToolContext) -> Sequence[str]:
+        if args.action == "prepare":
+            return (self._first_address(args),)
+        plan = self._found(args)
+        return () if plan is None else plan.hosts
+
     async def explained(self, args: DatasetDownloadInput, ctx: ToolContext) -> str:
         if args.action == "prepare":
-            return "it asks the server what the file is, and downloads nothing"
+            _require_source(args)
+            plain = read_url(self._first_address(args))
+            return f"it asks {Authority(plain.host, plain.address, plain.port)} what it is, and downloads nothing"
         plan = self._planned(args)
         self._asked[ctx.tool_use_id] = plan.id
         return plan.line()
@@ -124,8 +132,7 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         yield Output(work.report, SummaryDisplay(text=came))
 
     async def _prepare(self, args: DatasetDownloadInput, ctx: ToolContext) -> Output:
-        if not args.source:
-            raise ToolError("prepare needs source: an address, or hf://datasets/owner/name")
+        _require_source(args)
         from panpan.tools.data.preparation import prepared
 
         plan = await prepared(
@@ -191,6 +198,12 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
             )
         return plan
 
+    def _first_address(self, args: DatasetDownloadInput) -> str:
+        """Return the address that is asked first when a download is prepared."""
+        from panpan.tools.data.hub_source import is_hub_source  # few sessions download anything
+
+        return self._present.hub if is_hub_source(args.source) else args.source
+
     def _found(self, args: DatasetDownloadInput) -> DownloadPlan | None:
         """Return the plan that a call speaks of; by the question the user knows which it is."""
         return self._plans.get(args.plan) if args.plan else next(reversed(self._plans.values()), None)
@@ -204,3 +217,8 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         if self._setup is None:
             raise ToolError("there is no session that could download anything")
         return self._setup
+
+
+def _require_source(args: DatasetDownloadInput) -> None:
+    if not args.source:
+        raise ToolError("prepare needs source: an address, or hf://datasets/owner/name")

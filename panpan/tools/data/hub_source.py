@@ -19,6 +19,7 @@ from panpan.tools.data.plain_source import TIMEOUT_S
 from panpan.types.dataclass import dataclass
 
 MAX_FILES = 10_000
+_MAX_LICENCE_CHARS = 200
 _MAX_SIZE = 10**18
 """Bytes of one file that a hub may tell of."""
 _MAX_ANSWER_BYTES = 50_000_000
@@ -113,7 +114,7 @@ async def look_at_repository(
     licence = repository.card.license if repository.card is not None else None
     told = licence if isinstance(licence, str) else ", ".join(licence or ())
     notes = (f"revision: {repository.sha}", *(["the owner asks who downloads it"] if repository.gated else []))
-    return HubFiles(files, told, notes)
+    return HubFiles(files, told[:_MAX_LICENCE_CHARS], notes)
 
 
 async def _asked(client: GuardedClient, url: str, source: str, allow: Allow, token: str) -> _Repository:

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from panpan.errors import ToolError
 from panpan.system.terminal_text import clean_line
+from panpan.system.url_guard import read_url
 from panpan.system.web.guarded_client import Allow, GuardedClient
 from panpan.tools.data.download_plan import RemoteFile
 
@@ -20,6 +21,7 @@ TIMEOUT_S = 60.0
 _UNPLAIN = re.compile(r"[^\w.+@=,()\[\] -]")
 """What stays out of the names of files."""
 _MAX_NAME_CHARS = 150
+_MAX_VALIDATOR_CHARS = 500
 _DISPOSITION = re.compile(r'filename\*?=(?:UTF-8\'[^\']*\')?(?:"((?:[^"\\]|\\.)*)"|([^;\s]+))', re.IGNORECASE)
 """RFC 6266, section 4."""
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
@@ -38,6 +40,7 @@ async def look_at(client: GuardedClient, url: str, allow: Allow, *, name: str = 
     Raises:
         ToolError: It cannot be had, or may not be asked for.
     """
+    url = read_url(url).url  # as it is asked for, and shown: other letters of the host encoded
     plain = {"accept-encoding": "identity"}
     async with client.stream("HEAD", url, headers=plain, timeout_s=TIMEOUT_S, allow=allow) as response:
         if response.status == 200 and (size_of(response) is not None or "chunked" in _codings(response)):
@@ -68,10 +71,11 @@ def sent_range(response: "GuardedResponse") -> tuple[int, int | None] | None:
 def validator_of(headers: Mapping[str, str]) -> str:
     """Return the strong ETag of an answer, or else the time of the last change; empty where there is neither.
 
-    Only these may stand in If-Range (RFC 9110, section 13.1.5).
+    Only these may stand in If-Range (RFC 9110, section 13.1.5), and nothing that could not be sent back.
     """
     etag = headers.get("etag", "").strip()
-    return etag if etag.startswith('"') else headers.get("last-modified", "").strip()
+    validator = etag if etag.startswith('"') else headers.get("last-modified", "").strip()
+    return validator if validator.isascii() and len(validator) <= _MAX_VALIDATOR_CHARS else ""
 
 
 def _told(response: "GuardedResponse", url: str, size: int | None, name: str) -> RemoteFile:

@@ -116,6 +116,10 @@ class PackageTool(Tool[PackageInputT]):
     async def explained(self, args: PackageInputT, ctx: ToolContext) -> str:
         return "" if self.is_read_only(args) else (await self._told_plan(args, ctx)).explanation
 
+    def web_uses(self, args: PackageInputT, ctx: ToolContext) -> Sequence[str]:
+        plan = self._plans.get((ctx.tool_use_id, args))  # made for `further_path_uses`
+        return () if plan is None else [f"https://{host}/" for host in (*plan.hosts, *plan.mirror_hosts)]
+
     async def sandbox_wish(self, args: PackageInputT, ctx: ToolContext) -> SandboxUse:
         """Return what the call needs of the sandbox.
 

@@ -13,6 +13,8 @@ TAG = "web-content"
 MAX_SHOWN_CHARS = 500
 """Of an address that nobody has to ask for."""
 _OWN_TAG = re.compile(rf"<(?=\s*/?\s*(?:{TAG}|system-reminder))", re.IGNORECASE)
+_UNSEEN_JOINERS = re.compile(r"(?<=[ -\"$-)+-/:-~])[\u200c\u200d\ufe00-\ufe0f]+")
+"""Joiners behind ASCII letters and signs, but for those of which emoji are made: they join nothing, and hide a tag."""
 
 
 def marked(text: str, source: str) -> str:
@@ -22,8 +24,8 @@ def marked(text: str, source: str) -> str:
         text: As it came.
         source: An address or a name.
     """
-    body = _OWN_TAG.sub("&lt;", clean_for_terminal(text)).strip("\n")
-    named = clean_line(source).replace('"', "%22").replace("<", "%3C")
+    body = _OWN_TAG.sub("&lt;", _UNSEEN_JOINERS.sub("", clean_for_terminal(text))).strip("\n")
+    named = in_ascii(source, MAX_SHOWN_CHARS).replace('"', "%22").replace("<", "%3C")
     return f'<{TAG} source="{named}">\n{body}\n</{TAG}>'
 
 

@@ -4,7 +4,7 @@ The rule: what comes from a page stands between its marks, and so does what a sm
 panpan's own.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -59,6 +59,9 @@ class WebFetchTool(Tool[WebFetchInput]):
 
     def title(self, args: WebFetchInput) -> str:
         return args.url
+
+    def web_uses(self, args: WebFetchInput, ctx: ToolContext) -> Sequence[str]:
+        return (args.url,)
 
     async def explained(self, args: WebFetchInput, ctx: ToolContext) -> str:
         plain = plain_url(args.url)

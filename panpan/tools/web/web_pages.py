@@ -158,6 +158,10 @@ class WebPages:
                 f"{wanted.host} sends on to {plain.host}, which nobody was asked about; to go on, call WebFetch with "
                 f"{in_ascii(plain.url)}"
             )
+        if wanted.scheme == "https" and plain.scheme == "http":
+            raise ToolError(
+                f"{wanted.host} sends on from https to http, where anybody on the way could change the page"
+            )
         if (rule := self._new_restriction(wanted.url, plain.url)) is not None:
             raise ToolError(f"{wanted.host} sends on to {plain.host}, of which a rule speaks: {rule}")
 

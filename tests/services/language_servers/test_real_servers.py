@@ -32,7 +32,7 @@ ENVIRONMENT = child_environment(
     {**os.environ, "PATH": os.pathsep.join([*map(str, FOLDERS), os.environ.get("PATH", "")])}
 )
 
-PATIENCE = Patience(silence_s=0.7)
+PATIENCE = Patience(silence_s=0.7, first_s=2.0)
 
 PYTHON = {
     "shapes.py": """\

@@ -12,7 +12,7 @@ from panpan.services.language_servers.catalogue import ServerKind
 from panpan.services.language_servers.code_queries import CodeQueries
 from panpan.services.language_servers.initialization import initialize_params
 from panpan.services.language_servers.patience import Patience
-from panpan.services.language_servers.watched_files import WatchedFiles
+from panpan.services.language_servers.watched_files import MAX_IN_FOLDER, WatchedFiles
 from panpan.system.process_table import running_processes
 from panpan.tools.code.code_intelligence import CodePlace, CodePoint
 from tests.services.language_servers.toy import SCRIPT, ToyProject, served
@@ -189,6 +189,16 @@ async def test_a_server_that_nobody_asks_is_ended_and_comes_back(project: ToyPro
     assert len(project.messages("start")) == 2
 
 
+async def test_a_server_that_starts_slowly_is_not_taken_for_one_that_nobody_asks(project: ToyProject) -> None:
+    path = project.put("a.toy", "alpha\n")
+
+    async with served(project.servers("starts-slowly", patience=Patience(idle_s=0.2))) as servers:
+        told = await CodeQueries(servers).hover(CodePoint(path, 1, 0))
+
+    assert "alpha" in told
+    assert len(project.messages("start")) == 1
+
+
 async def test_what_a_server_asks_is_answered_and_it_changes_nothing(project: ToyProject) -> None:
     path = project.put("a.toy", "alpha\n")
 
@@ -234,6 +244,19 @@ async def test_what_makes_no_sense_is_left_out_of_an_answer(project: ToyProject)
 
     places = [(str(place.place), place.line) for place in found.places]
     assert places == [("/etc/shadow", 1), ("http://example.org/a.toy", 1), (str(path), 2**30 + 1), (str(path), 2)]
+
+
+def test_a_folder_of_data_does_not_keep_the_code_beside_it_from_being_watched(project: ToyProject) -> None:
+    project.put("a.toy", "alpha\n")
+    data = project.put("data/0", "").parent
+    for number in range(1, MAX_IN_FOLDER + 1):
+        (data / str(number)).touch()
+    watched = WatchedFiles(project.root, TOY, max_entries=2)
+
+    watched.changes()
+    project.put("a.toy", "changed\n")
+
+    assert [change["type"] for change in watched.changes()] == [2]
 
 
 async def test_a_server_that_never_rests_is_asked_for_what_is_wrong_all_the_same(project: ToyProject) -> None:

@@ -43,6 +43,9 @@ class NamedTool(Tool[Arguments]):
         access = "write" if self.tool_class == "write" else "read"
         return [PathUse(path, access) for path in args.paths]  # type: ignore[arg-type]
 
+    def web_uses(self, args: Arguments, ctx: ToolContext) -> Sequence[str]:
+        return [args.url] if args.url else []
+
     async def run(self, args: Arguments, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         yield Output("")
 

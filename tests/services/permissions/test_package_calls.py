@@ -170,3 +170,14 @@ async def test_only_a_person_opens_the_network_to_an_install(ctx: ToolContext, m
     assert await asked("uninstall", packages=["lamp"]) is None
     assert await asked("run", command=["true"]) is None
     assert await asked("list") is None
+
+
+@pytest.mark.parametrize("denied", ["pypi.org", "files.pythonhosted.org", "pythonhosted.org"])
+async def test_a_denied_host_is_denied_to_a_package_manager(denied: str, ctx: ToolContext) -> None:
+    gate = PermissionGate([RuleSource("test", deny=[f"WebFetch(domain:{denied})"])], mode="bypassPermissions")
+
+    decision = await gate.before_tool(call_of(ctx, PipTool, "install", packages=["lamp"]))
+
+    assert isinstance(decision, Deny)
+    assert denied in decision.reason.text
+    assert isinstance(await gate.before_tool(call_of(ctx, PipTool, "list")), Allow)

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -19,6 +20,7 @@ from panpan.system.web.filter_proxy import MAX_CONNECTIONS, FilterProxy
 from tests.fakes.outside import PUBLIC, Network, Server, rest_of, said_to, serving
 from tests.needed_programs import need
 from tests.system.backends import on_both_backends, run_on, until
+from tests.system.web.test_accepting import no_more_files
 
 NAMES = {"example.org": [PUBLIC], "inside.org": ["10.0.0.1"], "mixed.org": [PUBLIC, "::1"]}
 REFUSED = b"HTTP/1.1 403 panpan: "
@@ -177,3 +179,18 @@ async def test_a_real_browser_reaches_nothing_but_public_hosts(tmp_path: Path) -
                 await browser.wait()
 
     assert {address for address, _ in network.dialled} == {PUBLIC}
+
+
+@on_both_backends
+def test_without_file_descriptors_the_proxy_waits_and_goes_on(backend: str) -> None:
+    async def main() -> None:
+        async with proxy_before(Server(), 80) as (proxy, _):
+            await anyio.wait_all_tasks_blocked()
+            with socket.socket() as client, no_more_files():
+                client.connect(("127.0.0.1", proxy.port))
+                await anyio.wait_all_tasks_blocked()
+            answer = await said_to(proxy.port, b"GET http://example.org/ HTTP/1.1\r\nHost: example.org\r\n\r\n")
+
+        assert answer.startswith(b"HTTP/1.1 200")
+
+    run_on(backend, main)

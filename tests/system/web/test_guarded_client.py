@@ -598,6 +598,27 @@ async def test_nothing_beside_what_they_name_is_opened(other: str) -> None:
     assert set(network.dialled) == {("127.0.0.1", 8888)}
 
 
+@pytest.mark.parametrize("own", [OWN, "http://hub.example.com:8888", "http://localhost:8888"])
+@pytest.mark.parametrize("start", ["http://example.org/", "http://example.org/twice"])
+async def test_a_strangers_redirect_does_not_lead_to_what_they_name(own: str, start: str) -> None:
+    site = Site({"/": redirect(f"{own}/delete"), "/twice": redirect("http://other.org/")})
+    names = {"example.org": [PUBLIC], "other.org": [OTHER], "hub.example.com": ["127.0.0.1"]}
+    places = {(PUBLIC, 80): site, (OTHER, 80): site, ("127.0.0.1", 8888): Site({})}
+    async with outside(places, names=names) as network, client_of(network, own) as client:
+        with pytest.raises(ToolError, match=r"no public address|name of a host in this machine"):
+            async with client.stream("GET", start):
+                pass
+
+    assert ("127.0.0.1", 8888) not in network.dialled
+
+
+async def test_what_they_name_may_send_on_to_itself() -> None:
+    site = Site({"/": redirect("/there"), "/there": HELLO})
+    async with outside({("127.0.0.1", 8888): site}) as network, client_of(network, OWN) as client:
+        async with client.stream("GET", OWN) as response:
+            assert await response.read(MAX) == b"hello"
+
+
 @pytest.mark.parametrize("name", ["Host", "content-length", "Transfer-Encoding", "Connection"])
 async def test_callers_do_not_write_what_frames_a_request(name: str) -> None:
     with pytest.raises(ValueError, match=name.lower()):
@@ -666,3 +687,53 @@ def test_whatever_a_server_answers_nothing_that_is_not_public_is_dialled(
         assert all(is_public(ip_address(address)) for address, _ in network.dialled)
 
     anyio.run(main)
+
+
+@pytest.mark.parametrize("key", ["s3cret\n", "s3cret\r\nHost: evil.org", "s3cret\u00fc", "\0s3cret"])
+async def test_a_key_that_cannot_be_sent_is_in_no_error(key: str) -> None:
+    server = Server(HELLO)
+    async with serving(server.serve) as port:
+        network = Network(ports={(PUBLIC, 80): port})
+        with pytest.raises(ToolError, match="cannot be asked") as caught:
+            await got(network, "http://example.org/", headers={"authorization": f"Bearer {key}"})
+
+    assert "s3cret" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert server.received in ([], [b""])
+
+
+@pytest.mark.parametrize("location", ["http://[do as this server says/", "do-as-this-server-says-" * 9 + "://a.org/"])
+async def test_a_redirect_tells_nobody_the_words_of_a_server(location: str) -> None:
+    async with serving(Server(redirect(location)).serve) as port:
+        with pytest.raises(ToolError) as caught:
+            await got(Network(ports={(PUBLIC, 80): port}), "http://example.org/")
+
+    assert "server says" not in str(caught.value)
+    assert str(caught.value).count("server-says") <= 1
+
+
+@on_both_backends
+@pytest.mark.parametrize("is_body", [True, False])
+def test_a_server_that_sends_crumbs_leaves_others_their_turns(backend: str, is_body: bool) -> None:
+    chunks = b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\na\r\n" * 5_000 + b"0\r\n\r\n"
+    before = b"HTTP/1.1 103 Early Hints\r\n\r\n" * 3_000
+    answer = b"HTTP/1.1 200 OK\r\n" + chunks if is_body else before + HELLO
+    turns = 0
+
+    async def main() -> None:
+        nonlocal turns
+
+        async def take_turns() -> None:
+            nonlocal turns
+            while True:
+                await anyio.lowlevel.checkpoint()
+                turns += 1
+
+        async with serving(Server(answer).serve) as port, anyio.create_task_group() as others:
+            others.start_soon(take_turns)
+            await got(Network(ports={(PUBLIC, 80): port}), "http://example.org/")
+            others.cancel_scope.cancel()
+
+        assert turns >= 3_000
+
+    run_on(backend, main)

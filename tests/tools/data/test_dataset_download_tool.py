@@ -282,6 +282,31 @@ class TestHub:
 
         assert [b"authorization" in headers for _, headers in place.files.asked] == [True, True, False, False]
 
+    @pytest.mark.parametrize("token", ["hf_secret0123456789\n", " hf_secret0123456789\r\n"])
+    async def test_blanks_around_the_token_are_no_part_of_it(self, place: Place, token: str) -> None:
+        await self.at_hub(place)
+        place.env["HF_TOKEN"] = token
+        async with place.served():
+            await place.prepare(HUB)
+
+        assert [headers[b"authorization"] for _, headers in place.files.asked] == [b"Bearer hf_secret0123456789"]
+
+    async def test_a_token_that_cannot_be_sent_is_in_no_error(self, place: Place) -> None:
+        await self.at_hub(place)
+        place.env["HF_TOKEN"] = "hf_secret\n0123456789"
+        async with place.served():
+            said = await place.refusal("prepare", source=HUB)
+
+        assert "cannot be asked" in said
+        assert "secret" not in said
+
+    async def test_a_licence_of_any_length_stays_short(self, place: Place) -> None:
+        await self.at_hub(place, cardData={"license": ["pay me"] * 100_000})
+        async with place.served():
+            text = (await place.call("prepare", source=HUB)).text
+
+        assert len(text) < 2_000
+
     @pytest.mark.parametrize("path", ["../out", "/etc/x", "a/../../b", "a//b", ".git/config", ".env", "a\0b"])
     async def test_a_name_that_leads_elsewhere_or_is_protected_is_refused_with_all(
         self, place: Place, path: str
@@ -403,3 +428,26 @@ async def test_a_folder_that_is_swapped_for_a_link_while_files_come_leads_nothin
     assert "is it a link or no folder by now?" in said
     assert list((tmp_path / "outside").iterdir()) == []
     assert (place.root / "moved" / "one.txt").read_bytes() == files["one.txt"]
+
+
+async def test_the_plan_names_hosts_in_the_letters_in_which_they_are_asked(place: Place) -> None:
+    place.files.contents["/x.csv"] = WORDS
+    place.network.names["xn--pple-43d.com"] = place.network.names["data.example.org"]
+    async with place.served():
+        plan = await place.prepare("http://\u0430pple.com/x.csv")
+        args = place.tool.input_model.model_validate({"action": "download", "plan": plan})
+        said = await place.tool.explained(args, place.ctx)
+
+    assert "from http://xn--pple-43d.com into" in said
+    assert place.tool.web_uses(args, place.ctx) == ("http://xn--pple-43d.com",)
+
+
+@pytest.mark.parametrize("etag", ['"\u00e9"', f'"{"e" * 100_000}"'])
+async def test_a_validator_that_cannot_be_sent_back_is_not_relied_on(place: Place, etag: str) -> None:
+    place.files.contents["/numbers.csv"] = WORDS
+    place.files.cut_after = [100]
+    place.files.etag = etag
+    async with place.served():
+        await place.call("download", plan=await place.prepare())
+
+    assert place.tree() == {"data/numbers.csv": WORDS}

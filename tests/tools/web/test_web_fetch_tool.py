@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from panpan.errors import ToolError
+from panpan.system.url_guard import plain_url
 from panpan.tools.web.page_kind import Obstacle
 from panpan.tools.web.paging import PAGE_CHARS, piece_at
 from panpan.tools.web.rendering import Allow, RenderedPage, Scroll
@@ -49,6 +50,7 @@ class Renderer:
 
     async def render(self, url: str, *, wait_s: float, scroll: Scroll, allow: Allow) -> RenderedPage:
         self.asked.append((url, wait_s, scroll))
+        self.allow = allow
         if isinstance(self._page, ToolError):
             raise self._page
         return self._page
@@ -390,6 +392,24 @@ async def test_a_browser_that_was_sent_to_another_host_tells_nothing_of_it(tmp_p
             await place.fetch("/app", wait=1)
 
 
+async def test_a_browser_that_was_sent_from_https_to_http_tells_nothing_of_it(tmp_path: Path) -> None:
+    renderer = Renderer(shown("in the clear", "http://example.org/app"))
+    async with web_place(tmp_path, renderer=renderer, robots=False) as place:
+        with pytest.raises(ToolError, match="sends on from https to http"):
+            await place.fetch("https://example.org/app", wait=1)
+
+
+async def test_the_browser_asks_about_each_address_of_the_page_before_it_goes_there(tmp_path: Path) -> None:
+    renderer = Renderer(shown("text"))
+    async with web_place(tmp_path, renderer=renderer, blocked_domains=("ads.example.org",)) as place:
+        await place.fetch("/app", wait=1)
+
+    renderer.allow(plain_url("https://www.example.org/other"))
+    for url in ("http://other.net/", "http://docs.example.org/", "http://example.org:8080/", "http://ads.example.org/"):
+        with pytest.raises(ToolError):
+            renderer.allow(plain_url(url))
+
+
 # the small model
 
 
@@ -502,7 +522,7 @@ async def test_a_page_that_is_read_on_after_it_was_forgotten_says_that_it_may_ha
 
 async def test_kept_pages_do_not_grow_in_number(tmp_path: Path) -> None:
     async with web_place(tmp_path) as place:
-        for number in range(50):
+        for number in range(6):
             await place.fetch(f"/{number}")
 
     assert len(place.pages._kept) == 4

@@ -285,6 +285,16 @@ async def test_what_an_engine_complains_of_is_told_without_the_key(
     assert KEY not in failure
 
 
+@pytest.mark.parametrize("echoed", [KEY, "%6b3y-of-a-test"])
+async def test_a_result_whose_address_holds_the_key_is_left_out(echoed: str, certificate: Path, tmp_path: Path) -> None:
+    pages = [("Mine", f"https://x.org/?api_key={echoed}", "x"), ("Other", "https://y.org/", "y")]
+    async with asking("tavily", Engine(tavily(*pages)), certificate) as (tool, _):
+        output = await output_of(tool, tmp_path)
+
+    assert "https://y.org/" in output.text
+    assert echoed not in output.text
+
+
 async def test_a_pause_that_an_engine_asks_for_is_told(certificate: Path, tmp_path: Path) -> None:
     failure = await failure_of("brave", Engine(b"{}", 429, "Retry-After: 7\r\n"), certificate, tmp_path)
 

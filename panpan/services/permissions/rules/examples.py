@@ -98,5 +98,6 @@ def _subject(rule: Rule, example: str, paths: PathResolver) -> Subject:
         cwd=paths.cwd,
         command=example if rule.tool == "Bash" else None,
         url=example if rule.tool == "WebFetch" else None,
+        web_uses=(example,) if rule.tool == "WebFetch" else (),
         names=(example,),
     )

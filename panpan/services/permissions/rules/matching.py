@@ -31,8 +31,8 @@ def restriction(rule: Rule, subject: Subject) -> Restriction | None:
             if pattern.restricts(subject.command) or _restricts_as_read(pattern, subject):
                 return "holds"
             return "may hold" if _may_hold(pattern, subject.command, subject) else None
-        case DomainPattern() as pattern if subject.url is not None:
-            return "holds" if pattern.restricts(subject.url) else None
+        case DomainPattern() as pattern:
+            return "holds" if any(map(pattern.restricts, subject.web_uses)) else None
         case NamePattern() as pattern if rule.names(subject.tool):
             return "holds" if pattern.matches(subject.names) else None
         case _:

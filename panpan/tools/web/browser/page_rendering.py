@@ -145,7 +145,7 @@ async def _shown(context: "BrowserContext", proxy: FilterProxy, wish: PageWish, 
     url = page.url
     if not url.startswith(("http://", "https://")):
         raise ToolError(f"{wish.plain.host} went to an address of another kind ({url[:5]!r}…), which is no web page")
-    if answers.status >= 400 and (refusal := _refusal_in(seen.html)) in proxy.refused:  # a page may say the same words
+    if answers.status >= 400 and proxy.has_said(refusal := _refusal_in(seen.html)):
         raise ToolError(refusal)
     if seen.is_cut:
         notes.append(f"only the first {MAX_HTML_CHARS:,} characters of the document are here")

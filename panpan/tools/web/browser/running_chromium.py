@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from playwright.async_api import Playwright
 
 START_S = 30.0
+DRIVER_S = 10.0
 _CLOSE_S = 3.0
 _TERM_S = 0.5
 _MAX_FOLDER_CHARS = 40
@@ -72,6 +73,7 @@ class RunningChromium:
             raise ToolError(f"Playwright, which drives the browser, is not installed; {HOW_TO_GET}") from None
         tree, folder = ProcessTree(), _new_folder()
         env = tree.marked({**launch.env, "TMPDIR": str(folder)})
+        playwright: Playwright | None = None
         try:
             playwright = await _driver_started(async_playwright(), env)
             driven = await playwright.chromium.launch(
@@ -91,6 +93,8 @@ class RunningChromium:
             return cls(launch, tree, folder, playwright, driven)
         except BaseException as exc:
             with CancelScope(shield=True):
+                if playwright is not None:
+                    await _stopped(playwright)
                 await tree.end(_TERM_S)
                 await to_thread.run_sync(_remove, folder)
             if isinstance(exc, Error):
@@ -135,10 +139,10 @@ async def _driver_started(starting: Any, env: Mapping[str, str]) -> "Playwright"
 
     transport.get_driver_env = own_environment  # type: ignore[attr-defined]  # there is no argument for it
     try:
-        with anyio.fail_after(START_S):
+        with anyio.fail_after(DRIVER_S, shield=True):  # half a second; nobody could tell a half-started one to end
             playwright: Playwright = await starting.start()
     except TimeoutError:
-        raise ToolError(f"Playwright did not start within {START_S:g} s") from None
+        raise ToolError(f"Playwright did not start within {DRIVER_S:g} s") from None
     except Exception as exc:
         raise ToolError(f"Playwright does not start: {_first_line(exc)}") from exc
     _hear_of_end(starting)

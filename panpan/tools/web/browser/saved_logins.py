@@ -59,7 +59,7 @@ class SavedLogins:
         try:
             storage = json.loads(read_regular_file(self._place(site), max_bytes=MAX_BYTES))
             return _of_site(storage, site)
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise ToolError(
                 f"the log-in that is kept for {site} is damaged; `panpan web logout {site}` forgets it"
             ) from None
@@ -78,11 +78,18 @@ class SavedLogins:
         write_atomic(self._place(site), data, mode=0o600)
 
     def forget(self, site: str) -> bool:
-        """Forget the log-in to a site; return whether there was one."""
+        """Forget the log-in to a site; return whether there was one.
+
+        Raises:
+            ToolError: It is no site, or its file cannot be removed.
+        """
+        place = self._place(site)
         try:
-            self._place(site).unlink()
+            place.unlink()
         except FileNotFoundError:
             return False
+        except OSError as exc:
+            raise ToolError(f"the log-in to {site} is still there: {place} cannot be removed ({exc.strerror})") from exc
         return True
 
     def _place(self, site: str) -> Path:

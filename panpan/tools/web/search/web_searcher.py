@@ -5,6 +5,7 @@ asked for, and no key is in any text, whatever the engine echoes.
 """
 
 import re
+from urllib.parse import unquote
 
 from panpan.errors import ToolError
 from panpan.system.terminal_text import clean_line
@@ -125,6 +126,8 @@ class WebSearcher:
         try:
             plain = plain_url(written)
         except ToolError:
+            return None
+        if self._engine.key and self._engine.key in unquote(plain.url):
             return None
         refused = domains.refusal(plain.host) or self._domains.refusal(plain.host)
         return None if refused else plain.url

@@ -142,7 +142,7 @@ async def test_of_a_page_that_never_ends_what_is_there_is_given(browser: Browser
 
     is_over.set()
     assert "begun" in page.html
-    assert page.notes == ("the page was still loading after 1 s; this is what was there",)
+    assert page.notes == ("the page was still loading after 2 s; this is what was there",)
 
 
 async def test_dialogs_permissions_and_windows_are_turned_down(browser: Browser, site: Site) -> None:

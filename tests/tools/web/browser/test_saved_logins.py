@@ -67,7 +67,8 @@ def test_a_log_in_that_is_forgotten_is_gone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["", "[]", "{}", '{"cookies": 3, "origins": []}', '{"cookies": [{}], "origins": []}', "\x00"]
+    "content",
+    ["", "[]", "{}", '{"cookies": 3, "origins": []}', '{"cookies": [{}], "origins": []}', "\x00", "[" * 100_000],
 )
 def test_a_damaged_log_in_is_told_and_not_used(tmp_path: Path, content: str) -> None:
     (tmp_path / "example.org.json").write_text(content)
@@ -76,7 +77,14 @@ def test_a_damaged_log_in_is_told_and_not_used(tmp_path: Path, content: str) -> 
         SavedLogins(tmp_path).storage_for("example.org")
 
 
-@pytest.mark.parametrize("site", ["../settings", "a/b", "", "A", "ä.org"])
+def test_a_log_in_that_cannot_be_forgotten_is_told(tmp_path: Path) -> None:
+    (tmp_path / "example.org.json").mkdir()
+
+    with pytest.raises(ToolError, match=r"the log-in to example\.org is still there"):
+        SavedLogins(tmp_path).forget("example.org")
+
+
+@pytest.mark.parametrize("site", ["../settings", "a/b", "", "A", "ä.org", "a\n", "\x00", "a" * 254])
 def test_what_is_no_site_names_no_file(tmp_path: Path, site: str) -> None:
     with pytest.raises(ToolError, match="is no site"):
         SavedLogins(tmp_path).forget(site)

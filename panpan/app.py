@@ -307,7 +307,7 @@ def _parts(
         language_servers=lambda: services.tools.language_servers.states,
         on_close=(
             services.subagent_host.aclose,
-            partial(_end_background, services.background, tool_context.sandbox),
+            partial(_end_background, services.background, tool_context.sandbox, services.gate),
             partial(_end_processes, tool_context.processes, warn),
             tool_context.sandbox.aclose,
             services.tools.aclose,
@@ -387,9 +387,9 @@ def _watch(
     return () if most is None else [partial(end_what_multiplies, tree, most, warn) for tree in trees]
 
 
-async def _end_background(background: BackgroundTasks, sandbox: CommandSandbox) -> None:
+async def _end_background(background: BackgroundTasks, sandbox: CommandSandbox, gate: PermissionGate) -> None:
     """Stop what runs in the background, or leave it and what it needs."""
-    await background.close(keep=background.keeps)
+    await background.close(keep=background.keeps, is_held=gate.mode == "plan")
     sandbox.left_behind = background.needed
 
 

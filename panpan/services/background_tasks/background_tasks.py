@@ -252,11 +252,12 @@ class BackgroundTasks(Hook):
         """
         return await self._outputs.all(self._tasks.known(task_id), pattern=pattern, max_bytes=max_bytes)
 
-    async def close(self, *, keep: bool) -> Sequence[TaskInfo]:
+    async def close(self, *, keep: bool, is_held: bool = False) -> Sequence[TaskInfo]:
         """Stop what runs, or leave it to go on, and say so; return what goes on, or could not be ended.
 
         Args:
             keep: Whether commands go on. What was moved here from the foreground, and subagents, end in any case.
+            is_held: Whether plan mode holds what runs.
         """
         running = self._tasks.running
         to_name = {task.id: task for task in (*self._running_at_end, *running)}.values()
@@ -269,19 +270,24 @@ class BackgroundTasks(Hook):
         if stopped := [task for task in to_name if not task.is_running]:
             self._warn(f"stopped in the background with the session: {named(stopped)}")
         if left:
-            how = "left in the background, to be found again with the session" if keep else "could not be ended"
+            stands = ", where it stands still as in plan mode," if is_held else ","
+            how = f"left in the background{stands} to be found again with the session" if keep else "could not be ended"
             self._warn(f"{how}: {named(left)}")
         return [task.info for task in left]
 
     # Hook
 
     async def before_request(self, round_: Round) -> Sequence[Addition]:
+        self._outputs.has_arrived()
         return self._news.take(self._tasks)
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
         if call.tool.name in TELLING_TOOLS:
             self._news.told_in_result(output.text)
         return output
+
+    async def interrupted(self, conversation: Conversation) -> None:
+        self._outputs.may_not_have_arrived()
 
     async def turn_ended(self, conversation: Conversation) -> None:
         self._news.settle(conversation.messages)

@@ -23,10 +23,14 @@ class TaskOutputs:
         self._ripgrep = ripgrep
         self._read_up_to: dict[str, int] = {}
         """By the id of the task, in bytes."""
+        self._arrived_up_to: dict[str, int] = {}
+        """The same, of what was read since it was last known that all of it had arrived."""
 
     async def new(self, task: Task, *, max_bytes: int) -> TaskOutput:
         """Return what came since this was last called, or the end of that."""
-        window = await self._window(task, self._read_up_to.get(task.id, 0), max_bytes)
+        start = self._read_up_to.get(task.id, 0)
+        window = await self._window(task, start, max_bytes)
+        self._arrived_up_to.setdefault(task.id, start)
         self._read_up_to[task.id] = window.end
         return TaskOutput(window.text, window.is_cut, task.record.output)
 
@@ -44,9 +48,19 @@ class TaskOutputs:
             window = await matching_lines(path, pattern, max_bytes=max_bytes, keys=self._keys, ripgrep=ripgrep)
         return TaskOutput(window.text, window.is_cut, path)
 
+    def has_arrived(self) -> None:
+        """Note that what was read has come to the model."""
+        self._arrived_up_to.clear()
+
+    def may_not_have_arrived(self) -> None:
+        """Let what was read since the last `has_arrived` count as new again: twice is better than never."""
+        self._read_up_to |= self._arrived_up_to
+        self._arrived_up_to.clear()
+
     def forget_what_was_read(self) -> None:
         """Begin anew with each output, as after a rewind."""
         self._read_up_to.clear()
+        self._arrived_up_to.clear()
 
     async def _window(self, task: Task, start: int, max_bytes: int) -> Window:
         grows = task.is_running

@@ -50,6 +50,7 @@ class Home:
         settings: BackgroundSettings | None = None,
         key: str = "",
         keep: bool = False,
+        is_held: bool = False,
     ) -> AsyncGenerator[BackgroundTasks, None]:
         """Open the tasks, follow them, and close them as a session does."""
         tasks = self.opened(messages, settings=settings, key=key)
@@ -60,7 +61,7 @@ class Home:
                 yield tasks
                 group.cancel_scope.cancel()
         finally:
-            await tasks.close(keep=keep)
+            await tasks.close(keep=keep, is_held=is_held)
 
 
 async def start(tasks: BackgroundTasks, script: str, *, title: str = "a test", cwd: Path = Path("/")) -> TaskInfo:

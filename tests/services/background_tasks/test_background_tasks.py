@@ -3,12 +3,14 @@ import re
 import stat
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 import anyio
 import pytest
 
 from panpan.config.settings import BackgroundSettings
+from panpan.core.conversation import Conversation
 from panpan.errors import ToolError
 from panpan.services.background_tasks.background_tasks import BackgroundTasks
 from panpan.services.background_tasks.registry import MAX_ENDED
@@ -17,7 +19,7 @@ from panpan.system.known_keys import KnownKeys
 from panpan.system.output_store import LeftOutput
 from panpan.system.process_table import running_processes
 from panpan.tools.tasks.background import BackgroundCommand, JobEnd, MovedCommand
-from tests.services.background_tasks.harness import ENV, Home, start
+from tests.services.background_tasks.harness import ENV, Home, news, start
 from tests.system.backends import on_both_backends, run_on, until
 
 
@@ -242,6 +244,15 @@ async def test_at_the_end_of_the_session_what_runs_is_stopped_and_named(home: Ho
     assert [task.state for task in home.opened().tasks] == ["stopped"]
 
 
+async def test_what_plan_mode_holds_is_said_to_stand_still(home: Home) -> None:
+    async with home.serving(keep=True, is_held=True) as tasks:
+        await start(tasks, "sleep 600")
+        home.warnings.clear()
+
+    assert home.warnings[0].startswith("left in the background, where it stands still as in plan mode, to be found")
+    await home.opened().close(keep=False)
+
+
 async def test_at_the_end_of_the_session_commands_are_left_where_the_user_wants_that(home: Home) -> None:
     async with home.serving(keep=True) as tasks:
         left_over = await start(tasks, "setsid sleep 600 & true")
@@ -376,6 +387,22 @@ async def test_of_many_that_have_ended_in_one_run_the_oldest_are_forgotten(home:
 
 
 # outputs
+
+
+async def test_what_was_read_in_a_round_that_was_interrupted_is_new_again(home: Home) -> None:
+    conversation = Conversation()
+    async with home.serving() as tasks:
+        info = await start(tasks, "echo one")
+        await tasks.wait(info.id, 20)
+        read = partial(tasks.read, info.id, pattern=None, max_bytes=1000)
+        texts = [(await read()).text]
+        await tasks.interrupted(conversation)
+        texts.append((await read()).text)
+        await news(tasks, conversation)
+        await tasks.interrupted(conversation)
+        texts.append((await read()).text)
+
+    assert texts == ["one\n", "one\n", ""]
 
 
 async def test_where_the_rest_of_a_moved_output_cannot_be_kept_its_end_says_so(home: Home) -> None:

@@ -20,7 +20,7 @@ from panpan.system.web.filter_proxy import MAX_CONNECTIONS, FilterProxy
 from tests.fakes.outside import PUBLIC, Network, Server, rest_of, said_to, serving
 from tests.needed_programs import need
 from tests.system.backends import on_both_backends, run_on, until
-from tests.system.web.test_accepting import no_more_files
+from tests.system.web.test_accepting import no_more_files, some_turns
 
 NAMES = {"example.org": [PUBLIC], "inside.org": ["10.0.0.1"], "mixed.org": [PUBLIC, "::1"]}
 REFUSED = b"HTTP/1.1 403 panpan: "
@@ -188,7 +188,7 @@ def test_without_file_descriptors_the_proxy_waits_and_goes_on(backend: str) -> N
             await anyio.wait_all_tasks_blocked()
             with socket.socket() as client, no_more_files():
                 client.connect(("127.0.0.1", proxy.port))
-                await anyio.wait_all_tasks_blocked()
+                await some_turns()
             answer = await said_to(proxy.port, b"GET http://example.org/ HTTP/1.1\r\nHost: example.org\r\n\r\n")
 
         assert answer.startswith(b"HTTP/1.1 200")

@@ -88,11 +88,12 @@ class KeysInResults(Hook):
         match display:
             case SummaryDisplay(text=text):
                 return SummaryDisplay(text=redact(text))
-            case DiffDisplay(files=files):
+            case DiffDisplay(files=files, notes=notes):
                 return DiffDisplay(
                     files=tuple(
                         file.model_copy(update={"path": redact(file.path), "diff": redact(file.diff)}) for file in files
-                    )
+                    ),
+                    notes=tuple(map(redact, notes)),
                 )
             case PlanDisplay():
                 return display.model_copy(update={"text": redact(display.text), "summary": redact(display.summary)})

@@ -35,6 +35,8 @@ class DiffDisplay(Frozen):
 
     type: Literal["diff"] = "diff"
     files: tuple[FileDiff, ...]
+    notes: tuple[str, ...] = ()
+    """What came of the change, a line each."""
 
 
 class SummaryDisplay(Frozen):

@@ -114,8 +114,9 @@ def _result_lines(result: ToolResultMessage, whose: str) -> Sequence[str]:
 
 def _result_text(result: ToolResultMessage) -> str:
     match result.display:
-        case DiffDisplay(files=files):
-            return ", ".join(f"{_one_line(file.path)} {counts_text(file)}" for file in files)
+        case DiffDisplay(files=files, notes=notes):
+            changed = ", ".join(f"{_one_line(file.path)} {counts_text(file)}" for file in files)
+            return "; ".join([changed, *map(_one_line, notes)])
         case SummaryDisplay(text=text) | PlanDisplay(summary=text):
             return _one_line(text)
         case TodoDisplay(todos=todos):

@@ -33,14 +33,14 @@ async def test_a_key_is_taken_out_of_every_text_and_the_model_is_told(tmp_path: 
 
 async def test_a_key_is_taken_out_of_what_people_see(tmp_path: Path) -> None:
     diff = FileDiff(path=f"{KEY}.txt", diff=f"@@\n-{KEY}\n+x\n", added=1, removed=1)
-    output = Output("edited", DiffDisplay(files=(diff,)))
+    output = Output("edited", DiffDisplay(files=(diff,), notes=(f"1 new error: {KEY}",)))
 
     redacted = await hook().after_tool(call_in(tmp_path), output)
     summary = await hook().after_tool(call_in(tmp_path), Output("ok", SummaryDisplay(text=f"found {KEY}")))
     plan = await hook().after_tool(call_in(tmp_path), Output("ok", PlanDisplay(text=f"use {KEY}", summary=KEY)))
 
     clean = FileDiff(path="[redacted].txt", diff="@@\n-[redacted]\n+x\n", added=1, removed=1)
-    assert redacted == Output("edited", DiffDisplay(files=(clean,)))
+    assert redacted == Output("edited", DiffDisplay(files=(clean,), notes=("1 new error: [redacted]",)))
     assert summary.display == SummaryDisplay(text="found [redacted]")
     assert plan.display == PlanDisplay(text="use [redacted]", summary="[redacted]")
 

@@ -94,14 +94,15 @@ def test_a_new_try_says_why_and_when() -> None:
     assert lines_of(RetryScheduled(2, "the stream\nbroke off", 1.25)) == ["! the stream broke off; try 2 in 1.2 s"]
 
 
-def test_a_file_without_lines_is_not_counted_in_lines() -> None:
+def test_a_file_without_lines_is_not_counted_in_lines_and_notes_stand_behind() -> None:
     files = (
         FileDiff(path="a.py", diff="", added=2, removed=1),
         FileDiff(path="b", diff="", added=0, removed=0, is_new=True),
     )
-    edited = ToolResultMessage(result=ToolResultBlock(tool_use_id="1", content=()), display=DiffDisplay(files=files))
+    display = DiffDisplay(files=files, notes=("a.py: 1 new error",))
+    edited = ToolResultMessage(result=ToolResultBlock(tool_use_id="1", content=()), display=display)
 
-    assert lines_of(ToolStarted("1", "Patch", "a.py, b"), edited)[1:] == ["  └ a.py +2 -1, b empty"]
+    assert lines_of(ToolStarted("1", "Patch", "a.py, b"), edited)[1:] == ["  └ a.py +2 -1, b empty; a.py: 1 new error"]
 
 
 def test_a_call_of_a_subagent_has_one_line_below_its_own() -> None:

@@ -24,6 +24,7 @@ from panpan.tools.files.file_text import decode_file
 from panpan.tools.files.planned_tool import PlannedTool
 from panpan.types.content import TextBlock
 from panpan.types.dataclass import dataclass
+from panpan.types.display import DiffDisplay
 from panpan.types.messages import AssistantMessage, SystemReminder
 from panpan.types.tool import Output
 
@@ -87,17 +88,21 @@ class EditErrors(Hook):
                 await look.told.wait()
         if output.is_error:
             return output
-        told = []
+        told, notes = [], []
         for look in looks:
             shown, errors = printable(call.context.paths.shown(look.path)), look.new_errors
             if errors:
                 told.append(_told(_NEW, shown, look.server, errors))
+                notes.append(_noted(shown, look.server, errors))
             if not look.done.is_set():
                 self._late = [*self._late, _Late(look, shown, frozenset(errors))][-_MAX_LATE:]
         if not told:
             return output
         blocks = (*output.blocks, TextBlock(text="\n".join(told)))
-        return Output(blocks, output.display, is_error=output.is_error)
+        display = output.display
+        if isinstance(display, DiffDisplay):
+            display = display.model_copy(update={"notes": (*display.notes, *notes)})
+        return Output(blocks, display, is_error=output.is_error)
 
     async def before_request(self, round_: Round) -> Sequence[Addition]:
         return self._come_since()
@@ -149,6 +154,12 @@ def _told(head: str, path: str, server: str, errors: Sequence[Problem]) -> str:
     if (more := len(errors) - MAX_ERRORS) > 0:
         lines.append(f"  ... and {more:,} more")
     return "\n".join([head.format(path=path, server=server), *lines])
+
+
+def _noted(path: str, server: str, errors: Sequence[Problem]) -> str:
+    """Return what the user is told: how many there are, and the first of them."""
+    count = "1 new error" if len(errors) == 1 else f"{len(errors):,} new errors, the first"
+    return f"{path}: {count} ({server}): {_line(errors[0])}"
 
 
 def _line(problem: Problem) -> str:

@@ -17,6 +17,7 @@ from panpan.tools.files.edit import EditTool
 from panpan.tools.files.multi_edit import MultiEditTool
 from panpan.tools.files.patch import PatchTool
 from panpan.tools.files.write import WriteTool
+from panpan.types.display import DiffDisplay, Display
 from panpan.types.tool import Output
 from tests.fakes.context import context_in
 from tests.services.hook_fixtures import reply, round_of
@@ -40,6 +41,8 @@ class Editor:
         for path in project.root.rglob("*.toy"):
             self._context.seen_files.saw(path, path.read_bytes())
         self._calls = 0
+        self.display: Display | None = None
+        """What the user was shown of the last call."""
 
     async def call(self, name: str, *, fails: bool = False, **arguments: Any) -> str:
         """Make a call and return the text of its result."""
@@ -54,7 +57,9 @@ class Editor:
             async with aclosing(tool.run(args, context)) as outputs:
                 async for one in outputs:
                     output = one
-        return (await self.hook.after_tool(call, output)).text
+        result = await self.hook.after_tool(call, output)
+        self.display = result.display
+        return result.text
 
     @property
     def are_looks_done(self) -> bool:
@@ -87,6 +92,24 @@ def test_an_edit_brings_its_new_errors_and_no_others(
         "\n  line 3: wrong 0: ERROR new (toy)"
     )
     assert "errors" not in results[1]
+
+
+async def test_the_user_sees_how_many_errors_there_are_and_the_first(project: ToyProject) -> None:
+    project.put("a.toy", "one\ntwo\n")
+    notes = []
+
+    async with served(project.servers()) as servers:
+        editor = Editor(project, servers)
+        for old, new in (("one", "ERROR a"), ("two", "ERROR b\nERROR c"), ("ERROR c", "fine")):
+            await editor.replace(old, new)
+            assert isinstance(editor.display, DiffDisplay)
+            notes.append(editor.display.notes)
+
+    assert notes == [
+        ("a.toy: 1 new error (toy): line 1: wrong 0: ERROR a (toy)",),
+        ("a.toy: 2 new errors, the first (toy): line 2: wrong 0: ERROR b (toy)",),
+        (),
+    ]
 
 
 async def test_every_tool_that_changes_files_tells_of_errors(project: ToyProject) -> None:

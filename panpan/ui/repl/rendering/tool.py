@@ -92,11 +92,12 @@ def result_lines(
     match message.display:
         case TodoDisplay(todos=todos):
             return hanging(todo_lines(todos, room, theme) or ["nothing to do"], room, theme)
-        case DiffDisplay(files=files):
+        case DiffDisplay(files=files, notes=notes):
             most = None if is_expanded else MAX_DIFF_ROWS
             names_files = [file.path for file in files] != [title]
             diffs = (diff_lines(file, room, theme, most, names_file=names_files) for file in files)
-            return hanging([row for diff in diffs for row in diff], room, theme)
+            told = [theme.paint("bad", row) for note in notes for row in wrapped(clean_line(note), room)]
+            return hanging([*(row for diff in diffs for row in diff), *told], room, theme)
         case SummaryDisplay(text=text):
             summary = wrapped(clean_line(text), room)
             return hanging([*summary, *(_text_rows(message, room) if is_expanded else ())], room, theme, "dim")

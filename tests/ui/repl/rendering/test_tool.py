@@ -120,6 +120,16 @@ def test_a_path_that_stands_in_the_row_of_the_call_is_not_told_again() -> None:
     assert result_lines(message, None, 60, PLAIN, title="a.py, b.py")[0] == "  └ a.py +1 -1"
 
 
+def test_what_came_of_a_change_stands_below_its_diff() -> None:
+    file = FileDiff(path="a.py", diff="@@ -1 +1 @@\n-a\n+b", added=1, removed=1)
+    message = result("ok", DiffDisplay(files=(file,), notes=("a.py: 1 new error (ty): line 1: no such name `b`",)))
+
+    assert result_lines(message, None, 40, PLAIN, title="a.py")[-2:] == [
+        "    a.py: 1 new error (ty): line 1: no",
+        "    such name `b`",
+    ]
+
+
 def test_an_error_ends_its_rows_between_words() -> None:
     message = result("Write was not run. The user refused it. Go on without it.", is_error=True)
 

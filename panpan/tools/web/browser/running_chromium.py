@@ -7,6 +7,7 @@ the pipe end over which it is driven.
 
 from collections.abc import Mapping
 from contextlib import suppress
+from contextvars import ContextVar
 from pathlib import Path
 from shutil import rmtree
 from tempfile import gettempdir, mkdtemp
@@ -132,12 +133,9 @@ async def _driver_started(starting: Any, env: Mapping[str, str]) -> "Playwright"
         ToolError: It does not start.
     """
     from playwright._impl import transport
-    from playwright._impl._driver import get_driver_env
 
-    def own_environment() -> dict[str, str]:
-        return dict(env) | {name: value for name, value in get_driver_env().items() if name.startswith("PW_")}
-
-    transport.get_driver_env = own_environment  # type: ignore[attr-defined]  # there is no argument for it
+    transport.get_driver_env = _driver_environment  # type: ignore[attr-defined]  # there is no argument for it
+    given = _GIVEN_ENVIRONMENT.set(env)
     try:
         with anyio.fail_after(DRIVER_S, shield=True):  # half a second; nobody could tell a half-started one to end
             playwright: Playwright = await starting.start()
@@ -145,8 +143,24 @@ async def _driver_started(starting: Any, env: Mapping[str, str]) -> "Playwright"
         raise ToolError(f"Playwright did not start within {DRIVER_S:g} s") from None
     except Exception as exc:
         raise ToolError(f"Playwright does not start: {_first_line(exc)}") from exc
+    finally:
+        _GIVEN_ENVIRONMENT.reset(given)
     _hear_of_end(starting)
     return playwright
+
+
+_GIVEN_ENVIRONMENT: ContextVar[Mapping[str, str] | None] = ContextVar("_GIVEN_ENVIRONMENT", default=None)
+"""What a driver that is just being started gets; a start of another session at the same time has its own."""
+
+
+def _driver_environment() -> dict[str, str]:
+    """Return the environment of the driver that is being started here; whoever else starts one gets the usual."""
+    from playwright._impl._driver import get_driver_env
+
+    usual, given = get_driver_env(), _GIVEN_ENVIRONMENT.get()
+    if given is None:
+        return usual
+    return dict(given) | {name: value for name, value in usual.items() if name.startswith("PW_")}
 
 
 def _new_folder() -> Path:

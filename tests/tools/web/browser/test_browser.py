@@ -115,6 +115,29 @@ async def test_neither_the_driver_nor_chromium_has_keys(
     assert b"the key" not in b"".join(told)
 
 
+async def test_sessions_that_start_theirs_at_once_and_others_have_drivers_of_their_own(
+    program: str, site: Site, network: Network
+) -> None:
+    from playwright._impl import _driver, transport
+
+    browsers = [Browser(network.web, lambda: Launch(program, child_environment())) for _ in range(2)]
+    site.pages["/driven"] = Answer("<title>driven</title>")
+    before = drivers()
+
+    async with anyio.create_task_group() as group:
+        for browser in browsers:
+            group.start_soon(page_of, browser, "/driven")
+    running = [browser.chromium for browser in browsers if browser.chromium is not None]
+    trees = [{process.pid for process in one.tree.members()} for one in running]
+    started = set(drivers()).difference(before)
+    usual = transport.get_driver_env()  # type: ignore[attr-defined]
+    for browser in browsers:
+        await browser.aclose()
+
+    assert [len(started & tree) for tree in trees] == [1, 1]
+    assert usual == _driver.get_driver_env()
+
+
 @pytest.mark.parametrize("is_killed", [False, True])
 async def test_no_file_is_left(
     is_killed: bool, program: str, site: Site, network: Network, short_folder: Path, monkeypatch: pytest.MonkeyPatch

@@ -64,6 +64,10 @@ class ScriptedModel:
     def __init__(self) -> None:
         self._round = 0
 
+    async def count_tokens(self, request: ModelRequest) -> int | None:
+        """Say nothing of how long a request is."""
+        return None
+
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield one reply."""
         self._round += 1

@@ -15,9 +15,10 @@ from panpan.errors import ToolError
 from panpan.services.language_servers.catalogue import server_kinds
 from panpan.system.canonical import canonical_path, is_below
 from panpan.system.environment import child_environment
+from panpan.system.own_packages import how_to_install
 from panpan.system.process import capture
 from panpan.system.sandbox.choice import SandboxChoice, find_sandbox
-from panpan.tools.web.browser.chromium import HOW_TO_GET, find_chromium
+from panpan.tools.web.browser.chromium import DRIVER, find_chromium
 
 _TIMEOUT_S = 5.0
 
@@ -75,13 +76,14 @@ class Programs:
         chosen = loaded.settings.web.browser if loaded is not None else "auto"
         if loaded is not None and chosen == "off":
             return Check("browser", "note", f"the browser is switched off by {loaded.origins['web.browser']}")
+        has_driver = find_spec("playwright") is not None
+        how = "" if has_driver else f"Playwright, which drives it, is missing; run: {how_to_install(DRIVER)}"
         try:
             found = find_chromium(chosen, os.pathsep.join(self._folders), self._env)
         except ToolError as exc:
-            return Check("browser", "optional" if chosen == "auto" else "missing", "no browser", str(exc))
-        if find_spec("playwright") is None:
-            return Check("browser", "optional", f"{found}, without Playwright, which drives it", HOW_TO_GET)
-        return Check("browser", "ok", found)
+            advice = "; ".join(filter(None, (str(exc), how)))
+            return Check("browser", "optional" if chosen == "auto" else "missing", "no browser", advice)
+        return Check("browser", "ok", found) if has_driver else Check("browser", "optional", found, how)
 
 
 def check_language_servers(programs: Programs, loaded: Loaded) -> Check:

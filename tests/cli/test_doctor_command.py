@@ -2,6 +2,7 @@ import fcntl
 import json
 import os
 import stat
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -360,7 +361,19 @@ def test_where_there_is_no_browser_it_is_said_how_to_get_one(project: Path, env:
     check = Programs({**env, "PATH": "/nonexistent"}, project).check_browser(None)
 
     assert check.status == "optional"
-    assert "pip install 'panpan[browser]'" in check.advice
+    assert "there is no Chromium or Chrome" in check.advice
+
+
+def test_a_browser_without_its_driver_gets_the_command_for_panpans_own_environment(
+    project: Path, env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(tmp_path / "chromium", "true")
+    monkeypatch.setitem(sys.modules, "playwright", None)
+
+    check = Programs({**env, "PATH": str(tmp_path)}, project).check_browser(None)
+
+    assert check.status == "optional"
+    assert f"{sys.executable} -m pip install 'playwright>=" in check.advice
 
 
 def test_programs_of_the_project_are_never_run(project: Path, env: dict[str, str], tmp_path: Path) -> None:

@@ -1,11 +1,11 @@
 """Whether this machine can run the embedded model: the one place that knows what the runtime needs."""
 
 import platform
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 from panpan.errors import ConfigError
+from panpan.system.own_packages import how_to_install
 
 RUNTIME = "xllamacpp>=2026.10.11549,<2027"
 """The package that runs the model, as in the extra `local` of pyproject.toml."""
@@ -32,6 +32,4 @@ def require_machine(machine: str | None = None, cpu_file: Path = _CPU_FILE) -> N
         if flags is not None and "avx2" not in flags:
             raise ConfigError("the embedded model does not run on this processor: it has no AVX2")
     if find_spec("xllamacpp") is None:
-        raise ConfigError(
-            f"the embedded model needs the package xllamacpp; run: {sys.executable} -m pip install '{RUNTIME}'"
-        )
+        raise ConfigError(f"the embedded model needs the package xllamacpp; run: {how_to_install(RUNTIME)}")

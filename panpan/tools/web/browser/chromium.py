@@ -26,7 +26,8 @@ _OF_PLAYWRIGHT = (
 )
 """Below the folder into which `playwright install chromium` puts it."""
 
-HOW_TO_GET = "install it with `pip install 'panpan[browser]'` and, where there is no Chromium, `apt install chromium`"
+DRIVER = "playwright>=1.55,<2"
+"""The package that drives Chromium, as in the extra `browser` of pyproject.toml."""
 
 PROXY_HOST = "proxy.panpan.invalid"
 """The one name that Chromium finds the address of. RFC 6761, section 6.4: nobody has a host in `invalid`."""
@@ -61,7 +62,10 @@ def find_chromium(chosen: str, search_path: str, env: Mapping[str, str]) -> str:
     found = next((path for name in PROGRAMS if (path := shutil.which(name, path=search_path))), None)
     found = found or next(_elsewhere(env), None)
     if found is None:
-        raise ToolError(f"there is no Chromium or Chrome for pages that need a browser; {HOW_TO_GET}")
+        raise ToolError(
+            "there is no Chromium or Chrome for pages that need a browser; install one (Debian and Ubuntu: "
+            "`apt install chromium`), or name its program in the settings as web.browser"
+        )
     return found
 
 

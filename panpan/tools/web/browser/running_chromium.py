@@ -17,8 +17,9 @@ import anyio
 from anyio import CancelScope, to_thread
 
 from panpan.errors import ToolError
+from panpan.system.own_packages import how_to_install
 from panpan.system.process_tree import ProcessTree
-from panpan.tools.web.browser.chromium import HOW_TO_GET, NOWHERE, arguments, can_have_sandbox, left_out
+from panpan.tools.web.browser.chromium import DRIVER, NOWHERE, arguments, can_have_sandbox, left_out
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -71,7 +72,9 @@ class RunningChromium:
         try:
             from playwright.async_api import Error, async_playwright
         except ImportError:
-            raise ToolError(f"Playwright, which drives the browser, is not installed; {HOW_TO_GET}") from None
+            raise ToolError(
+                f"Playwright, which drives the browser, is not installed; run: {how_to_install(DRIVER)}"
+            ) from None
         tree, folder = ProcessTree(), _new_folder()
         env = tree.marked({**launch.env, "TMPDIR": str(folder)})
         playwright: Playwright | None = None

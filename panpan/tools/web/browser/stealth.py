@@ -6,9 +6,13 @@ The rule: it changes what pages see and nothing of what they may do. Whoever tur
 from typing import TYPE_CHECKING
 
 from panpan.errors import ToolError
+from panpan.system.own_packages import how_to_install
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext
+
+SCRIPTS = "playwright-stealth>=2,<3"
+"""The package that has them, as in the extra `browser` of pyproject.toml."""
 
 
 def without_driver(user_agent: str) -> str:
@@ -26,7 +30,7 @@ async def hide_driver(context: "BrowserContext") -> None:
         from playwright_stealth import Stealth
     except ImportError:
         raise ToolError(
-            "web.stealth is on and playwright-stealth is not installed; `pip install 'panpan[browser]'` installs it"
+            f"web.stealth is on and playwright-stealth is not installed; run: {how_to_install(SCRIPTS)}"
         ) from None
     # the platform stays the true one: one that the user agent contradicts is what gives a browser away
     await Stealth(navigator_platform=False, navigator_platform_override=None).apply_stealth_async(context)

@@ -1,0 +1,45 @@
+import re
+import shlex
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from panpan.llm.embedded.machine import RUNTIME
+from panpan.system.own_packages import how_to_install
+from panpan.tools.web.browser.chromium import DRIVER
+from panpan.tools.web.browser.stealth import SCRIPTS
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_what_is_missing_goes_into_the_environment_that_panpan_runs_in() -> None:
+    command = shlex.split(how_to_install("lamp>=1,<2", "shade"))
+
+    assert command == [sys.executable, "-m", "pip", "install", "lamp>=1,<2", "shade"]
+
+
+def test_an_environment_without_pip_is_filled_by_uv(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "pip", raising=False)
+
+    command = shlex.split(how_to_install("lamp"))
+
+    assert command == ["uv", "pip", "install", "--python", sys.executable, "lamp"]
+
+
+def test_what_is_told_to_be_installed_has_the_bounds_of_the_extras() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+
+    assert extras == {"browser": [DRIVER, SCRIPTS], "local": [RUNTIME]}
+
+
+def test_nobody_is_told_to_install_the_name_panpan_from_an_index() -> None:
+    texts = [ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("panpan/**/*.py")]
+
+    command = re.compile(r"(?:pipx?|tool) (?:install|run) (?:-\S+ )*['\"]?panpan\b|uvx ['\"]?panpan\b")
+
+    found = [str(text) for text in texts if command.search(text.read_text())]
+
+    assert found == []

@@ -30,6 +30,8 @@ from panpan.ui.repl.theme import Theme
 SMALLEST_ROOM = 20
 """Rows of a terminal of 24, less those of the input."""
 _FOLDED_ROWS = 12
+_LEFT_UNFOLDED = 24
+"""Rows that are not folded where there is room for all of the question: a key fewer, and nothing gives way for it."""
 _MORE_FILES = re.compile(r" and \d+ more$")
 
 
@@ -219,7 +221,8 @@ class PermissionDialog:
         foot = self._foot(form, offered, width, theme)
         why = self._why if form.says_why or not self._is_folded else ()
         rows, room = [*why, *self._what], room - len(foot)
-        most = min(room, len(why) + _FOLDED_ROWS) if self._is_folded else room
+        folds = self._is_folded and not (form.has_gaps and len(self._what) <= _LEFT_UNFOLDED and len(rows) <= room)
+        most = min(room, len(why) + _FOLDED_ROWS) if folds else room
         return _Layout(form, offered, rows, room, most, foot)
 
     def _body(self, layout: _Layout, width: int, theme: Theme) -> list[str]:

@@ -276,6 +276,16 @@ def test_a_text_cannot_pass_for_a_part_of_the_dialog() -> None:
     assert sum("1. Yes, once" in row and not row.startswith("  │") for row in rows) == 1
 
 
+@pytest.mark.parametrize(("room", "is_folded"), [(40, False), (24, True)])
+def test_a_text_of_some_rows_is_folded_only_where_something_would_give_way_for_it(room: int, is_folded: bool) -> None:
+    dialog = dialog_for({"command": "\n".join(f"step {number}" for number in range(18))}, room=room)
+
+    rows = rows_of(dialog)
+
+    assert ("  … 7 more lines: ctrl+o shows them" in rows) == is_folded
+    assert any("step 17" in row for row in rows) != is_folded
+
+
 def test_long_texts_are_folded_with_a_count_and_can_be_unfolded() -> None:
     dialog = dialog_for(LONG, room=80)
 

@@ -17,6 +17,7 @@ from panpan.services.language_servers.language_servers import LanguageServers
 from panpan.services.page_answers import PageAnswers
 from panpan.services.permissions.gate import PermissionGate
 from panpan.services.sessions.setup import Setup
+from panpan.system.canonical import canonical_path
 from panpan.system.environment import child_environment
 from panpan.system.paths import PathResolver
 from panpan.system.sandbox.command_sandbox import CommandSandbox
@@ -88,6 +89,7 @@ class SessionTools:
             locations.project_root,
             child_environment(env, pass_env=settings.environment.pass_env),
             sandbox,
+            copies=canonical_path(locations.worktrees_folder),
             is_trusted=setup.loaded.trust.is_trusted,
         )
         self._code = CodeQueries(self.language_servers)

@@ -1,6 +1,9 @@
 """A subagent's worktree from its beginning to the merge, in a session put together as the program does it."""
 
+import json
+import os
 import re
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
 
@@ -12,6 +15,7 @@ from panpan.types.messages import ToolResultMessage
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 from tests.model_server import Reply, call, calls, say, serving
 from tests.model_server.recording import RecordedRequest
+from tests.services.language_servers.toy import SCRIPT
 from tests.system.backends import until
 from tests.test_subagent_sessions import (
     Place,
@@ -161,3 +165,26 @@ async def test_the_parent_is_told_what_the_worktree_did_not_have_and_what_it_can
 
     assert "large.bin (it is larger than 20 MB)" in result.text
     assert "something that is not merged, such as a repository of its own" in result.text
+
+
+@pytest.mark.parametrize("sandbox", ["off", "on"])
+async def test_the_errors_of_an_edit_in_a_worktree_come_back_to_its_subagent(repository, sandbox):
+    (repository.root / "home").mkdir()
+    command = json.dumps([sys.executable, "-I", "-S", str(SCRIPT), os.devnull])
+    toy = f'[language_servers.servers.toy]\ncommand = {command}\nlanguages = {{".toy" = "toy"}}\n'
+    (repository.root / "home" / "settings.toml").write_text(toy)
+
+    def child(request: RecordedRequest) -> Reply:
+        edit = call("Write", {"file_path": "b.toy", "content": "ERROR\n"})
+        look = call("LSP", {"operation": "diagnostics", "file_path": "b.toy"})
+        return (edit, look, say("done"))[replies_so_far(request)]
+
+    with repository.answering(IN_A_WORKTREE, say("seen"), child=child):
+        settings = {"permission.mode": "acceptEdits", "sandbox.mode": sandbox}
+        async with repository.open(settings, trusts_project=True) as session:
+            await turn(session)
+            roots = [state.root for state in session.language_servers if state.name == "toy"]
+
+    told = json.dumps(repository.of_subagents[-1].messages)
+    assert told.count("wrong 0: ERROR") >= 2
+    assert [root.parent.parent.name for root in roots] == ["worktrees"]

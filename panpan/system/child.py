@@ -27,7 +27,7 @@ EXIT_POLL_S = 0.03
 
 _REAP_S = 2.0
 _SEEN_S = 0.5
-"""In which the end of a process is told that is over."""
+"""In which the end of a process that is over is told."""
 _DRAIN_BYTES = 4 << 20
 """Most that is read after the end; a pipe holds 64 KiB, or 1 MiB where a program made it larger (pipe(7))."""
 

@@ -19,6 +19,7 @@ from panpan.services.language_servers.catalogue import ServerKind, server_kinds
 from panpan.services.language_servers.patience import PATIENCE, Patience
 from panpan.services.language_servers.programs import find_program
 from panpan.services.language_servers.roots import root_for
+from panpan.system.canonical import is_below
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.types.dataclass import dataclass
 
@@ -71,6 +72,7 @@ class LanguageServers:
         project: The canonical root of the project.
         environment: What servers get of the environment; no keys.
         sandbox: That of the session's commands.
+        copies: The canonical folder of the copies of the project in which subagents work, as trusted as it is.
         is_trusted: Whether the user trusts the project.
         patience: How long servers are waited for.
     """
@@ -82,12 +84,14 @@ class LanguageServers:
         environment: Mapping[str, str],
         sandbox: CommandSandbox,
         *,
+        copies: Path | None = None,
         is_trusted: bool,
         patience: Patience = PATIENCE,
     ) -> None:
         self.is_trusted = is_trusted
         self.kinds = server_kinds(settings)
         self._project = project
+        self._copies = copies
         self._environment = environment
         self._sandbox = sandbox
         self._patience = patience
@@ -155,7 +159,7 @@ class LanguageServers:
         kind = self.kind_for(path)
         if kind is None:
             raise ToolError(self._why_none(path))
-        root = root_for(path, self._project, kind.roots)
+        root = root_for(path, self._project_of(path), kind.roots)
         post = self._posts.setdefault((kind.name, root), _Post(kind, root))
         post.asked_at = anyio.current_time()
         why = ""
@@ -170,6 +174,12 @@ class LanguageServers:
             if why:
                 break  # else it was ended in good order, just now
         raise ToolError(f"{why or f'{kind.name} was ended'}; use Grep and Read in its place")
+
+    def _project_of(self, path: Path) -> Path:
+        """Return the project, or the copy of it that a file lies in."""
+        if self._copies is None or path == self._copies or not is_below(path, self._copies):
+            return self._project
+        return self._copies / path.relative_to(self._copies).parts[0]
 
     def _why_none(self, path: Path) -> str:
         ending = path.suffix.lower()

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from panpan.cli.chosen_folder import chosen_folder
+from panpan.cli.command_group import CommandGroup
 from panpan.cli.options import RUN_OPTIONS
 from panpan.config.locations import Locations
 from panpan.config.trust import trust_of
@@ -39,7 +40,7 @@ _MAX_SHOWN_CHARS = 100
 """Of a description, in the list."""
 
 
-@click.group("agents")
+@click.group("agents", cls=CommandGroup)
 def command() -> None:
     """List, show, make and check the kinds of subagents.
 

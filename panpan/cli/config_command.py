@@ -12,6 +12,7 @@ import click
 from pydantic import SecretStr
 
 from panpan.cli.chosen_folder import chosen_folder
+from panpan.cli.command_group import CommandGroup
 from panpan.cli.options import RUN_OPTIONS, overrides_of
 from panpan.cli.trust_text import summary
 from panpan.config.keys import KeyPath, dotted, flatten, quoted, shown
@@ -23,7 +24,7 @@ from panpan.errors import ConfigError
 _HIDDEN = "********"
 
 
-@click.group("config")
+@click.group("config", cls=CommandGroup)
 def command() -> None:
     """Look at the settings."""
 

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, TypeAlias
 
 import click
 
+from panpan.cli.command_group import CommandGroup
 from panpan.cli.folder_gate import gate_of_folder
 from panpan.errors import PanpanError, ToolError
 from panpan.services.permissions.opening import FolderGate
@@ -30,7 +31,7 @@ class _BadRowError(Exception):
     """A row is not what was asked for; says why."""
 
 
-@click.group("debug")
+@click.group("debug", cls=CommandGroup)
 def command() -> None:
     """Ask what would be decided; nothing is run and nothing is sent."""
 

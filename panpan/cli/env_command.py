@@ -8,9 +8,10 @@ from pathlib import Path
 
 import click
 
+from panpan.cli.command_group import CommandGroup
 from panpan.errors import ConfigError
 from panpan.tools.environment.examine import examine
-from panpan.tools.environment.find_environment import find_environment
+from panpan.tools.environment.find_environment import find_environment, project_of
 from panpan.tools.environment.layers import EnvReport
 from panpan.tools.environment.machine_root import MachineRoot
 from panpan.tools.environment.table import constraint_rows, heading, layer_rows, unread_lines, verdict_lines
@@ -18,7 +19,7 @@ from panpan.tools.environment.table import constraint_rows, heading, layer_rows,
 _COLOURS = {"holds": "green", "risk": "yellow", "unknown": None, "broken": "red"}
 
 
-@click.group("env")
+@click.group("env", cls=CommandGroup)
 def command() -> None:
     """Look at Python environments."""
 
@@ -46,7 +47,8 @@ def _report(path: Path | None) -> EnvReport:
         raise ConfigError(f"{path} is no folder; name an environment or the folder of a project")
     root = MachineRoot()
     named_by = {} if path else os.environ
-    return examine(root, find_environment(root, str(place), named_by), os.environ)
+    environment = find_environment(root, str(place), named_by)
+    return examine(root, environment, os.environ, project_of(str(place), environment))
 
 
 def _print(report: EnvReport) -> None:

@@ -13,6 +13,7 @@ import click
 from anyio.lowlevel import checkpoint
 from click.core import ParameterSource
 
+from panpan.cli.command_group import CommandGroup
 from panpan.cli.local_model import LocalModel
 from panpan.cli.local_progress import ProgressLine
 from panpan.cli.start import EXIT_INTERRUPTED
@@ -30,7 +31,7 @@ _LOOK_S = 0.5
 """How often `panpan local run` looks whether its server still runs."""
 
 
-@click.group("local")
+@click.group("local", cls=CommandGroup)
 def command() -> None:
     """Run a small model on this machine: no key, no network once it is set up."""
 

@@ -10,6 +10,7 @@ from typing import Any, get_args
 import anyio
 import click
 
+from panpan.cli.command_group import CommandGroup
 from panpan.cli.explained_call import as_json, explained
 from panpan.cli.folder_gate import gate_of_folder, settings_of_folder
 from panpan.errors import ConfigError
@@ -25,7 +26,7 @@ _CWD = click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", 
 _JSON = click.option("--json", "as_json_object", is_flag=True, help="Print one JSON object.")
 
 
-@click.group("permissions")
+@click.group("permissions", cls=CommandGroup)
 def command() -> None:
     """Show, explain and test the permission rules.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from panpan.cli.chosen_folder import chosen_folder
+from panpan.cli.command_group import CommandGroup
 from panpan.cli.trust_text import summary, trust_lines
 from panpan.config.keys import shown
 from panpan.config.locations import Locations
@@ -20,7 +21,7 @@ from panpan.system.canonical import canonical_path
 _FOLDER = click.argument("folder", type=click.Path(path_type=Path), required=False)
 
 
-@click.group("trust", invoke_without_command=True)
+@click.group("trust", cls=CommandGroup, invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> int:
     """Show what this project brings along that could run or configure panpan, and whether you trust it."""

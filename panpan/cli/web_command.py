@@ -11,6 +11,7 @@ import anyio.to_thread
 import click
 
 from panpan.cli.chosen_folder import chosen_folder
+from panpan.cli.command_group import CommandGroup
 from panpan.config.locations import Locations
 from panpan.config.settings import WebSettings
 from panpan.config.sources import load_settings
@@ -25,7 +26,7 @@ from panpan.tools.web.browser.opening import launch_of
 from panpan.tools.web.browser.saved_logins import SavedLogins, site_of
 
 
-@click.group("web")
+@click.group("web", cls=CommandGroup)
 def command() -> None:
     """Log in to web sites for the browser, and out again."""
 

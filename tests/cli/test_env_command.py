@@ -32,7 +32,7 @@ def test_a_healthy_environment_ends_with_0_and_each_layer_has_a_row(tmp_path: Pa
 
     assert code == 0
     lines = output.splitlines()
-    assert lines[0] == f"{tmp_path}/env: it was named"
+    assert lines[0] == f"{tmp_path}/env: the folder is one itself"
     titles = ["Python and packages", "binaries and their ABI", "GPU runtime and libraries"]
     titles += ["operating system and driver", "hardware"]
     assert all(title in line for title, line in zip(titles, lines[2:7], strict=True))
@@ -74,7 +74,7 @@ def test_without_a_path_it_is_that_of_the_folder_or_else_the_active_one(
     assert of_active.startswith(f"{active}: VIRTUAL_ENV names it\n")
     assert of_folder.startswith(f"{tmp_path}/empty/.venv: it is the project's\n")
     assert code == 1
-    assert of_none.startswith("no environment\n")
+    assert of_none.startswith(f"no environment in {tmp_path}/empty, and none is active\n")
 
 
 def test_names_of_others_cannot_drive_the_terminal(tmp_path: Path) -> None:

@@ -15,6 +15,9 @@ class Advice(NamedTuple):
 
 ADVICE: Mapping[str, Advice] = {
     "environment": Advice("python", "make an environment for the project and install what it asks for, or name one"),
+    "project-python": Advice("python", "make the environment with a Python in the range that the project asks for"),
+    "project-package": Advice("python", "install what the project asks for"),
+    "project-unclear": Advice("python", "look at it yourself; from files alone it cannot be judged"),
     "interpreter": Advice("python", "make the environment anew; the Python that it was made from is gone"),
     "requires-python": Advice("python", "make the environment with a Python in that range, or take another version"),
     "dependency": Advice("python", "install a version in that range, or one of the package that asks for less"),
@@ -51,9 +54,8 @@ A driver that is too old is mended in its own layer; a build that does not fit w
 """
 
 
-def judged(rule: str, state: State, needs: str, has: str) -> Constraint:
+def judged(rule: str, state: State, needs: str, has: str, *, command: str = "") -> Constraint:
     """Return a constraint of the kind `rule`, with the layer and the advice that belong to it."""
     layer, text = ADVICE[rule]
-    return Constraint(
-        rule=rule, layer=layer, needs=needs, has=has, state=state, advice="" if state == "holds" else text
-    )
+    advice = "" if state == "holds" else text
+    return Constraint(rule=rule, layer=layer, needs=needs, has=has, state=state, advice=advice, command=command)

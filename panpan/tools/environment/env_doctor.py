@@ -57,14 +57,22 @@ class EnvDoctorTool(Tool[EnvDoctorInput]):
 
 def _look(place: str, ctx: ToolContext) -> "EnvReport":
     from panpan.tools.environment.examine import examine
-    from panpan.tools.environment.find_environment import find_environment
+    from panpan.tools.environment.find_environment import find_environment, project_of
     from panpan.tools.environment.machine_root import MachineRoot
 
     root = MachineRoot(may_read=ctx.paths.may_show)
     environment = find_environment(root, place, ctx.own_environment)
     if environment is not None:
         _require_readable(environment.path, environment.why, ctx)
-    return examine(root, environment, ctx.own_environment)
+    return examine(root, environment, ctx.own_environment, _readable(project_of(place, environment), ctx))
+
+
+def _readable(folder: str, ctx: ToolContext) -> str:
+    """Return a folder; nothing where only an answer of the user's would open it."""
+    try:
+        return str(ctx.paths.resolve(folder, access="read")) if folder else ""
+    except ToolError:
+        return ""
 
 
 def _require_readable(path: str, why: str, ctx: ToolContext) -> None:

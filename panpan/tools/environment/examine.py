@@ -8,34 +8,48 @@ from panpan.tools.environment.advice import judged
 from panpan.tools.environment.binary_rules import binary_constraints
 from panpan.tools.environment.driver_layer import driver_findings, look_at_driver
 from panpan.tools.environment.facts import look
+from panpan.tools.environment.filling import making
 from panpan.tools.environment.find_environment import Environment
 from panpan.tools.environment.gpu_rules import gpu_constraints
 from panpan.tools.environment.hardware_layer import hardware_findings, look_at_hardware
 from panpan.tools.environment.layers import Constraint, EnvReport, State, in_order
 from panpan.tools.environment.library_search import LibrarySearch
 from panpan.tools.environment.machine_root import MachineRoot
-from panpan.tools.environment.python_rules import python_constraints
+from panpan.tools.environment.project_rules import project_constraints, project_findings
+from panpan.tools.environment.project_wishes import ProjectWishes, project_wishes
+from panpan.tools.environment.python_rules import interpreter_constraints, python_constraints
 
 MAX_UNREAD = 20
 MAX_OF_A_KIND = 20
 
 
-def examine(root: MachineRoot, environment: Environment | None, variables: Mapping[str, str]) -> EnvReport:
+def examine(
+    root: MachineRoot, environment: Environment | None, variables: Mapping[str, str], project: str = ""
+) -> EnvReport:
     """Return what is known of an environment on a machine; nothing of either is run.
 
     Args:
         root: The machine.
         environment: As `find_environment` finds it; None: there is none, and the report is about the machine.
         variables: Environment variables; LD_LIBRARY_PATH counts.
+        project: The folder whose manifests say what the environment is for; empty: that is not looked at.
     """
+    wishes = project_wishes(root, project) if project else ProjectWishes("")
     if environment is None:
-        return _without_environment(root)
+        return _without_environment(root, wishes)
     facts = look(root, environment, variables)
-    constraints = chain(python_constraints(facts), binary_constraints(facts), gpu_constraints(facts))
+    constraints = chain(
+        interpreter_constraints(facts),
+        project_constraints(facts, wishes),
+        python_constraints(facts),
+        binary_constraints(facts),
+        gpu_constraints(facts),
+    )
     return EnvReport(
         environment=environment.path,
+        project=project,
         chosen=environment.why,
-        findings=facts.findings(),
+        findings=(*project_findings(wishes), *facts.findings()),
         constraints=in_order(_first_of_each_kind(constraints)),
         unread=_unread(root),
     )
@@ -53,11 +67,18 @@ def _first_of_each_kind(constraints: Iterable[Constraint]) -> list[Constraint]:
     return [*kept, *(judged(rule, state, f"{count:,} more of this kind", "likewise") for (rule, state), count in more)]
 
 
-def _without_environment(root: MachineRoot) -> EnvReport:
+def _without_environment(root: MachineRoot, wishes: ProjectWishes) -> EnvReport:
     driver, hardware = look_at_driver(root, LibrarySearch(root, {})), look_at_hardware(root)
-    none = judged("environment", "broken", "an environment to look at", "there is none here, and none is active")
-    findings = (*driver_findings(driver), *hardware_findings(hardware))
-    return EnvReport(environment="", chosen="", findings=findings, constraints=(none,), unread=_unread(root))
+    needs, has = "an environment to look at", "there is none here, and none is active"
+    none = judged("environment", "broken", needs, has, command=making(root, wishes))
+    return EnvReport(
+        environment="",
+        project=wishes.folder,
+        chosen="",
+        findings=(*project_findings(wishes), *driver_findings(driver), *hardware_findings(hardware)),
+        constraints=(none,),
+        unread=_unread(root),
+    )
 
 
 def _unread(root: MachineRoot) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from panpan.types.dataclass import dataclass
 class Facts:
     """The five layers, from the top to the bottom."""
 
+    root: MachineRoot
     environment: Environment
     python: PythonLayer
     binaries: BinaryLayer
@@ -48,4 +49,4 @@ def look(root: MachineRoot, environment: Environment, variables: Mapping[str, st
     binaries = look_at_binaries(root, prefix, python, library_path)
     toolkit = look_at_toolkit(root, python, binaries)
     driver = look_at_driver(root, binaries.search)
-    return Facts(environment, python, binaries, toolkit, driver, look_at_hardware(root, environment.path))
+    return Facts(root, environment, python, binaries, toolkit, driver, look_at_hardware(root, environment.path))

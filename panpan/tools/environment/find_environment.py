@@ -34,7 +34,7 @@ def find_environment(root: MachineRoot, place: str, variables: Mapping[str, str]
     """
     place = place.rstrip("/")
     if kind := _kind(root, place):
-        return Environment(place or "/", kind, "it was named")
+        return Environment(place or "/", kind, "the folder is one itself")
     for name in _OF_PROJECTS:
         if kind := _kind(root, f"{place}/{name}"):
             return Environment(f"{place}/{name}", kind, "it is the project's")
@@ -43,6 +43,17 @@ def find_environment(root: MachineRoot, place: str, variables: Mapping[str, str]
         if path.startswith("/") and (kind := _kind(root, path)):
             return Environment(path, kind, f"{variable} names it")
     return None
+
+
+def project_of(place: str, environment: Environment | None) -> str:
+    """Return the folder of the project that `place` is, or that the environment there lies in; empty: there is none."""
+    place = place.rstrip("/")
+    if environment is None or environment.path != place:
+        return place
+    if environment.kind == "python":
+        return ""
+    usual = (place.removesuffix(f"/{name}") for name in _OF_PROJECTS if place.endswith(f"/{name}"))
+    return next(usual, place.rpartition("/")[0])
 
 
 def library_folders(root: MachineRoot, prefix: str) -> list[tuple[str, int, bool]]:

@@ -53,6 +53,8 @@ class Constraint(Frozen):
     state: State
     advice: str = ""
     """What to do, in one sentence; empty where nothing is."""
+    command: str = ""
+    """The command that does it, for the project's folder; empty where none is known that would."""
 
 
 class EnvReport(Frozen):
@@ -60,6 +62,8 @@ class EnvReport(Frozen):
 
     environment: str
     """Where it lies; empty: there is none."""
+    project: str = ""
+    """The folder of the project whose manifests were read; empty: none was."""
     chosen: str
     """Why this one is looked at."""
     findings: tuple[Finding, ...]

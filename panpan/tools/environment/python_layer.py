@@ -41,6 +41,11 @@ class PythonLayer:
     of_conda: tuple[tuple[str, str], ...]
     """What conda says that it installed: names and versions."""
 
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Those of the packages, by their normalised names; of several the one that is imported."""
+        return {package.name: package.version for package in reversed(self.packages)}
+
     def package(self, name: str) -> Package | None:
         """Return an installed package by its normalised name."""
         return next((package for package in self.packages if package.name == name), None)

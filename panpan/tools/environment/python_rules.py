@@ -1,31 +1,25 @@
-"""What packages ask of the interpreter and of each other."""
+"""What the uppermost layer asks of itself: an interpreter, and what packages ask of it and of each other."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from panpan.tools.environment.advice import judged
 from panpan.tools.environment.facts import Facts
 from panpan.tools.environment.layers import Constraint
 from panpan.tools.environment.metadata import normalised
-from panpan.tools.environment.packages import Package
-
-if TYPE_CHECKING:
-    from packaging.requirements import Requirement
-
-_REQUIREMENT_CHARS = 1_000
+from panpan.tools.environment.needs import applying, fits_python, marker_values, unmet
 
 
 def python_constraints(facts: Facts) -> Iterator[Constraint]:
-    """Yield what the uppermost layer asks of itself."""
-    yield from _interpreter(facts)
+    """Yield what packages ask of the interpreter and of each other."""
     yield from _required_python(facts)
     yield from _whole_packages(facts)
     yield from _one_version_each(facts)
     yield from _dependencies(facts)
 
 
-def _interpreter(facts: Facts) -> Iterator[Constraint]:
+def interpreter_constraints(facts: Facts) -> Iterator[Constraint]:
+    """Yield that there is no interpreter, where there is none."""
     python = facts.python
     if not python.program:
         has = f"bin/python of {facts.environment.path} leads to nothing"
@@ -39,7 +33,7 @@ def _required_python(facts: Facts) -> Iterator[Constraint]:
         return
     refused = 0
     for package in asking:
-        fits = _fits_python(package.requires_python, version)
+        fits = fits_python(package.requires_python, version)
         if fits is not True:
             refused += 1
             needs = f"{package.name} {package.version} needs Python {package.requires_python}"
@@ -47,19 +41,6 @@ def _required_python(facts: Facts) -> Iterator[Constraint]:
     if not refused:
         needs = f"the Python that packages ask for ({len(asking)} say which)"
         yield judged("requires-python", "holds", needs, f"{version} suits all")
-
-
-def _fits_python(specifier: str, version: str) -> bool | None:
-    """Return whether a version is in a range; None where the range cannot be read, or the patch level decides."""
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
-
-    try:
-        allowed = SpecifierSet(specifier[:_REQUIREMENT_CHARS])
-    except (InvalidSpecifier, RecursionError):
-        return None
-    known = [version] if version.count(".") == 2 else [f"{version}.0", f"{version}.99"]
-    answers = {allowed.contains(one, prereleases=True) for one in known}
-    return answers.pop() if len(answers) == 1 else None
 
 
 def _whole_packages(facts: Facts) -> Iterator[Constraint]:
@@ -86,68 +67,20 @@ def _one_version_each(facts: Facts) -> Iterator[Constraint]:
 
 def _dependencies(facts: Facts) -> Iterator[Constraint]:
     """As `pip check` does: what packages need without extras, where its condition is true on this machine."""
-    installed: Mapping[str, Package] = {package.name: package for package in reversed(facts.python.packages)}
-    markers = _marker_values(facts)
-    asked = unmet = 0
+    installed = facts.python.versions
+    markers = marker_values(facts)
+    asked = missed = 0
     for package in facts.python.packages:
         for text in package.requires:
-            requirement = _applying(text, markers)
+            requirement = applying(text, markers)
             if requirement is None:
                 continue
             asked += 1
-            has = _unmet(requirement, installed)
+            has = unmet(requirement, installed)
             if has:
-                unmet += 1
+                missed += 1
                 needs = f"{package.name} {package.version} needs {requirement.name}{requirement.specifier}"
                 is_runtime = normalised(requirement.name).startswith("nvidia-")
                 yield judged("gpu-dependency" if is_runtime else "dependency", "broken", needs, has)
-    if asked and not unmet:
+    if asked and not missed:
         yield judged("dependency", "holds", f"what packages ask for ({asked} times)", "all of it is there")
-
-
-def _applying(text: str, markers: Mapping[str, str]) -> "Requirement | None":
-    """Return what is asked for; None where it is not asked for here, or cannot be read."""
-    from packaging.requirements import Requirement
-
-    if len(text) > _REQUIREMENT_CHARS:
-        return None
-    try:
-        requirement = Requirement(text)
-        applies = requirement.marker is None or requirement.marker.evaluate(dict(markers))
-    except (ValueError, KeyError, RecursionError):
-        return None
-    return requirement if applies else None
-
-
-def _unmet(requirement: "Requirement", installed: Mapping[str, Package]) -> str:
-    """Return what is there in the place of what is asked for; empty where that is met, or nobody can tell."""
-    package = installed.get(normalised(requirement.name))
-    if package is None:
-        return "it is not installed"
-    try:
-        is_met = requirement.specifier.contains(package.version, prereleases=True)
-    except ValueError:  # a version that is none
-        return ""
-    return "" if is_met else f"it is {package.version}"
-
-
-def _marker_values(facts: Facts) -> Mapping[str, str]:
-    """Return the values of environment markers on that machine (PEP 508), not on the one that panpan runs on."""
-    python, driver = facts.python, facts.driver
-    is_mac = driver.kind == "macos"
-    minor = ".".join(map(str, python.minor or (3,)))
-    full = python.version if python.version.count(".") == 2 else f"{minor}.0"
-    return {
-        "implementation_name": "cpython",
-        "implementation_version": full,
-        "os_name": "posix",
-        "platform_machine": python.machine or ("arm64" if is_mac else "x86_64"),
-        "platform_python_implementation": "CPython",
-        "platform_release": driver.kernel,
-        "platform_system": "Darwin" if is_mac else "Linux",
-        "platform_version": "",
-        "python_full_version": full,
-        "python_version": minor,
-        "sys_platform": "darwin" if is_mac else "linux",
-        "extra": "",
-    }

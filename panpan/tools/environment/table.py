@@ -33,10 +33,14 @@ class Row:
 def layer_rows(report: EnvReport) -> list[Row]:
     """Return a row for each layer, from the top to the bottom."""
     width = max(map(len, LAYERS.values()))
-    return [
-        Row(_state_of(layer, report), _line(f"{title:{width}}  {_headline(layer, report)}"))
-        for layer, title in LAYERS.items()
-    ]
+    rows = []
+    for layer, title in LAYERS.items():
+        headline = _headline(layer, report)
+        is_unseen = not (headline or report.environment)
+        state = "unknown" if is_unseen and layer != "python" else _state_of(layer, report)
+        said = headline or ("nothing found" if report.environment else "nothing to look at without an environment")
+        rows.append(Row(state, _line(f"{title:{width}}  {said}")))
+    return rows
 
 
 def constraint_rows(report: EnvReport) -> list[Row]:
@@ -54,13 +58,15 @@ def verdict_lines(report: EnvReport) -> list[str]:
     return [
         _line(f"first broken layer, from below: {LAYERS[broken.layer]} ({broken.layer})"),
         _line(f"why: {_needs(broken)}"),
-        f"what to do: {broken.advice}",
+        _line(f"what to do: {broken.advice}{f': {broken.command}' if broken.command else ''}"),
     ]
 
 
 def heading(report: EnvReport) -> str:
     """Return which environment it is."""
-    return _line(f"{report.environment}: {report.chosen}") if report.environment else "no environment"
+    if report.environment:
+        return _line(f"{report.environment}: {report.chosen}")
+    return _line(f"no environment in {report.project}, and none is active" if report.project else "no environment")
 
 
 def detail_lines(report: EnvReport, layer: Layer) -> list[str]:
@@ -83,11 +89,12 @@ def _state_of(layer: Layer, report: EnvReport) -> State:
 def _headline(layer: Layer, report: EnvReport) -> str:
     parts = []
     for name in _HEADLINES[layer]:
-        values = [one.value for one in report.findings if one.layer == layer and one.name == name]
+        found = (one for one in report.findings if one.layer == layer and one.role == "found")
+        values = [one.value for one in found if one.name == name]
         if values:
             more = f" and {len(values) - _PER_NAME} more" if len(values) > _PER_NAME else ""
             parts.append(f"{name} {', '.join(values[:_PER_NAME])}{more}")
-    return "; ".join(parts) or "nothing found"
+    return "; ".join(parts)
 
 
 def _needs(constraint: Constraint) -> str:

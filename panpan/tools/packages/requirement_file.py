@@ -15,6 +15,7 @@ from panpan.errors import ToolError
 from panpan.system.paths import PathResolver
 from panpan.system.read_file import read_regular_file
 from panpan.system.terminal_text import spelled_out
+from panpan.tools.environment.requirement_lines import NESTED, requirement_lines, without_comments, without_hashes
 from panpan.tools.packages.sources import UNKNOWN_HOST, addresses_in, hosts_of, without_login
 from panpan.tools.packages.wanted import is_file_name
 from panpan.types.dataclass import dataclass
@@ -22,14 +23,12 @@ from panpan.types.dataclass import dataclass
 _MAX_FILES = 20
 _MAX_BYTES = 2_000_000
 _MAX_NAMED = 20
-_COMMENT = r"(?:^|\s+)#.*"
 _OTHER_CODINGS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _CODING = re.compile(rb"#.*coding[:=]\s*([-\w.]+)")
 """In one of the first two lines: how pip reads the file."""
 _OF_CONDA = re.compile(r"(?a)(?:-\s+)*(?:[A-Za-z0-9_][\w.<>=!~*+,|\[\] -]*(?:::?[\w.<>=!~*+,|\[\] -]*)?)?")
 """A line of environment.yml that says no more than names and versions, in no way of writing that could hide more."""
 _PLAIN_CODINGS = frozenset({b"utf-8", b"utf8", b"ascii", b"us-ascii"})
-_NESTED = re.compile(r"(?:-r|-c|--requirement|--constraint)(?:\s*=?\s*)(?P<path>\S.*)")
 _LOCAL = re.compile(r"(?:-e|--editable)(?:\s*=?\s*)(?P<path>\S.*)")
 
 
@@ -78,16 +77,16 @@ def read_requirement_file(path: str, paths: PathResolver) -> RequirementFile:
             continue
         digests.append(sha256(data).hexdigest())
         text = data.removeprefix(codecs.BOM_UTF8).decode(errors="replace")
-        lines = _lines(text)
+        lines = [line for _, line in requirement_lines(text)]
         if location.path.suffix in (".yml", ".yaml"):
-            lines = _without_comments(text.splitlines())
+            lines = [line for _, line in without_comments(enumerate(text.splitlines()))]
             named += [_shown(line) for line in lines if _OF_CONDA.fullmatch(line) is None]
             hosts += hosts_of([address for line in lines for address in addresses_in(line)])
             has_pip = has_pip or any(line.replace(" ", "") == "-pip:" for line in lines)
             continue
         folder = location.path.parent
         for line in lines:
-            if nested := _NESTED.fullmatch(line):
+            if nested := NESTED.fullmatch(line):
                 if "://" in nested["path"]:
                     named.append(without_login(line))
                     hosts.append(UNKNOWN_HOST)
@@ -108,23 +107,6 @@ def _is_coded(data: bytes) -> bool:
     return data.startswith(_OTHER_CODINGS) or next(codings, b"utf-8") not in _PLAIN_CODINGS
 
 
-def _lines(text: str) -> list[str]:
-    """Return the lines without comments, those that go on in the next one put together; a comment never goes on."""
-    joined, begun = list[str](), ""
-    for line in text.splitlines():
-        is_comment = re.match(_COMMENT, line) is not None
-        if line.endswith("\\") and not is_comment:
-            begun += line.strip("\\")
-        else:
-            joined.append(f"{begun} {line}" if is_comment else begun + line)
-            begun = ""
-    return _without_comments((*joined, begun))
-
-
-def _without_comments(lines: Sequence[str]) -> list[str]:
-    return [bare for line in lines if (bare := re.sub(_COMMENT, "", line).strip())]
-
-
 def _beside_an_index(line: str) -> str:
     """Return a line as it can be shown, unless it is a requirement that an index answers."""
     return "" if _is_plain(line) else _shown(line)
@@ -139,7 +121,7 @@ def _shown(line: str) -> str:
 def _is_plain(line: str) -> bool:
     from packaging.requirements import InvalidRequirement, Requirement
 
-    text = re.sub(r"(?:\s+--hash[=\s]\s*[\w-]+:[0-9a-fA-F]+)+$", "", line)
+    text = without_hashes(line)
     try:
         requirement = Requirement(text)
     except InvalidRequirement:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from panpan.tools.environment.layers import Layer, State
 from tests.fakes.elf_files import elf_file
-from tests.fakes.machines import ENVIRONMENT, NEW_STRINGS, OLD_STRINGS, Machine
+from tests.fakes.machines import ENVIRONMENT, NEW_STRINGS, OLD_STRINGS, PROJECT, Machine
 
 A100, H100, RTX_3090, P100 = "0x20b0", "0x2330", "0x2204", "0x15f8"
 AMD = "0x1002"
@@ -300,6 +300,47 @@ def without_a_dependency(root: Path) -> None:
     a_machine(root).package("einops-exts", "0.0.4", requires=["einops>=0.4", 'tomli; python_version < "3.11"'])
 
 
+def a_project(root: Path, text: str, file: str = "requirements.txt") -> Machine:
+    machine = a_machine(root)
+    machine.file(f"{PROJECT}/{file}", text)
+    machine.package("numpy", "2.1.0")
+    return machine
+
+
+def package_of_the_project_missing(root: Path) -> None:
+    a_project(root, "numpy>=2\nscipy>=1.11  # for the fit\n")
+
+
+def version_that_the_project_does_not_want(root: Path) -> None:
+    a_project(root, '[project]\nname = "paper"\ndependencies = ["numpy<2"]\n', "pyproject.toml")
+
+
+def python_that_the_project_does_not_want(root: Path) -> None:
+    """It is told before a package that is missing: the environment has to be made anew for it."""
+    manifest = '[project]\nname = "paper"\nrequires-python = ">=3.12"\ndependencies = ["scipy"]\n'
+    a_project(root, manifest, "pyproject.toml")
+
+
+def project_that_has_all(root: Path) -> None:
+    """Itself included, and what is asked for elsewhere, or by others only, excluded."""
+    lines = [
+        "-e .",
+        "-c bounds.txt",
+        "numpy~=2.1",
+        'tomli; python_version < "3.11"',
+        'pywin32; sys_platform == "win32"',
+    ]
+    machine = a_project(root, "\n".join(lines))
+    machine.file(f"{PROJECT}/bounds.txt", "numpy<3\nscipy<1\n")
+    project = ["[project]", 'name = "My.Paper"', 'dependencies = ["my_paper[plots]"]']
+    extras = ["[project.optional-dependencies]", 'plots = ["other"]']
+    machine.file(f"{PROJECT}/pyproject.toml", "\n".join([*project, *extras]))
+
+
+def project_of_which_a_program_tells(root: Path) -> None:
+    a_project(root, "setup(install_requires=['scipy'])", "setup.py")
+
+
 def no_avx_for_jax(root: Path) -> None:
     machine = a_machine(root)
     machine.processor("fpu sse sse2 sse4_2")
@@ -447,6 +488,11 @@ MACHINES: Mapping[Callable[[Path], None], tuple[Layer, str] | None] = {
     interpreter_gone: ("python", "interpreter"),
     too_old_a_python: ("python", "requires-python"),
     without_a_dependency: ("python", "dependency"),
+    package_of_the_project_missing: ("python", "project-package"),
+    version_that_the_project_does_not_want: ("python", "project-package"),
+    python_that_the_project_does_not_want: ("python", "project-python"),
+    project_that_has_all: None,
+    project_of_which_a_program_tells: None,
     no_avx_for_jax: ("hardware", "processor"),
     mac: None,
     mac_with_a_linux_wheel: ("binary", "architecture"),
@@ -461,6 +507,8 @@ NOT_BROKEN: Mapping[Callable[[Path], None], tuple[str, State]] = {
     wsl: ("driver-version", "unknown"),
     conda_with_pip_over_it: ("conda-and-pip", "risk"),
     half_deleted: ("leftover", "risk"),
+    project_that_has_all: ("project-package", "holds"),
+    project_of_which_a_program_tells: ("project-unclear", "unknown"),
     another_toolkit: ("toolkit-version", "risk"),
     stub_library: ("library", "risk"),
     numba_without_tbb: ("library", "risk"),

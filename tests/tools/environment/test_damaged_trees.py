@@ -70,6 +70,7 @@ BUILDERS = [
     machines.conda_and_pip_side_by_side,
     machines.numpy_2_with_a_new_module,
     machines.mac,
+    machines.project_that_has_all,
 ]
 
 
@@ -110,7 +111,7 @@ def test_a_damaged_environment_has_a_report_that_shows_nothing_of_outside(
                 damage(path, number)
         machine = MachineRoot(root)
 
-        report = examine(machine, find_environment(machine, PROJECT, {}), {})
+        report = examine(machine, find_environment(machine, PROJECT, {}), {}, PROJECT)
 
     lines = shown(report)
     assert all(line.isprintable() for line in lines)

@@ -15,7 +15,7 @@ from tests.tools.environment.machines import MACHINES, NOT_BROKEN, a_machine
 def report_of(build: Callable[[Path], None], root: Path) -> EnvReport:
     build(root)
     machine = MachineRoot(root)
-    return examine(machine, find_environment(machine, PROJECT, {}), {})
+    return examine(machine, find_environment(machine, PROJECT, {}), {}, PROJECT)
 
 
 @pytest.mark.parametrize(("build", "expected"), MACHINES.items(), ids=lambda value: getattr(value, "__name__", ""))

@@ -82,7 +82,7 @@ class SessionTools:
         self._web_pages = WebPages(
             self._client, settings.web, agent, new_restriction=gate.new_restriction, renderer=self._browser
         )
-        self._data = data_setup_of(settings, setup.env, outside, agent)
+        self._data = data_setup_of(settings, setup.env, outside, agent, gate.new_restriction)
         self._packages = PackageSetup(settings.packages, locations.packages_folder)
         self.language_servers = LanguageServers(
             settings.language_servers,

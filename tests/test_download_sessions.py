@@ -71,6 +71,7 @@ async def test_the_user_consents_to_exactly_what_was_prepared_and_is_asked_each_
 
     first, second = asked
     assert "downloads nothing" in first.reason
+    assert first.rule == "WebFetch(domain:data.example.org)"
     assert "words.csv from http://data.example.org into data; size: 2.5 kB (2,500 bytes)" in second.reason
     assert (second.rule, second.prefix_rule) == (None, None)
     assert not downloaded.is_error
@@ -124,6 +125,30 @@ async def test_no_way_of_a_download_leads_to_a_host_that_a_rule_denies(denied: s
     assert refused.is_error
     assert f"the rule WebFetch(domain:{denied})" in refused.text
     assert [asked for asked, _ in files.asked] == (["HEAD /words.csv"] if denied.startswith("cdn") else [])
+
+
+async def test_a_host_that_is_asked_about_is_not_reached_by_way_of_another(place: Place) -> None:
+    files = Files({"/there.csv": CONTENT}, redirects={"/words.csv": "http://cdn.example.net/there.csv"})
+    network = Network(names={"data.example.org": [PUBLIC], "cdn.example.net": [PUBLIC]})
+    rules = {"permission.ask": ["WebFetch(domain:cdn.example.net)"], "permission.mode": "bypassPermissions"}
+    there = call("DatasetDownload", {"action": "prepare", "source": "http://cdn.example.net/there.csv"})
+    asked: list[PermissionQuestion] = []
+    async with opened(place, files, PREPARE, there, say("done"), asked=asked, network=network, **rules) as session:
+        refused, prepared = results(await turn(session))
+
+    assert "to go on, prepare http://cdn.example.net/there.csv" in refused.text
+    assert [question.title for question in asked] == ["look at http://cdn.example.net/there.csv"]
+    assert not prepared.is_error
+
+
+async def test_a_host_that_pages_may_be_fetched_from_may_be_looked_at_unasked(place: Place) -> None:
+    files, asked = Files({"/words.csv": CONTENT}), list[PermissionQuestion]()
+    rules = {"permission.allow": ["WebFetch(domain:data.example.org)"]}
+    async with opened(place, files, PREPARE, download(), say("done"), asked=asked, **rules) as session:
+        prepared, _ = results(await turn(session))
+
+    assert not prepared.is_error
+    assert [question.title for question in asked] == ["download http://data.example.org/words.csv"]
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ PAGE = "<html><head><title>Seeds</title></head><body><p>The seed was 1234.</p></
 PAGES = {
     "/paper": Answer(PAGE),
     "/away": Answer(status=302, headers={"Location": "http://other.net/paper"}),
+    "/inside": Answer(status=302, headers={"Location": "http://169.254.169.254/latest"}),
     "/www": Answer(status=302, headers={"Location": "http://www.example.org/paper"}),
 }
 
@@ -83,15 +84,42 @@ async def test_the_question_names_the_host_that_is_asked(url: str, said: str, we
     assert said in ask.questions[0].reason
 
 
-@pytest.mark.parametrize("url", ["http://apple.com@example.org/", "http://example.org\\@apple.com/", "http://0x7f.1/"])
-async def test_an_address_that_could_mislead_is_refused_without_a_question(url: str, web: Web) -> None:
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://apple.com@example.org/", "the address is refused"),
+        ("http://example.org\\@apple.com/", "the address is refused"),
+        ("http://0x7f.1/", "the address is refused"),
+        ("paper.html", "the address is refused"),
+        ("ftp://example.org/x", "only http and https"),
+        ("http://localhost/", "a host in this machine"),
+        ("http://127.0.0.1/", "127.0.0.1 is no public address"),
+        ("http://169.254.169.254/latest", "169.254.169.254 is no public address"),
+        ("http://[::1]/", "::1 is no public address"),
+    ],
+)
+@pytest.mark.parametrize(("tool", "arguments"), [("WebFetch", {}), ("DatasetDownload", {"action": "prepare"})])
+async def test_an_address_that_is_never_asked_for_is_refused_without_a_question(
+    tool: str, arguments: dict[str, str], url: str, said: str, web: Web
+) -> None:
     ask = yes()
-    with web.place.answering(call("WebFetch", {"url": url}), say("done")):
+    given = arguments | {"url" if tool == "WebFetch" else "source": url}
+    with web.place.answering(call(tool, given), say("done")):
         async with web.open(ask) as session:
             (result,) = results(await turn(session))
 
-    assert "the address is refused" in result.text
+    assert result.is_error
+    assert said in result.text
     assert ask.questions == []
+
+
+async def test_a_page_that_leads_to_an_address_inside_is_told_so_and_not_to_ask_again(web: Web) -> None:
+    with web.place.answering(call("WebFetch", fetch("/inside").input), say("done")):
+        async with web.open(yes()) as session:
+            (result,) = results(await turn(session))
+
+    assert "169.254.169.254 is no public address" in result.text
+    assert "call WebFetch" not in result.text
 
 
 async def test_a_page_that_nobody_allows_is_not_asked_for(web: Web) -> None:

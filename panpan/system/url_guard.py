@@ -159,9 +159,12 @@ def plain_url(url: str) -> PlainUrl:
     """Return the parts of `url`.
 
     Raises:
-        ToolError: It is no web address, could be read in more than one way, or names a host or port that is closed.
+        ToolError: It is no web address, could be read in more than one way, or names a host or port that is closed, or
+            an IP address that is not public.
     """
     plain = read_url(url)
+    if plain.address is not None:
+        public_addresses(plain.host, (str(plain.address),))
     if plain.port in _CLOSED_PORTS:
         raise _refused(f"port {plain.port} belongs to a service that is no web server")
     if plain.address is None and _is_local(plain.host):
@@ -236,9 +239,9 @@ def public_addresses(
     for text in found:
         address = _public(text, also)
         if address is None:
+            what = "" if text == host else f" leads to {text[:80]!r}, which"
             raise ToolError(
-                f"{host} leads to {text[:80]!r}, which is no public address; nothing in this machine or its network is "
-                "asked for"
+                f"{host}{what} is no public address; nothing in this machine or its network is asked for"
             )
         addresses[address] = None
     return tuple(addresses)

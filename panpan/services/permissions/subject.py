@@ -48,7 +48,7 @@ class Subject:
     command: str | None = None
     """The command line, for Bash."""
     url: str | None = None
-    """The address, for WebFetch: rules that allow a host speak of it alone."""
+    """The one address that the call would look at; rules that allow a host speak of that alone."""
     web_uses: tuple[str, ...] = ()
     """All addresses that the call would ask for, whatever its tool; rules that deny or ask about hosts hold for all."""
     names: tuple[str, ...] = ()
@@ -120,6 +120,8 @@ def _subject_of(
     facts = _facts_of(command) if facts is None and command is not None else facts
     reached = reached_paths(facts, paths.cwd) if facts is not None else Reached()
     sources = _sources(facts) if facts is not None else {}
+    web_uses = tuple(call.tool.web_uses(call.args, call.context))
+    looks_at_web = call.tool.tool_class == "network" and call.tool.is_read_only(call.args)
     locator = Locator(paths)
     named = (*call.tool.path_uses(call.args), *further)
     uses = [locator.located(use, command=sources.get(use.path, "")) for use in named]
@@ -135,8 +137,8 @@ def _subject_of(
         root=paths.root,
         cwd=paths.cwd,
         command=command,
-        url=_text(call, "url") if call.tool.name == "WebFetch" else None,
-        web_uses=tuple(call.tool.web_uses(call.args, call.context)),
+        url=web_uses[0] if looks_at_web and len(web_uses) == 1 else None,
+        web_uses=web_uses,
         names=tuple(name for key in naming if (name := _text(call, key))),
         files=(*used_files, *files_looked_at),
         facts=facts,

@@ -109,7 +109,7 @@ class FilterProxy(AsyncContextManagerMixin):
             raise NotReachableError(str(exc)) from exc
         found = [asked.host] if asked.address is not None else await self._looked_up(asked.host, port)
         if not found:
-            raise ToolError(f"{asked.host} has no address; look whether the name is right")
+            raise ToolError(f"{asked.host} has no address; look whether the name is right, and the network there")
         try:
             return Route(asked.host, port, public_addresses(asked.host, found))
         except ToolError as exc:

@@ -118,6 +118,14 @@ class GuardedClient:
                 if request.method == "GET" and request.plain.url in history:  # no cookie is kept: it would go on so
                     raise ToolError(f"{request.plain.host} redirects in a circle")
 
+    def plain(self, url: str) -> PlainUrl:
+        """Return the parts of an address that may be asked for, as far as that can be told without a name server.
+
+        Raises:
+            ToolError: It may not be asked for, or is none.
+        """
+        return self._plain(url, may_be_own=True)[0]
+
     def _plain(self, url: str, *, may_be_own: bool) -> tuple[PlainUrl, bool]:
         """Return an address, and whether it may lead into the user's network; no stranger's redirect does."""
         plain = read_url(url)

@@ -1,6 +1,6 @@
 """What downloads of data sets need of the session."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from panpan.config.settings import Settings
 from panpan.system.web.guarded_client import GuardedClient
@@ -33,9 +33,17 @@ class DataSetup:
     unpack_limits: UnpackLimits
     domains: DomainLists
     """Of which hosts something is taken."""
+    new_restriction: Callable[[str, str], str | None]
+    """Returns the rule that speaks of an address, the second, and not of another one, the first."""
 
 
-def data_setup_of(settings: Settings, env: Mapping[str, str], network: WebNetwork, user_agent: str) -> DataSetup:
+def data_setup_of(
+    settings: Settings,
+    env: Mapping[str, str],
+    network: WebNetwork,
+    user_agent: str,
+    new_restriction: Callable[[str, str], str | None] = lambda _, __: None,
+) -> DataSetup:
     """Return what the downloads of a session need.
 
     Args:
@@ -43,6 +51,7 @@ def data_setup_of(settings: Settings, env: Mapping[str, str], network: WebNetwor
         env: The environment, which holds the token.
         network: How the outside is reached.
         user_agent: What servers are told of who asks.
+        new_restriction: As in `DataSetup`.
     """
     data, web = settings.data, settings.web
     most = int(data.max_gb * 10**9)
@@ -53,4 +62,5 @@ def data_setup_of(settings: Settings, env: Mapping[str, str], network: WebNetwor
         max_bytes=most,
         unpack_limits=UnpackLimits(most, data.max_ratio),
         domains=DomainLists.read(web.allowed_domains, web.blocked_domains),
+        new_restriction=new_restriction,
     )

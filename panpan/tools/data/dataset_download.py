@@ -7,13 +7,14 @@ server has something else by then, nothing of that is taken.
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
-from panpan.system.url_guard import Authority, PlainUrl, read_url
+from panpan.system.url_guard import Authority, PlainUrl
 from panpan.tools.data.data_setup import DataSetup
 from panpan.tools.data.download_plan import DownloadPlan
 from panpan.tools.tasks.background import Background, JobEnd
@@ -101,7 +102,7 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
     async def explained(self, args: DatasetDownloadInput, ctx: ToolContext) -> str:
         if args.action == "prepare":
             _require_source(args)
-            plain = read_url(self._first_address(args))
+            plain = self._present.client.plain(self._first_address(args))
             return f"it asks {Authority(plain.host, plain.address, plain.port)} what it is, and downloads nothing"
         plan = self._planned(args)
         self._asked[ctx.tool_use_id] = plan.id
@@ -138,7 +139,7 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         plan = await prepared(
             self._present,
             ctx,
-            self._allow,
+            partial(self._allow, (self._first_address(args),)),
             source=args.source,
             folder=args.folder,
             patterns=args.files,
@@ -185,7 +186,11 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
 
         setup = self._present
         transfer = Transfer(
-            setup.client, self._allow, token=setup.token, max_bytes=setup.max_bytes, pause=self._pause or usual_pause
+            setup.client,
+            partial(self._allow, plan.hosts),
+            token=setup.token,
+            max_bytes=setup.max_bytes,
+            pause=self._pause or usual_pause,
         )
         return CarryingOut(plan, transfer, replace(setup.unpack_limits))
 
@@ -208,9 +213,15 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         """Return the plan that a call speaks of; by the question the user knows which it is."""
         return self._plans.get(args.plan) if args.plan else next(reversed(self._plans.values()), None)
 
-    def _allow(self, plain: PlainUrl) -> None:
+    def _allow(self, agreed: Sequence[str], plain: PlainUrl) -> None:
+        """Refuse an address that the settings close, or of which a rule speaks that holds for none agreed to."""
         if refusal := self._present.domains.refusal(plain.host):
             raise ToolError(f"{plain.url} is not asked for: {refusal} by the settings")
+        rules = [self._present.new_restriction(address, plain.url) for address in agreed]
+        if all(rules):
+            raise ToolError(
+                f"it is sent on to {plain.host}, of which a rule speaks: {rules[0]}; to go on, prepare {plain.url}"
+            )
 
     @property
     def _present(self) -> DataSetup:

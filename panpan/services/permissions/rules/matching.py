@@ -114,7 +114,11 @@ def _restriction_of_names(rule: Rule, pattern: PathPattern, subject: Subject) ->
 
 def allowing_rules(rules: Iterable[Rule], subject: Subject) -> list[Rule] | None:
     """Return the rules that together allow the whole call, or None where something of it is left over."""
-    candidates = [rule for rule in rules if rule.names(subject.tool) or _names_access(rule, subject)]
+    candidates = [
+        rule
+        for rule in rules
+        if rule.names(subject.tool) or _names_access(rule, subject) or isinstance(rule.specifier, DomainPattern)
+    ]
     for rule in candidates:
         if rule.specifier is None or _allows_alone(rule, subject):
             return [rule]

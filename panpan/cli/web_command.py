@@ -18,7 +18,7 @@ from panpan.config.sources import load_settings
 from panpan.config.trust import trust_of
 from panpan.errors import ConfigError, ToolError
 from panpan.system.paths import PathResolver
-from panpan.system.url_guard import plain_url
+from panpan.system.url_guard import plain_url, read_url
 from panpan.system.web.network import WebNetwork
 from panpan.tools.shell.safe_path import without_workspace
 from panpan.tools.web.browser.log_in import log_in, require_display
@@ -37,12 +37,14 @@ def command() -> None:
 def login(ctx: click.Context, url: str) -> int:
     """Open URL in a window of the browser, and keep what your log-in there leaves.
 
+    URL may be the name of a site alone, such as example.org.
     Its cookies and local storage are used when the browser shows pages of the same host or of hosts below it, and for
     no others. Only you can read them; `panpan web logout` forgets them.
     """
     folder = chosen_folder(ctx, None).resolve()
     locations = Locations.find(folder, os.environ)
     settings = load_settings(folder, os.environ, {}, locations, trust=trust_of(locations)).settings.web
+    url = url if "://" in url else f"https://{url}"
     try:
         plain_url(url)
         if not settings.login_window:
@@ -74,18 +76,22 @@ def logins(ctx: click.Context) -> int:
 @click.option("--all", "all_sites", is_flag=True, help="Forget every log-in.")
 @click.pass_context
 def logout(ctx: click.Context, site: str | None, all_sites: bool) -> int:
-    """Forget the log-in to SITE, such as example.org."""
+    """Forget the log-in to SITE, such as example.org; the address of a page of it does, too."""
     kept = _kept(ctx)
     if all_sites == (site is not None):
         raise ConfigError("name one site, or give --all")
     try:
-        for name in kept.sites() if site is None else [site_of(site.lower())]:
+        for name in kept.sites() if site is None else [site_of(_host(site))]:
             if not kept.forget(name):
                 raise ConfigError(f"no log-in to {name} is kept; `panpan web logins` lists those that are")
             click.echo(f"the log-in to {name} is forgotten")
     except ToolError as exc:
         raise ConfigError(str(exc)) from exc
     return 0
+
+
+def _host(site: str) -> str:
+    return read_url(site).host if "://" in site else site.lower()
 
 
 def _kept(ctx: click.Context) -> SavedLogins:

@@ -21,6 +21,15 @@ def keep(home: Path, site: str) -> None:
     (home / f"logins/{site}.json").write_text(json.dumps({"cookies": [], "origins": []}))
 
 
+@pytest.mark.parametrize("site", ["example.org", "www.Example.org", "https://www.example.org/account?x=1"])
+def test_a_log_in_is_forgotten_by_the_site_or_by_any_page_of_it(tmp_path: Path, site: str) -> None:
+    keep(tmp_path, "example.org")
+
+    code, said = run(tmp_path, "logout", site)
+
+    assert (code, said) == (0, "the log-in to example.org is forgotten\n")
+
+
 def test_log_ins_are_listed_and_forgotten_one_by_one(tmp_path: Path) -> None:
     keep(tmp_path, "example.org")
     keep(tmp_path, "other.net")
@@ -61,10 +70,11 @@ def test_what_cannot_be_forgotten_is_told(tmp_path: Path, arguments: tuple[str, 
     [
         ("https://example.org/", {}, "no display"),
         ("https://example.org/", {"DISPLAY": ":0"}, "run it in a terminal"),
-        ("example.org", {"DISPLAY": ":0"}, "no whole address"),
+        ("example.org", {}, "no display"),
+        ("127.0.0.1", {}, "no public address"),
         ("http://localhost/", {"DISPLAY": ":0"}, "in this machine"),
     ],
-    ids=["no-display", "no-terminal", "no-scheme", "localhost"],
+    ids=["no-display", "no-terminal", "site-alone", "loopback", "localhost"],
 )
 def test_a_log_in_that_cannot_be_made_is_told(tmp_path: Path, url: str, variables: dict[str, str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):

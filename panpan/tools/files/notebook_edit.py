@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from panpan.errors import ToolError
 from panpan.tools.files.commit import FileChange
 from panpan.tools.files.edited import Plan, Told
+from panpan.tools.files.file_text import readable
 from panpan.tools.files.known_file import find_target, read_known_text
 from panpan.tools.files.notebook_text import CellType, NotebookText
 from panpan.tools.files.planned_tool import PlannedTool
@@ -54,7 +55,10 @@ class NotebookEditTool(PlannedTool[NotebookEditInput]):
         after = new.encoding.encode(text)
         if after == before:
             return Output(f"cell {args.cell} of {target.shown} says exactly this already; nothing was written")
-        told = Told(f"{done} of {target.shown}{note and f'; {note}'}", target.shown, old.readable, new.readable)
+        shown_before, shown_after = (
+            readable(one.cells_as_text) for one in (notebook, NotebookText(text, target.shown))
+        )
+        told = Told(f"{done} of {target.shown}{note and f'; {note}'}", target.shown, shown_before, shown_after)
         return Plan([FileChange(target, before, after)], [told])
 
 

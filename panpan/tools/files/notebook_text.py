@@ -47,6 +47,16 @@ class Cell:
         """Its type, as the file says."""
         return str(self.value.get("cell_type", "unknown"))
 
+    @property
+    def lines(self) -> Sequence[str]:
+        """What it says, for people: what it is and how often it ran, its source, and how many outputs it has."""
+        count, outputs, source = (self.value.get(key) for key in ("execution_count", "outputs", "source"))
+        ran = f" [{count}]" if isinstance(count, int) else ""
+        head = f"── {self.kind}{ran}{f', id {self.id}' if self.id is not None else ''} ──"
+        text = "".join(map(str, source)) if isinstance(source, list) else str(source or "")
+        came = len(outputs) if isinstance(outputs, list) else 0
+        return [head, *text.split("\n"), *([f"({came} output{'' if came == 1 else 's'})"] if came else [])]
+
 
 class NotebookText:
     """The text of a notebook, of which one cell is to be changed.
@@ -72,6 +82,11 @@ class NotebookText:
             raise ToolError(f"{shown} is no notebook of version 4; change it as a text file, with Edit") from None
         self._minor = notebook.get("nbformat_minor")
         self._style = _Style.of(text, self._start, has_list=_prefers_lists(cells))
+
+    @property
+    def cells_as_text(self) -> str:
+        """All cells, for people; without their numbers, which a cell that comes or goes would change."""
+        return "".join(f"{line}\n" for cell in self.cells for line in cell.lines)
 
     def find(self, wanted: str) -> int:
         """Return the place of a cell in `cells`.

@@ -11,10 +11,11 @@ from panpan.errors import ToolError
 from panpan.system.read_file import read_regular_file
 from panpan.tools.files.file_text import decode_file
 from panpan.tools.files.pdf_pictures import MAX_PICTURES, page_pictures
+from panpan.tools.files.pdf_text import pdf_text
 from panpan.tools.files.read_image import image_format, prepare_image
 from panpan.tools.files.read_notebook import read_notebook
 from panpan.tools.files.read_page import read_page
-from panpan.tools.files.read_pdf import PdfText, is_pdf, read_pdf
+from panpan.tools.files.read_pdf import PdfText, is_pdf
 from panpan.tools.files.similar import similar_files
 from panpan.tools.tool import PathUse, Tool, ToolContext
 from panpan.types.content import ResultContent, TextBlock
@@ -63,8 +64,9 @@ class ReadTool(Tool[ReadInput]):
 
     async def run(self, args: ReadInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         path, data, output = await anyio.to_thread.run_sync(_look, args, ctx, abandon_on_cancel=True)
-        if isinstance(output, PdfText):
-            output = await _with_pictures(output, data, args, ctx.paths.shown(path))
+        if output is None:
+            shown = ctx.paths.shown(path)
+            output = await _with_pictures(await pdf_text(data, args.pages, shown), data, args, shown)
         # Only now, since a call that was given up has shown the model nothing.
         if len(data) > SMALL_BYTES:
             await anyio.to_thread.run_sync(ctx.seen_files.saw, path, data)
@@ -76,7 +78,9 @@ class ReadTool(Tool[ReadInput]):
 async def _with_pictures(pdf: PdfText, data: bytes, args: ReadInput, shown: str) -> Output:
     """Return what the model is shown of a PDF: its text, and its pages where they are asked for or are pictures."""
     wanted = tuple(range(pdf.first, pdf.last + 1)) if args.pictures else pdf.scans
-    display = SummaryDisplay(text="PDF")
+    count = f"{pdf.total} page{'' if pdf.total == 1 else 's'}"
+    part = count if pdf.last - pdf.first + 1 == pdf.total else f"pages {pdf.first}-{pdf.last} of {pdf.total}"
+    display = SummaryDisplay(text=f"PDF, {part}")
     if not wanted:
         return Output(pdf.text, display)
     text = TextBlock(text=pdf.text)
@@ -92,7 +96,7 @@ async def _with_pictures(pdf: PdfText, data: bytes, args: ReadInput, shown: str)
     return Output((text, *pictures), display)
 
 
-def _look(args: ReadInput, ctx: ToolContext) -> tuple[Path, bytes, Output | PdfText]:
+def _look(args: ReadInput, ctx: ToolContext) -> tuple[Path, bytes, Output | None]:
     path = ctx.paths.resolve(args.file_path, access="read")
     shown = ctx.paths.shown(path)
     _require_file(path, shown, ctx)
@@ -100,12 +104,12 @@ def _look(args: ReadInput, ctx: ToolContext) -> tuple[Path, bytes, Output | PdfT
     return path, data, _output(data, args, path, shown)
 
 
-def _output(data: bytes, args: ReadInput, path: Path, shown: str) -> Output | PdfText:
-    """Return what the model is shown of `data`, by what its content says that it is."""
+def _output(data: bytes, args: ReadInput, path: Path, shown: str) -> Output | None:
+    """Return what the model is shown of `data`, by what its content says that it is; None: it is a PDF."""
     if is_pdf(data):
         if args.offset > 1 or args.limit != DEFAULT_LINES:
             raise ToolError(_PDF_LINES_UNUSED)
-        return read_pdf(data, args.pages, shown)
+        return None
     if args.pages is not None or args.pictures:
         raise ToolError(f"{shown} is no PDF, so it has no pages; use offset and limit")
     if image_format(data):

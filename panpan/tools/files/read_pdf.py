@@ -31,6 +31,8 @@ class PdfText:
     first: int
     last: int
     """Numbers of the pages, from 1 on."""
+    total: int
+    """How many pages the file has."""
     scans: tuple[int, ...]
     """Those that hold pictures and no text."""
 
@@ -68,7 +70,7 @@ def read_pdf(data: bytes, pages: str | None, shown: str) -> PdfText:
         size += len(parts[-1])
     if last < total:
         parts.append(f'(pages {first}-{last} of {total}; go on with pages="{last + 1}-{min(last + 10, total)}")')
-    return PdfText("\n".join(parts), first, last, tuple(scans))
+    return PdfText("\n".join(parts), first, last, total, tuple(scans))
 
 
 def _wanted(pages: str | None, total: int, shown: str) -> tuple[int, int]:

@@ -53,6 +53,23 @@ async def test_the_source_of_a_cell_is_replaced_and_its_old_outputs_go(workspace
     assert output.text.startswith("replaced cell 2 of f.ipynb; the outputs of its old source are gone")
 
 
+async def test_people_see_the_change_of_the_cell_and_not_of_its_json(workspace):
+    cells = [markdown(["# a\n", "b"], "aa"), code(["x = 1\n", 'y = "é"'], "bb", [OUTPUT], 7), code("z", "cc")]
+    workspace.put_seen("f.ipynb", as_jupyter(notebook(*cells)))
+
+    replaced = await edit(workspace, cell="bb", source='x = 2\ny = "é"')
+    inserted = await edit(workspace, cell="0", source="new", cell_type="markdown", mode="insert")
+
+    (first,), (second,) = replaced.display.files, inserted.display.files
+    assert first.diff.splitlines()[1:] == [
+        " ── markdown, id aa ──", " # a", " b",
+        "-── code [7], id bb ──", "-x = 1", "+── code, id bb ──", "+x = 2",
+        ' y = "é"', "-(1 output)", " ── code, id cc ──", " z",
+    ]  # fmt: skip
+    assert (first.added, first.removed) == (2, 3)
+    assert [line for line in second.diff.splitlines() if line[0] in "+-"][1:] == ["+new"]
+
+
 async def test_a_cell_is_found_by_its_number_where_it_has_no_id(workspace):
     path = workspace.put_seen("f.ipynb", as_jupyter(notebook(code("a"), code("b"), minor=4)))
 
@@ -135,7 +152,7 @@ async def test_the_user_is_shown_what_changes_before_he_allows_it(workspace):
     preview = await workspace.preview("NotebookEdit", file_path="f.ipynb", cell="0", source="b", mode="insert")
     again = await workspace.preview("NotebookEdit", file_path="f.ipynb", cell="0", source="b", mode="insert")
 
-    assert '"b"' in preview.files[0].diff
+    assert "+b" in preview.files[0].diff.splitlines()
     assert preview == again
 
 

@@ -11,9 +11,11 @@ from pydantic import ValidationError
 
 from panpan.errors import ToolError
 from panpan.tools.files.pdf_pictures import page_pictures, pictures_in
+from panpan.tools.files.pdf_text import pdf_text
 from panpan.tools.files.read import ReadInput, ReadTool
 from panpan.tools.seen_files import digest_of
 from panpan.types.content import ImageBlock, TextBlock
+from panpan.types.display import SummaryDisplay
 
 
 async def read(workspace, name, **more):
@@ -362,6 +364,18 @@ class TestPdf:
     async def test_pictures_are_of_pdfs(self, workspace):
         workspace.put("f.txt", "x")
         assert "no PDF" in await workspace.refusal("Read", file_path="f.txt", pictures=True)
+
+    @pytest.mark.parametrize(
+        ("count", "pages", "said"),
+        [(1, None, "1 page"), (3, None, "3 pages"), (30, None, "pages 1-10 of 30"), (3, "2-", "pages 2-3 of 3")],
+    )
+    async def test_people_are_told_how_many_pages_there_are(self, workspace, count, pages, said):
+        workspace.put("f.pdf", pdf(*("x" * count)))
+        assert (await read(workspace, "f.pdf", pages=pages)).display == SummaryDisplay(text=f"PDF, {said}")
+
+    async def test_a_pdf_that_takes_too_long_is_given_up(self):
+        with pytest.raises(ToolError, match=r"it took more than 0\.01 s; try fewer pages"):
+            await pdf_text(pdf("x"), None, "f.pdf", within_s=0.01)
 
     @pytest.mark.parametrize("data", [b"%PDF-1.4\n", b"%PDF-1.7\n" + os.urandom(500), pdf("x")[:200]])
     async def test_a_damaged_pdf_is_refused(self, workspace, data):

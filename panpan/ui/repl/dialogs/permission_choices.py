@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 
 from panpan.types.dataclass import dataclass
 from panpan.ui.repl.dialogs.exact_text import exact_line
-from panpan.ui.repl.rendering.cells import broken, cell_width, wrapped
+from panpan.ui.repl.rendering.cells import broken_between_words, cell_width, wrapped
 from panpan.ui.repl.theme import Theme
 
 ONLY_YOU = "No rule and no --yes answers this; only you can."
@@ -79,7 +79,8 @@ def choice_rows(choices: Sequence[Choice], selected: Meaning | None, width: int,
     """Return each choice on rows of its own; `width` is 7 cells or more."""
     rows: list[str] = []
     for choice in choices:
-        fill = broken if choice.meaning in SAVES_RULE else wrapped  # a rule is shown as it is, blanks and all
+        # a rule is shown as it is, blanks and all
+        fill = broken_between_words if choice.meaning in SAVES_RULE else wrapped
         first, *more = fill(f"{choice.number}. {choice.text}", width - _MARK_CELLS)
         is_selected = choice.meaning == selected
         text = [f"{'❯' if is_selected else ' '} {first}", *(" " * _MARK_CELLS + row for row in more)]

@@ -72,6 +72,20 @@ def broken(line: str, width: int) -> list[str]:
     return rows.ended()
 
 
+def broken_between_words(line: str, width: int) -> list[str]:
+    """Return one line without sequences as `broken` does, but broken before a word where that has room on a row."""
+    rows, row = list[str](), ""
+    for part in re.findall(r"\s+|\S+", line):
+        is_word = not part[0].isspace() and cell_width(part) <= width
+        if row and is_word and cell_width(row + part) > width:
+            rows.append(row)
+            row = part
+        else:
+            *full, row = broken(row + part, width)
+            rows += full
+    return [*rows, row]
+
+
 def wrapped(text: str, width: int) -> list[str]:
     """Return prose as rows of at most `width` cells, 2 or more, broken between words, or within where one is too long.
 

@@ -1,12 +1,13 @@
 """Rows are never too wide, lose nothing, and neither sequences nor characters are cut."""
 
 import re
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.ui.repl.rendering.cells import broken, cell_width, cut, padded, wrapped
+from panpan.ui.repl.rendering.cells import broken, broken_between_words, cell_width, cut, padded, wrapped
 from tests.ui.repl.rendering.looks import check, shown
 
 LETTERS = [
@@ -58,6 +59,16 @@ def test_broken_rows_fit_and_lose_nothing(text: str, width: int) -> None:
     check(rows, width)
     assert "".join(shown(rows)) == "".join(shown([text]))
     assert len(rows) == 1 or settled_style(rows[:-1])
+
+
+@given(st.text(st.sampled_from("ab日 \u0301❤-"), max_size=60), st.integers(2, 30))
+def test_rows_broken_between_words_fit_lose_nothing_and_break_no_word_that_has_room(text: str, width: int) -> None:
+    rows = broken_between_words(text, width)
+
+    check(rows, width)
+    assert "".join(rows) == text
+    for row, following in pairwise(rows):
+        assert row.endswith(" ") or following.startswith(" ") or cell_width(max(text.split(), key=cell_width)) > width
 
 
 @given(STYLED, st.integers(2, 30))

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from anyio import to_thread
+from anyio import current_time, to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
@@ -68,10 +68,12 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         background: Background | None = None,
         *,
         pause: Callable[[int], float] | None = None,
+        clock: Callable[[], float] = current_time,
     ) -> None:
         self._setup = setup
         self._background = background
         self._pause = pause
+        self._clock = clock
         self._plans: dict[str, DownloadPlan] = {}
         self._asked: dict[str, str] = {}
         """Ids of the plans that the user was asked about, by call."""
@@ -191,6 +193,7 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
             token=setup.token,
             max_bytes=setup.max_bytes,
             pause=self._pause or usual_pause,
+            clock=self._clock,
         )
         return CarryingOut(plan, transfer, replace(setup.unpack_limits))
 

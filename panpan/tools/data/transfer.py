@@ -14,6 +14,7 @@ from panpan.errors import ToolError
 from panpan.system.web.guarded_client import Allow, GuardedClient
 from panpan.tools.data.amounts import size_text
 from panpan.tools.data.download_plan import PlannedFile, RemoteFile
+from panpan.tools.data.flow import Flow, TooSlowError
 from panpan.tools.data.partial_file import PartialFile
 from panpan.tools.data.plain_source import TIMEOUT_S, sent_range, size_of, validator_of
 
@@ -48,6 +49,7 @@ class Transfer:
         token: For files that need one.
         max_bytes: Of a file whose size nobody says.
         pause: Returns how long to wait before a try, by how many have brought nothing.
+        clock: Tells the time in seconds.
     """
 
     def __init__(
@@ -58,12 +60,14 @@ class Transfer:
         token: str = "",
         max_bytes: int,
         pause: Callable[[int], float] = usual_pause,
+        clock: Callable[[], float] = anyio.current_time,
     ) -> None:
         self._client = client
         self._allow = allow
         self._token = token
         self._max_bytes = max_bytes
         self._pause = pause
+        self._clock = clock
         self.sha256 = ""
         """Of the file that was brought last."""
         self.size = 0
@@ -79,11 +83,11 @@ class Transfer:
             while not await to_thread.run_sync(part.take_over):
                 pass  # piece by piece, so that who gives it up does not wait for all of it
             yield part.size
-            tries = 0
+            tries, flow = 0, Flow(self._clock)
             while not _is_whole(part, planned.remote):
                 before = part.size
                 try:
-                    async with aclosing(self._tried(part, planned.remote)) as sizes:
+                    async with aclosing(self._tried(part, planned.remote, flow)) as sizes:
                         async for size in sizes:
                             yield size
                     if planned.remote.size is None:
@@ -98,7 +102,7 @@ class Transfer:
                 await anyio.sleep(self._pause(tries))
             self.sha256, self.size = await to_thread.run_sync(part.finish), part.size
 
-    async def _tried(self, part: PartialFile, remote: RemoteFile) -> AsyncGenerator[int, None]:
+    async def _tried(self, part: PartialFile, remote: RemoteFile, flow: Flow) -> AsyncGenerator[int, None]:
         """Ask for what is missing, and take what comes."""
         if part.size and not _may_go_on(remote):
             part.begin_anew()
@@ -113,12 +117,12 @@ class Transfer:
             stream = self._client.stream("GET", remote.url, headers=headers, timeout_s=TIMEOUT_S, allow=self._allow)
             async with stream as response:
                 whole = self._check(response, part, remote)
-                async with aclosing(self._written(response, part, remote)) as sizes:
+                async with aclosing(self._written(response, part, remote, flow)) as sizes:
                     async for size in sizes:
                         yield size
                 if whole is not None and part.size < whole:
                     raise _CutError("its server sent less than there is")
-        except ChangedError:
+        except (ChangedError, TooSlowError):
             raise
         except ToolError as error:
             raise _CutError(str(error)) from error
@@ -153,7 +157,7 @@ class Transfer:
         return size
 
     async def _written(
-        self, response: "GuardedResponse", part: PartialFile, remote: RemoteFile
+        self, response: "GuardedResponse", part: PartialFile, remote: RemoteFile, flow: Flow
     ) -> AsyncGenerator[int, None]:
         most = self._max_bytes if remote.size is None else remote.size
         held = bytearray()
@@ -161,6 +165,7 @@ class Transfer:
             async with aclosing(response.chunks()) as chunks:
                 async for chunk in chunks:
                     held += chunk
+                    flow.add(len(chunk))
                     if part.size + len(held) > most:
                         raise ChangedError(f"{remote.url} sends more than {size_text(most)}, as much as may come")
                     if len(held) >= _PIECE_BYTES:

@@ -1,10 +1,11 @@
 """What the tests of downloads share: an outside with one server, and a tool in a workspace."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from panpan.config.settings import Settings
@@ -29,6 +30,7 @@ class Place:
         self.ctx = context_in(root)
         self.settings: dict[str, Any] = {}
         self.env: dict[str, str] = {}
+        self.clock: Callable[[], float] = anyio.current_time
         self.tool = DatasetDownloadTool()
 
     @asynccontextmanager
@@ -38,7 +40,7 @@ class Place:
             self.network.ports[PUBLIC, 80] = port
             settings = Settings.model_validate(self.settings)
             setup = data_setup_of(settings, self.env, self.network.web, "panpan/test")
-            self.tool = DatasetDownloadTool(setup, pause=lambda _: 0)
+            self.tool = DatasetDownloadTool(setup, pause=lambda _: 0, clock=lambda: self.clock())
             yield
 
     async def call(self, action: str, **arguments: Any) -> Output:

@@ -1,4 +1,5 @@
 import hashlib
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -227,6 +228,18 @@ async def test_what_grows_beyond_the_limit_is_ended(place: Place) -> None:
     place.settings = {"data": {"max_gb": 0.000001}}
     async with place.served():
         assert "sends more than 1 kB" in await place.refusal("download", plan=await place.prepare())
+
+
+async def test_what_comes_too_slowly_to_end_is_given_up_and_kept(place: Place) -> None:
+    place.files.contents["/numbers.csv"] = WORDS
+    place.files.cut_after = [100]
+    async with place.served():
+        plan = await place.prepare()
+        place.clock = count(0, 301).__next__  # each look at it is five minutes later
+        refused = await place.refusal("download", plan=plan)
+
+    assert "it comes too slowly: 100 bytes in 301 s; what came is kept" in refused
+    assert WORDS[:100] in place.tree().values()
 
 
 async def test_hosts_that_the_user_has_blocked_are_not_asked(place: Place) -> None:

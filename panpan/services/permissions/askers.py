@@ -59,9 +59,11 @@ def _advice(question: PermissionQuestion) -> str:
         "it, or in another way that is allowed"
     )
     if question.is_protected:
+        is_of_sandbox = any(reason.kind == "sandbox" for reason in question.reasons)
+        settings = "; his settings can, with sandbox.domains for hosts and sandbox.outside for commands"
         return (
-            f"{refused}; name in your answer what is left for the user to do. No flag opens it: he is asked only where "
-            "panpan runs on a terminal and without -p."
+            f"{refused}; name in your answer what is left for the user to do. No flag opens it"
+            f"{settings if is_of_sandbox else ''}: he is asked only where panpan runs on a terminal and without -p."
         )
     return (
         f"{refused}. If the task cannot be done without it, say so in your answer: the user can allow it by starting "

@@ -226,6 +226,6 @@ class _Run:
             names = ", ".join(dict.fromkeys(use.name for use in denials))
             self._warn(
                 f"not allowed, and not run: {len(denials)} of the calls ({names}); with -p or a pipe nobody is asked: "
-                "say what is allowed (--allowedTools, --yes, --permission-mode; none is for protected files, nor for "
-                "leaving the sandbox), or run panpan without -p"
+                "say what is allowed (--allowedTools, --yes, --permission-mode; none is for protected files, and for "
+                "leaving the sandbox the settings sandbox.domains and sandbox.outside are), or run panpan without -p"
             )

@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 import pytest
 
 from panpan.services.permissions.askers import NobodyToAsk, YesToAll
-from panpan.types.permission import PermissionAnswer, PermissionQuestion
+from panpan.types.permission import PermissionAnswer, PermissionQuestion, Reason
 
 
 def question(*, rule: str | None = None, is_protected: bool = False) -> PermissionQuestion:
@@ -29,6 +31,14 @@ async def test_nobody_names_no_flag_for_what_no_flag_opens() -> None:
 
     assert not answer.is_allowed
     assert "--" not in answer.feedback
+
+
+async def test_of_what_leaves_the_sandbox_the_settings_are_named_that_let_it() -> None:
+    asked = replace(question(is_protected=True), reasons=(Reason("it runs with the network", "sandbox"),))
+
+    answer = await NobodyToAsk()(asked)
+
+    assert "sandbox.domains" in answer.feedback
 
 
 async def test_yes_to_all_says_yes() -> None:

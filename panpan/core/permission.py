@@ -103,7 +103,8 @@ async def _asked(
         tool_name=call.tool.name,
         input=deepcopy(call.input),
         title=call.tool.title(call.args),
-        reason="; ".join(filter(None, (decision.reason.text, explained))),
+        reason=decision.reason.text,
+        effect=explained,
         rule=decision.rule,
         prefix_rule=decision.prefix_rule,
         is_protected=decision.is_protected,
@@ -122,14 +123,14 @@ async def _asked(
     if not answer.is_allowed:
         said = answer.feedback or "The user refused it. Go on without it, or ask what to do instead."
         text = " ".join(filter(None, (f"{call.tool.name} was not run.", said, decision.advice_for_model)))
-        reason = f"asked ({question.reason}); the answer was no"
+        reason = f"asked ({question.on_one_line}); the answer was no"
         return Permission(False, reason, text_for_model=text, reasons=reasons)
     rule = question.prefix_rule if answer.is_for_prefix else question.rule
     saved_rule = ""
     if answer.is_remembered and decision.remember is not None and rule is not None:
         await decision.remember(rule)
         saved_rule = rule
-    reason = f"asked ({question.reason}); the answer was yes"
+    reason = f"asked ({question.on_one_line}); the answer was yes"
     return Permission(True, reason, decision.approved_paths, preview, reasons=reasons, saved_rule=saved_rule)
 
 

@@ -85,6 +85,13 @@ class PermissionQuestion:
     """SHA-256 of the call, in hex: of the tool and its exact arguments. Nothing else runs on the strength of a yes."""
     agent: str = ""
     """Which subagent wants to make the call, as "explore: find the loss"; empty where it is the session's own model."""
+    effect: str = ""
+    """What it would do, such as the command line that it would run; empty where the arguments say it all."""
+
+    @property
+    def on_one_line(self) -> str:
+        """Why it asks, and what it would do."""
+        return "; ".join(filter(None, (self.reason, self.effect)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,6 +133,8 @@ def _text_of(question: PermissionQuestion, rule_place: str) -> str:
 
 def _what_would_run(question: PermissionQuestion) -> Iterator[str]:
     """Yield the change as a diff where it is known, else the arguments, all of it and exactly."""
+    if question.effect:
+        yield f"    {_shown(question.effect)}"
     if question.preview is None or not question.preview.files:
         for key, value in question.input.items():
             yield f"    {_shown(key)}: {_shown(value if isinstance(value, str) else json.dumps(value, default=str))}"

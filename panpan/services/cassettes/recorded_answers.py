@@ -27,7 +27,7 @@ def _recording_permission(asker: Asker, note: Note) -> Asker:
     async def ask(question: PermissionQuestion) -> PermissionAnswer:
         answer = await asker(question)
         asked = {"toolUseId": question.tool_use_id, "tool": question.tool_name, "title": question.title}
-        note({"asked": "permission", **asked, "reason": question.reason, "answer": asdict(answer)})
+        note({"asked": "permission", **asked, "reason": question.on_one_line, "answer": asdict(answer)})
         return answer
 
     return ask

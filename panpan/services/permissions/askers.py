@@ -55,7 +55,7 @@ class AskerOfMode:
 
 def _advice(question: PermissionQuestion) -> str:
     refused = (
-        f"It needs the user's yes ({question.reason}), and this run asks nobody, as with -p or a pipe. Go on without "
+        f"It needs the user's yes ({question.on_one_line}), and this run asks nobody, as with -p or a pipe. Go on without "
         "it, or in another way that is allowed"
     )
     if question.is_protected:

@@ -127,9 +127,9 @@ async def test_the_question_says_what_would_be_done(ctx: ToolContext) -> None:
     environment = f"{ctx.paths.root}/.venv"
     assert (
         f"uv pip install --python {environment}/bin/python -- lamp` for the environment {environment}"
-        in question.reason
+        in question.effect
     )
-    assert "it fetches from pypi.org" in question.reason
+    assert "it fetches from pypi.org" in question.effect
 
 
 class GrantingBoxes(Boxes):

@@ -237,7 +237,7 @@ class PermissionDialog:
 
     def _reason_rows(self, width: int, theme: Theme) -> Sequence[str]:
         said = filter(None, (self._question.reason, self._question.bounds))
-        rows = [theme.paint("dim", row) for text in said for row in wrapped(prose(spelled_out(text)), width)]
+        rows = [theme.paint("dim", row) for text in said for row in _of_words(text, width)]
         if self._question.is_protected:
             rows += [theme.paint("warn", row) for row in wrapped(ONLY_YOU, width)]
         return rows
@@ -245,14 +245,15 @@ class PermissionDialog:
     def _change_rows(self, width: int, theme: Theme) -> Sequence[str]:
         """Return all that would run or change; where that is several files, their names come first."""
         question = self._question
+        effect = _of_words(question.effect, width) if question.effect else []
         if not self._preview:
-            return argument_rows(question.input, width, theme)
+            return [*effect, *argument_rows(question.input, width, theme)]
         paths = [file.path for file in question.preview.files] if question.preview is not None else []
         heads = [] if _names_only(question.title, paths) else [exact_line(question.title)]
         if len(paths) > 1:
             heads.append(exact_line(f"{len(paths)} files: {', '.join(paths)}"))
         rows = [theme.paint("strong", row) for head in heads for row in broken(head, width)]
-        return rows + [row for line in self._preview for row in broken(line, width)]
+        return [*effect, *rows, *(row for line in self._preview for row in broken(line, width))]
 
     def _foot(self, form: Form, offered: Sequence[Choice], width: int, theme: Theme) -> list[str]:
         gap = [""] if form.has_gaps else []
@@ -277,3 +278,7 @@ def _names_only(title: str, paths: Sequence[str]) -> bool:
     if match := _MORE_FILES.search(title):
         return names.startswith(f"{title[: match.start()]}, ")
     return title == names or (len(paths) == 1 and title.endswith(f"/{names}"))
+
+
+def _of_words(text: str, width: int) -> list[str]:
+    return wrapped(prose(spelled_out(text)), width)

@@ -44,11 +44,21 @@ def dialog_for(
     is_protected: bool = False,
     tool: str = "Bash",
     bounds: str = "",
+    effect: str = "",
     clock: Clock | None = None,
 ) -> PermissionDialog:
     arguments = {"command": "npm run build"} if arguments is None else arguments
     question = PermissionQuestion(
-        "1", tool, arguments, "the title", reason, rule, is_protected, prefix_rule=prefix_rule, bounds=bounds
+        "1",
+        tool,
+        arguments,
+        "the title",
+        reason,
+        rule,
+        is_protected,
+        prefix_rule=prefix_rule,
+        bounds=bounds,
+        effect=effect,
     )
     return PermissionDialog(question, preview, PLACE, room=lambda: room, clock=clock or Clock())
 
@@ -460,6 +470,18 @@ def test_the_reason_can_be_read_in_few_rows_too() -> None:
     press_all(dialog, "c-o")
 
     assert REASON in " ".join(rows_of(dialog))
+
+
+@pytest.mark.parametrize("room", [4, 6, 9, 12, 20, 40])
+def test_what_a_call_would_do_is_shown_also_where_the_reason_gives_way_or_it_is_said_that_it_is_not(room: int) -> None:
+    effect = "it runs `python -m pip install lamp` for the environment /work/.venv; it fetches from pypi.org"
+    dialog = dialog_for({"operation": "install", "packages": ["lamp"]}, reason="why " * 60, effect=effect, room=room)
+
+    rows = " ".join(" ".join(rows_of(dialog, 60)).split())
+
+    is_shown = effect in rows
+    assert is_shown or "more lines: ctrl+o" in rows or "PgDn" in rows
+    assert is_shown or room < 12
 
 
 def test_a_long_reason_is_shown_where_the_terminal_has_room_for_it() -> None:

@@ -31,7 +31,8 @@ def doctor(path: Path | None, as_json: bool) -> int:
     """Show in which layer an environment is broken, and what to do: packages, binaries, CUDA, driver, hardware.
 
     PATH is an environment or the folder of a project; without it, the one of this folder, or else the one that is
-    active. All is read from files, and nothing is run. Ends with 1 where a layer is broken.
+    active. It is held against what the project asks for, too. All is read from files, and nothing is run. Ends with 1
+    where a layer is broken.
     """
     report = _report(path)
     if as_json:
@@ -48,7 +49,14 @@ def _report(path: Path | None) -> EnvReport:
     root = MachineRoot()
     named_by = {} if path else os.environ
     environment = find_environment(root, str(place), named_by)
-    return examine(root, environment, os.environ, project_of(str(place), environment))
+    return examine(root, environment, os.environ, project_of(str(place), environment, _here()))
+
+
+def _here() -> str:
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:  # deleted meanwhile
+        return ""
 
 
 def _print(report: EnvReport) -> None:

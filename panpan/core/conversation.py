@@ -144,17 +144,18 @@ def error_result(tool_use_id: str, text: str) -> ToolResultMessage:
     return ToolResultMessage(result=block)
 
 
-def cut_short(tool_use_id: str, *, was_begun: bool, is_interrupted: bool) -> ToolResultMessage:
+def cut_short(tool_use_id: str, *, was_begun: bool, is_interrupted: bool, left: str = "") -> ToolResultMessage:
     """Return the result of a call that its turn left open.
 
     Args:
         tool_use_id: The call.
         was_begun: Whether its tool had begun to run.
         is_interrupted: Whether the user stopped the turn; if not, an error ended it.
+        left: What it had done by then, in a sentence, where its tool could tell.
     """
-    if is_interrupted:
-        return error_result(tool_use_id, INTERRUPTED if was_begun else INTERRUPTED_BEFORE)
-    return error_result(tool_use_id, ENDED if was_begun else ENDED_BEFORE)
+    if not was_begun:
+        return error_result(tool_use_id, INTERRUPTED_BEFORE if is_interrupted else ENDED_BEFORE)
+    return error_result(tool_use_id, " ".join(filter(None, (INTERRUPTED if is_interrupted else ENDED, left))))
 
 
 def repaired(messages: Iterable[Message], *, never_begun: Container[str] = ()) -> Iterator[Message]:

@@ -72,6 +72,8 @@ class ToolExecutor(AsyncContextManagerMixin):
         """Results that exist but have not been received yet, by tool use id."""
         self.begun: set[str] = set()
         """Ids of the calls whose tool began to run."""
+        self.left: dict[str, str] = {}
+        """What calls that were cut short had done by then, by their ids, where their tools could tell."""
         self._tools = tools
         self._context = context
         self._hooks = hooks
@@ -172,6 +174,7 @@ class ToolExecutor(AsyncContextManagerMixin):
             paths=paths,
             allowed_change=permission.shown_change,
             note_changes=partial(self._ledger.files_change, call.use.id),
+            note_left=partial(self.left.__setitem__, call.use.id),
         )
         title, limit_s = call.tool.title(call.args), call.tool.time_limit_s(call.args)
         await send.send(ToolStarted(call.use.id, call.use.name, title, limit_s))

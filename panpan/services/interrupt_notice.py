@@ -34,7 +34,7 @@ def _ended_in_interrupt(messages: Sequence[Message]) -> bool:
     """Return whether the newest reply, or a result behind it, was cut short by the user."""
     for message in reversed(messages):
         match message:
-            case ToolResultMessage() if message.is_error and message.text in (INTERRUPTED, INTERRUPTED_BEFORE):
+            case ToolResultMessage() if message.is_error and message.text.startswith((INTERRUPTED, INTERRUPTED_BEFORE)):
                 return True
             case AssistantMessage():
                 return message.stop_reason == "interrupted"

@@ -240,9 +240,7 @@ def public_addresses(
         address = _public(text, also)
         if address is None:
             what = "" if text == host else f" leads to {text[:80]!r}, which"
-            raise ToolError(
-                f"{host}{what} is no public address; nothing in this machine or its network is asked for"
-            )
+            raise ToolError(f"{host}{what} is no public address; nothing in this machine or its network is asked for")
         addresses[address] = None
     return tuple(addresses)
 

@@ -66,6 +66,8 @@ class ToolContext:
     note_changes: Callable[[Sequence[IntendedChange]], Awaitable[None]] = _note_nowhere
     """Makes durable what the call is about to change; awaited before the first change by tools that say
     `notes_changes`."""
+    note_left: Callable[[str], None] = lambda _: None
+    """Told in a sentence what a call that is being cut short has done, by tools that know."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ def test_a_healthy_environment_ends_with_0_and_each_layer_has_a_row(tmp_path: Pa
     titles = ["Python and packages", "binaries and their ABI", "GPU runtime and libraries"]
     titles += ["operating system and driver", "hardware"]
     assert all(title in line for title, line in zip(titles, lines[2:7], strict=True))
-    assert lines[-1] == "no layer is broken"
+    assert lines[-2:] == ["no layer is broken", "no manifest was found that says what a project asks for"]
 
 
 def test_a_broken_environment_ends_with_1_and_says_what_to_do(tmp_path: Path) -> None:
@@ -47,6 +47,22 @@ def test_a_broken_environment_ends_with_1_and_says_what_to_do(tmp_path: Path) ->
     assert first == "first broken layer, from below: Python and packages (python)"
     assert why == "why: thing 1.0 needs other>=2: it is not installed"
     assert mend.startswith("what to do: ")
+
+
+def test_it_is_held_against_what_the_project_asks_for(tmp_path: Path) -> None:
+    environment = environment_in(tmp_path / ".venv")
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "paper"\ndependencies = ["thing<1"]\n')
+
+    code, output = run(tmp_path)
+    _, data = run("--json", environment)
+
+    assert code == 1
+    _, why, mend = output.splitlines()[-3:]
+    assert why == "why: pyproject.toml:3 asks for thing<1: it is 1.0"
+    command = f"uv pip install --python {environment}/bin/python --editable ."
+    assert mend == f"what to do: install what the project asks for: {command}"
+    first = json.loads(data)["constraints"][0]
+    assert (first["source"], first["state"], first["command"]) == ("pyproject.toml:3", "broken", command)
 
 
 def test_the_report_is_data_with_json(tmp_path: Path) -> None:
@@ -74,7 +90,7 @@ def test_without_a_path_it_is_that_of_the_folder_or_else_the_active_one(
     assert of_active.startswith(f"{active}: VIRTUAL_ENV names it\n")
     assert of_folder.startswith(f"{tmp_path}/empty/.venv: it is the project's\n")
     assert code == 1
-    assert of_none.startswith(f"no environment in {tmp_path}/empty, and none is active\n")
+    assert of_none.startswith(f"no environment in {tmp_path}/empty\n")
 
 
 def test_names_of_others_cannot_drive_the_terminal(tmp_path: Path) -> None:

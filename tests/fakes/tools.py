@@ -68,6 +68,19 @@ class FailingTool(FakeTool):
         raise self.error
 
 
+class LeavingTool(FakeTool):
+    """Says what stands of a call that is cut short."""
+
+    async def run(self, args: SleepInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
+        try:
+            yield Progress("half is done")
+            await anyio.sleep(args.seconds)
+            yield Output("all is done")
+        except BaseException:
+            ctx.note_left("By then half was done.")
+            raise
+
+
 def looking(log: list[str] | None = None) -> FakeTool:
     return FakeTool("Look", log=log)
 

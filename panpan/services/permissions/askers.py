@@ -55,8 +55,8 @@ class AskerOfMode:
 
 def _advice(question: PermissionQuestion) -> str:
     refused = (
-        f"It needs the user's yes ({question.on_one_line}), and this run asks nobody, as with -p or a pipe. Go on without "
-        "it, or in another way that is allowed"
+        f"It needs the user's yes ({question.on_one_line}), and this run asks nobody, as with -p or a pipe. Go on "
+        "without it, or in another way that is allowed"
     )
     if question.is_protected:
         is_of_sandbox = any(reason.kind == "sandbox" for reason in question.reasons)

@@ -129,14 +129,16 @@ class TurnRun:
         """Keep the text of a reply that was cut short, and give every open call its result."""
         if is_interrupted and (reply := self._partial.message(self._parts.model.name)) is not None:
             self._recorder.keep(reply)
-        executor = self._executor
-        self._recorder.keep(
-            *(
-                executor.results.get(tool_use_id)
-                or cut_short(tool_use_id, was_begun=tool_use_id in executor.begun, is_interrupted=is_interrupted)
-                for tool_use_id in list(self._parts.conversation.open_tool_uses)
-            )
-        )
+        executor, results = self._executor, list[ToolResultMessage]()
+        for tool_use_id in list(self._parts.conversation.open_tool_uses):
+            result = executor.results.get(tool_use_id)
+            if result is None:
+                was_begun, left = tool_use_id in executor.begun, executor.left.get(tool_use_id, "")
+                result = cut_short(tool_use_id, was_begun=was_begun, is_interrupted=is_interrupted, left=left)
+                if left:
+                    self._parts.warn(left)
+            results.append(result)
+        self._recorder.keep(*results)
 
     def _record_if_message(self, event: Event) -> None:
         """Record what the loop has appended to the conversation."""

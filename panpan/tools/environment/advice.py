@@ -14,7 +14,7 @@ class Advice(NamedTuple):
 
 
 ADVICE: Mapping[str, Advice] = {
-    "environment": Advice("python", "make an environment for the project and install what it asks for, or name one"),
+    "environment": Advice("python", "name one, or make one for the project and install what it asks for"),
     "project-python": Advice("python", "make the environment with a Python in the range that the project asks for"),
     "project-package": Advice("python", "install what the project asks for"),
     "project-unclear": Advice("python", "look at it yourself; from files alone it cannot be judged"),
@@ -54,8 +54,10 @@ A driver that is too old is mended in its own layer; a build that does not fit w
 """
 
 
-def judged(rule: str, state: State, needs: str, has: str, *, command: str = "") -> Constraint:
+def judged(rule: str, state: State, needs: str, has: str, *, source: str = "", command: str = "") -> Constraint:
     """Return a constraint of the kind `rule`, with the layer and the advice that belong to it."""
     layer, text = ADVICE[rule]
     advice = "" if state == "holds" else text
-    return Constraint(rule=rule, layer=layer, needs=needs, has=has, state=state, advice=advice, command=command)
+    return Constraint(
+        rule=rule, layer=layer, needs=needs, has=has, state=state, advice=advice, source=source, command=command
+    )

@@ -7,24 +7,31 @@ written in another way, is unclear.
 import re
 from collections.abc import Iterator
 
-from panpan.tools.environment.requirement_lines import without_comments
-from panpan.tools.environment.wish import PythonWish, Unclear, Wish
+from panpan.tools.environment.project_files import ProjectFiles
+from panpan.tools.environment.requirement_lines import NESTED, without_comments
+from panpan.tools.environment.requirement_wishes import CONSTRAINT, requirement_wishes, wish_of
+from panpan.tools.environment.wish import PythonWish, Said, Unclear, Wish
 
+CONDA_FILES = ("environment.yml", "environment.yaml")
 _SPEC = re.compile(r"(?:[\w./-]+::?)?(?P<name>[A-Za-z0-9_][\w.-]*)\s*(?P<versions>.*)")
 _FUZZY = re.compile(r"=?\s*(?P<version>\d[\w.!+]*?)(?:\.?\*)?(?:=[\w*]+)?")
 _EXACT = re.compile(r"==\s*(?P<version>\d[\w.!+]*)(?:=[\w*]+)?")
 _RANGE = re.compile(r"[<>!~=]=?\s*\d[\w.*+!]*(?:\s*,\s*[<>!~=]=?\s*\d[\w.*+!]*)*")
+_MAX_LINE_CHARS = 1_000
 
 
-def conda_wishes(text: str, source: str) -> Iterator[Wish | PythonWish | Unclear]:
-    """Yield what a file asks for, with `source` and the number of the line as its place."""
+def conda_wishes(files: ProjectFiles, name: str) -> Iterator[Said]:
+    """Yield what a file asks for; nothing where there is none."""
     is_inside, of_pip = False, -1
-    lines = text.splitlines()
+    lines = (files.text(name) or "").splitlines()
     for number, line in without_comments(enumerate(lines, 1)):
-        place = f"{source}:{number}"
+        source = f"{name}:{number}"
         indent = len(lines[number - 1]) - len(lines[number - 1].lstrip())
         if not line.startswith("-"):
-            is_inside = is_inside if indent else line.replace(" ", "") == "dependencies:"
+            key, _, value = line.partition(":")
+            is_inside = key.strip() == "dependencies" if not indent else is_inside
+            if is_inside and value.strip():
+                yield Unclear(source, "it is not written with an item on each line", line[:_MAX_LINE_CHARS])
             continue
         if not is_inside:
             continue
@@ -32,20 +39,29 @@ def conda_wishes(text: str, source: str) -> Iterator[Wish | PythonWish | Unclear
         if what.replace(" ", "") == "pip:":
             of_pip = indent
         elif 0 <= of_pip < indent:
-            yield Unclear(place, what) if what.startswith("-") else Wish(what, place)
+            yield from _of_pip(files, what, source)
         else:
             of_pip = -1
-            yield _of_conda(what, place)
+            yield conda_wish(what, source)
 
 
-def _of_conda(what: str, place: str) -> Wish | PythonWish | Unclear:
-    match = _SPEC.fullmatch(what)
+def conda_wish(what: str, source: str) -> Wish | PythonWish | Unclear:
+    """Return what a specification of conda's asks for, such as `pytorch::pytorch >=2,<3`."""
+    match = _SPEC.fullmatch(what) if len(what) <= _MAX_LINE_CHARS else None
     versions = _versions(match["versions"]) if match else None
     if match is None or versions is None:
-        return Unclear(place, what)
+        return Unclear(source, "it says more than a name and versions", what[:_MAX_LINE_CHARS])
     if match["name"].lower() == "python":
-        return PythonWish(versions, place)
-    return Wish(f"{match['name']}{versions}", place, is_condas=True)
+        return PythonWish(versions, source)
+    return Wish(f"{match['name']}{versions}", source, is_condas=True)
+
+
+def _of_pip(files: ProjectFiles, what: str, source: str) -> Iterator[Said]:
+    if nested := NESTED.fullmatch(what):
+        file, is_bound = source.partition(":")[0], nested["option"] in CONSTRAINT
+        yield from requirement_wishes(files, nested["path"], included_by=file, is_bound=is_bound)
+    elif said := wish_of(what, source):
+        yield said
 
 
 def _versions(text: str) -> str | None:

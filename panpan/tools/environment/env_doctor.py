@@ -64,7 +64,8 @@ def _look(place: str, ctx: ToolContext) -> "EnvReport":
     environment = find_environment(root, place, ctx.own_environment)
     if environment is not None:
         _require_readable(environment.path, environment.why, ctx)
-    return examine(root, environment, ctx.own_environment, _readable(project_of(place, environment), ctx))
+    project = _readable(project_of(place, environment, str(ctx.paths.cwd)), ctx)
+    return examine(root, environment, ctx.own_environment, project)
 
 
 def _readable(folder: str, ctx: ToolContext) -> str:

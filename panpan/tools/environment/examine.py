@@ -47,7 +47,7 @@ def examine(
     )
     return EnvReport(
         environment=environment.path,
-        project=project,
+        project=project if wishes.says_something else "",
         chosen=environment.why,
         findings=(*project_findings(wishes), *facts.findings()),
         constraints=in_order(_first_of_each_kind(constraints)),
@@ -69,7 +69,7 @@ def _first_of_each_kind(constraints: Iterable[Constraint]) -> list[Constraint]:
 
 def _without_environment(root: MachineRoot, wishes: ProjectWishes) -> EnvReport:
     driver, hardware = look_at_driver(root, LibrarySearch(root, {})), look_at_hardware(root)
-    needs, has = "an environment to look at", "there is none here, and none is active"
+    needs, has = "an environment to look at", f"there is none in {wishes.folder or 'this folder'}"
     none = judged("environment", "broken", needs, has, command=making(root, wishes))
     return EnvReport(
         environment="",

@@ -45,15 +45,19 @@ def find_environment(root: MachineRoot, place: str, variables: Mapping[str, str]
     return None
 
 
-def project_of(place: str, environment: Environment | None) -> str:
-    """Return the folder of the project that `place` is, or that the environment there lies in; empty: there is none."""
+def project_of(place: str, environment: Environment | None, here: str) -> str:
+    """Return the folder of the project that an environment is for; empty: there is none.
+
+    Args:
+        place: An environment, or the folder of a project; absolute.
+        environment: What was found for it.
+        here: The folder that is worked in, to which an environment belongs that lies in no project.
+    """
     place = place.rstrip("/")
     if environment is None or environment.path != place:
         return place
-    if environment.kind == "python":
-        return ""
     usual = (place.removesuffix(f"/{name}") for name in _OF_PROJECTS if place.endswith(f"/{name}"))
-    return next(usual, place.rpartition("/")[0])
+    return next(usual, "" if here == place else here)
 
 
 def library_folders(root: MachineRoot, prefix: str) -> list[tuple[str, int, bool]]:

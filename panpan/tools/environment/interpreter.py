@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 
 from panpan.tools.environment.find_environment import library_folders
 from panpan.tools.environment.machine_root import MachineRoot
+from panpan.tools.environment.metadata import conda_records
 from panpan.types.dataclass import dataclass
 
 _VERSION = re.compile(r"3\.(\d{1,2})(?:\.\d{1,3})?")
 _KEY = re.compile(r"^([\w-]+) *= *(.*?) *$", re.MULTILINE)
 _NAMED = re.compile(r"/python(3\.\d{1,2})t?$")
-_CONDA_RECORD = re.compile(r"python-(3\.[^-]+)-[^-]+\.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,8 @@ def interpreter_of(root: MachineRoot, prefixes: Sequence[str]) -> Interpreter:
     settings = dict(_KEY.findall(root.text(f"{prefixes[0]}/pyvenv.cfg", max_bytes=10_000) or ""))
     program = program_of(root, prefixes)
     named = _NAMED.search(program)
-    said = settings.get("version_info") or settings.get("version") or _said_by_conda(root, prefixes[0])
+    by_conda = dict(conda_records(root, prefixes[0])).get("python")
+    said = settings.get("version_info") or settings.get("version") or by_conda
     match = _VERSION.match(said or (named[1] if named else ""))
     folders = [one for prefix in prefixes for one in library_folders(root, prefix)]
     if match is not None:
@@ -73,8 +74,3 @@ def package_folders(root: MachineRoot, prefixes: Sequence[str], minor: int | Non
         debian = [f"{prefix}/lib/python3/dist-packages"]  # shared by all of Debian's own interpreters
         folders |= dict.fromkeys(place for place in (*places, *debian) if root.exists(place))
     return tuple(folders)
-
-
-def _said_by_conda(root: MachineRoot, prefix: str) -> str:
-    matches = (_CONDA_RECORD.fullmatch(name) for name in root.names(f"{prefix}/conda-meta"))
-    return next((match[1] for match in matches if match), "")

@@ -1,7 +1,9 @@
 """The layers of an environment as data: what was found in each, what they ask of each other, and what does not hold.
 
 A layer stands on the ones below it, and most failures show above the layer that is broken. So layers are counted from
-the bottom: the first that is broken is the lowest one, and what lies above may be well once it is mended.
+the bottom: the first that is broken is the lowest one, and what lies above may be well once it is mended. An
+environment that is not the one that the project asks for, in its Python or its packages, counts as lower than the
+binaries and libraries in it, since they change with it.
 """
 
 from collections.abc import Mapping
@@ -26,7 +28,9 @@ State: TypeAlias = Literal["holds", "risk", "broken", "unknown"]
 """Whether a constraint holds; a risk may go well, and what is unknown could not be judged from files."""
 
 _GRAVITY: Mapping[State, int] = {"broken": 0, "risk": 1, "unknown": 2, "holds": 3}
-_DEPTH: Mapping[Layer, int] = {layer: depth for depth, layer in enumerate(LAYERS)}
+_DEPTH: Mapping[Layer, float] = {layer: depth for depth, layer in enumerate(LAYERS)}
+_OF_THE_WRONG_ENVIRONMENT = ("environment", "interpreter", "project-python", "project-package")
+_DEPTH_OF_ENVIRONMENT = _DEPTH["driver"] - 0.5
 
 
 class Finding(Frozen):
@@ -53,6 +57,8 @@ class Constraint(Frozen):
     state: State
     advice: str = ""
     """What to do, in one sentence; empty where nothing is."""
+    source: str = ""
+    """The file of the project that asks for it, with the line where that is known: `requirements.txt:3`."""
     command: str = ""
     """The command that does it, for the project's folder; empty where none is known that would."""
 
@@ -63,7 +69,7 @@ class EnvReport(Frozen):
     environment: str
     """Where it lies; empty: there is none."""
     project: str = ""
-    """The folder of the project whose manifests were read; empty: none was."""
+    """The folder whose manifests were read; empty: no manifest says anything."""
     chosen: str
     """Why this one is looked at."""
     findings: tuple[Finding, ...]
@@ -92,4 +98,8 @@ class EnvReport(Frozen):
 
 def in_order(constraints: list[Constraint]) -> tuple[Constraint, ...]:
     """Return them as a report has them: the gravest first, from the lowest layer up."""
-    return tuple(sorted(constraints, key=lambda one: (_GRAVITY[one.state], -_DEPTH[one.layer])))
+    return tuple(sorted(constraints, key=lambda one: (_GRAVITY[one.state], -_depth(one))))
+
+
+def _depth(constraint: Constraint) -> float:
+    return _DEPTH_OF_ENVIRONMENT if constraint.rule in _OF_THE_WRONG_ENVIRONMENT else _DEPTH[constraint.layer]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from panpan.tools.environment.machine_root import MachineRoot
 from panpan.types.dataclass import dataclass
 
+_OF_CONDA = re.compile(r"(.+)-([^-]+)-[^-]+\.json")
 _HEAD_BYTES = 256_000
 """Of metadata only the head is needed, which stands before the description."""
 
@@ -42,6 +43,12 @@ def records_in(root: MachineRoot, folder: str) -> Iterator[tuple[str, Head | Non
             yield place, read_head(root, f"{place}/METADATA")
         elif name.endswith(".egg-info"):  # a folder with PKG-INFO, or that file itself
             yield place, read_head(root, f"{place}/PKG-INFO") or read_head(root, place)
+
+
+def conda_records(root: MachineRoot, prefix: str) -> tuple[tuple[str, str], ...]:
+    """Return names and versions of all that conda says it installed in an environment, as its files are called."""
+    matches = (_OF_CONDA.fullmatch(name) for name in root.names(f"{prefix}/conda-meta"))
+    return tuple((match[1], match[2]) for match in matches if match)
 
 
 def read_head(root: MachineRoot, path: str) -> Head | None:

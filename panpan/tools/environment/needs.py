@@ -50,15 +50,17 @@ def is_requirement(text: str) -> bool:
     return len(text) <= _REQUIREMENT_CHARS
 
 
-def unmet(requirement: "Requirement", versions: Mapping[str, str]) -> str:
-    """Return what is there in the place of what is asked for; empty where that is met, or nobody can tell."""
+def unmet(requirement: "Requirement", versions: Mapping[str, str]) -> str | None:
+    """Return what is there in the place of what is asked for; empty where that is met, None where nobody can tell."""
+    from packaging.version import InvalidVersion, Version
+
     version = versions.get(normalised(requirement.name))
     if version is None:
         return "it is not installed"
     try:
-        is_met = requirement.specifier.contains(version, prereleases=True)
-    except ValueError:  # a version that is none
-        return ""
+        is_met = requirement.specifier.contains(Version(version), prereleases=True)
+    except InvalidVersion:
+        return None if requirement.specifier else ""
     return "" if is_met else f"it is {version}"
 
 

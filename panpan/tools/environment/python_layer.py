@@ -11,13 +11,13 @@ from panpan.tools.environment.interpreter import Interpreter, interpreter_of, pa
 from panpan.tools.environment.layers import Finding
 from panpan.tools.environment.library_search import with_origin
 from panpan.tools.environment.machine_root import MachineRoot
+from panpan.tools.environment.metadata import conda_records
 from panpan.tools.environment.packages import Package, leftovers, read_packages
 from panpan.types.dataclass import dataclass
 
 Minor: TypeAlias = tuple[int, int]
 
 _OF_SYSTEM = ("/usr/local", "/usr")
-_CONDA_RECORD = re.compile(r"(.+)-([^-]+)-[^-]+\.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def look_at_python(root: MachineRoot, environment: Environment) -> PythonLayer:
         site_folders=site_folders,
         packages=tuple(read_packages(root, site_folders)),
         leftovers=tuple(leftovers(root, site_folders)),
-        of_conda=_conda_records(root, prefixes[0]) if environment.kind == "conda" else (),
+        of_conda=conda_records(root, prefixes[0]) if environment.kind == "conda" else (),
     )
 
 
@@ -107,11 +107,6 @@ def _of_system_too(settings: Mapping[str, str]) -> Sequence[str]:
         return ()
     base = settings.get("home", "").rpartition("/")[0]
     return [base] if base != "/usr" else _OF_SYSTEM
-
-
-def _conda_records(root: MachineRoot, prefix: str) -> tuple[tuple[str, str], ...]:
-    matches = (_CONDA_RECORD.fullmatch(name) for name in root.names(f"{prefix}/conda-meta"))
-    return tuple((match[1], match[2]) for match in matches if match)
 
 
 def _version(root: MachineRoot, prefixes: Sequence[str], found: Interpreter) -> str:

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterable, Sequence
 
-_COMMENT = re.compile(r"(?:^|\s+)#.*")
+_COMMENT = re.compile(r"(?:^|(?<=\s))#.*")
 NESTED = re.compile(r"(?P<option>-r|-c|--requirement|--constraint)(?:\s*=?\s*)(?P<path>\S.*)")
 """A line that names another such file."""
-_HASHES = re.compile(r"(?:\s+--hash[=\s]\s*[\w-]+:[0-9a-fA-F]+)+$")
+_HASHES = re.compile(r"(?:\s+--hash[=\s]\s*[\w-]+:[0-9a-fA-F]+)+")
 
 Line = tuple[int, str]
 """Its number, from 1 on, and what it says."""
@@ -17,7 +17,7 @@ def requirement_lines(text: str) -> Sequence[Line]:
     joined, begun, start = list[Line](), "", 0
     for number, line in enumerate(text.splitlines(), 1):
         start = start or number
-        is_comment = _COMMENT.match(line) is not None
+        is_comment = line.lstrip().startswith("#")
         if line.endswith("\\") and not is_comment:
             begun += line.strip("\\")
         else:
@@ -33,4 +33,7 @@ def without_comments(lines: Iterable[Line]) -> Sequence[Line]:
 
 def without_hashes(line: str) -> str:
     """Return a requirement without the digests that pip holds its files against."""
-    return _HASHES.sub("", line)
+    first = re.search(r"\s--hash", line)
+    if first is None or not _HASHES.fullmatch(line, first.start()):
+        return line
+    return line[: first.start()].rstrip()

@@ -11,6 +11,8 @@ from panpan.types.dataclass import dataclass
 
 MAX_DETAILS = 400
 _MAX_LINE_CHARS = 300
+_MAX_COMMAND_CHARS = 2_000
+"""A command that is cut off is of no use."""
 _HEADLINES: Mapping[Layer, Sequence[str]] = {
     "python": ("python", "ABI tag", "packages"),
     "binary": ("binaries",),
@@ -54,11 +56,11 @@ def verdict_lines(report: EnvReport) -> list[str]:
     if broken is None:
         risks = sum(one.state == "risk" for one in report.constraints)
         also = f"; {risks} may matter" if risks else ""
-        return [f"no layer is broken{also}"]
+        return [f"no layer is broken{also}", *_not_compared(report)]
     return [
         _line(f"first broken layer, from below: {LAYERS[broken.layer]} ({broken.layer})"),
         _line(f"why: {_needs(broken)}"),
-        _line(f"what to do: {broken.advice}{f': {broken.command}' if broken.command else ''}"),
+        _line(f"what to do: {broken.advice}{f': {broken.command}' if broken.command else ''}", _MAX_COMMAND_CHARS),
     ]
 
 
@@ -66,7 +68,7 @@ def heading(report: EnvReport) -> str:
     """Return which environment it is."""
     if report.environment:
         return _line(f"{report.environment}: {report.chosen}")
-    return _line(f"no environment in {report.project}, and none is active" if report.project else "no environment")
+    return _line(f"no environment in {report.project}" if report.project else "no environment")
 
 
 def detail_lines(report: EnvReport, layer: Layer) -> list[str]:
@@ -79,6 +81,11 @@ def detail_lines(report: EnvReport, layer: Layer) -> list[str]:
 def unread_lines(report: EnvReport) -> list[str]:
     """Return what could not be read."""
     return [_line(f"not read: {one}") for one in report.unread]
+
+
+def _not_compared(report: EnvReport) -> list[str]:
+    """Return that nobody says what the environment is for, lest its layers are taken for all that is wanted."""
+    return [] if report.project else ["no manifest was found that says what a project asks for"]
 
 
 def _state_of(layer: Layer, report: EnvReport) -> State:
@@ -106,6 +113,6 @@ def _detail(finding: Finding) -> str:
     return f"{asked}{finding.name}: {finding.value}" + (f" [{finding.source}]" if finding.source else "")
 
 
-def _line(text: str) -> str:
+def _line(text: str, most: int = _MAX_LINE_CHARS) -> str:
     shown = printable(text)
-    return shown if len(shown) <= _MAX_LINE_CHARS else f"{shown[:_MAX_LINE_CHARS]}…"
+    return shown if len(shown) <= most else f"{shown[:most]}…"

@@ -15,7 +15,7 @@ from panpan.tools.packages.broken import broken_by
 from panpan.tools.packages.changes import Changes, difference
 from panpan.tools.packages.installed import Installed, read_installed
 from panpan.tools.packages.mirrors import run_with_mirrors
-from panpan.tools.packages.outcome import outcome
+from panpan.tools.packages.outcome import changed_in_words, outcome
 from panpan.tools.packages.plan import Plan
 from panpan.tools.packages.running import Ran
 from panpan.tools.packages.step import FileStep, Step, Steps, changed_files, digest, kept_texts, undo
@@ -61,6 +61,8 @@ async def carry_out(
             if plan.step is None and (changes or files or not existed):
                 step = _step_of(manager, what, plan, changes, files, existed=existed)
                 await to_thread.run_sync(steps.save, step)
+            if ran is None and not plan.runs_code:
+                ctx.note_left(f"By then `{manager} {what}` had {_done(plan, changes, files, existed=existed)}.")
     assert ran is not None, "it is the last thing that is yielded"
     notes = [] if plan.runs_code else await to_thread.run_sync(broken_by, plan.target, changes)
     notes += await to_thread.run_sync(_took_back, plan, ran, steps) if plan.step is not None else []
@@ -80,6 +82,15 @@ def _restore(files: Sequence[FileStep]) -> None:
             path.unlink(missing_ok=True)
         else:
             write_atomic(path, file.before.encode())
+
+
+def _done(plan: Plan, changes: Changes, files: Sequence[FileStep], *, existed: bool) -> str:
+    """Return what was changed until an interrupt, in the place of the result that would tell it."""
+    if not changes and not files and existed:
+        return f"changed nothing in {plan.target.prefix}"
+    said = changed_in_words(plan, changes, files, existed=existed)
+    way_back = "the same rollback goes on with it" if plan.step is not None else "rollback takes that back"
+    return f"changed {plan.target.prefix} ({said}); {way_back}"
 
 
 def _step_of(

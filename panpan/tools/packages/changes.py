@@ -1,7 +1,8 @@
 """What a call has changed in an environment: what was installed before, against what is afterwards."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
+from panpan.tools.environment.metadata import normalised
 from panpan.tools.packages.installed import Installed
 from panpan.types.dataclass import dataclass
 
@@ -31,14 +32,18 @@ class Changes:
         if self.changed:
             yield _line("changed", [_shown(before, after) for before, after in self.changed])
 
-    @property
-    def summary(self) -> str:
-        """The same on one short line, for people."""
-        parts = [
-            *(f"+ {package.name} {package.version}" for package in self.added),
-            *(f"- {package.name} {package.version}" for package in self.removed),
-            *(_shown(before, after) for before, after in self.changed),
-        ]
+    def summary(self, asked: Collection[str] = ()) -> str:
+        """Return the same on one short line, for people; of much the first.
+
+        Args:
+            asked: Normalised names of the packages that the call named, which come first; what came along with them
+                comes last, and before that what is another now, and what is gone.
+        """
+        changed = [(after.name, _shown(before, after)) for before, after in self.changed]
+        removed = [(package.name, f"- {package.name} {package.version}") for package in self.removed]
+        added = [(package.name, f"+ {package.name} {package.version}") for package in self.added]
+        named = sorted((*changed, *removed, *added), key=lambda one: normalised(one[0]) not in asked)
+        parts = [text for _, text in named]
         rest = f" and {len(parts) - 4} more" if len(parts) > 4 else ""
         return f"{', '.join(parts[:4])}{rest}" if parts else "nothing changed"
 

@@ -7,24 +7,21 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from panpan.config.bounded_toml import parse_toml
 from panpan.errors import ToolError
 from panpan.system.paths import PathResolver
 from panpan.system.read_file import read_regular_file
+from panpan.tools.environment.toml_tables import table_of
 
 _MAX_BYTES = 1_000_000
 
 
 def table_in(file: Path, *keys: str) -> Mapping[str, Any]:
     """Return the table below these keys of a TOML file; an empty one where there is none."""
-    import tomllib
-
     try:
-        found: Any = tomllib.loads(read_regular_file(file, max_bytes=_MAX_BYTES).decode())
-    except (ToolError, ValueError, RecursionError):
+        return table_of(parse_toml(read_regular_file(file, max_bytes=_MAX_BYTES).decode()), *keys)
+    except (ToolError, ValueError):
         return {}
-    for key in keys:
-        found = found.get(key) if isinstance(found, dict) else None
-    return found if isinstance(found, dict) else {}
 
 
 def find_manifest(what: str, holds: Callable[[Path], bool], paths: PathResolver) -> Path:

@@ -39,7 +39,9 @@ def outcome(
     if ran.went_well:
         where = replace(plan.target, why="")
         head = f"done for {where}" if lines else f"done for {where}; nothing changed"
-        return Output("\n".join([head, *lines]), SummaryDisplay(text=_summary(plan, changes, files, existed=existed)))
+        return Output(
+            "\n".join([head, *lines]), SummaryDisplay(text=changed_in_words(plan, changes, files, existed=existed))
+        )
     return _failure(plan, ran, lines)
 
 
@@ -68,8 +70,9 @@ def _ending(plan: Plan, ran: Ran) -> list[str]:
     return [f"exit code {ran.exit_code}"] if ran.exit_code else []
 
 
-def _summary(plan: Plan, changes: Changes, files: Sequence[FileStep], *, existed: bool) -> str:
+def changed_in_words(plan: Plan, changes: Changes, files: Sequence[FileStep], *, existed: bool) -> str:
+    """Return what was changed, on one short line."""
     made = [f"made {plan.target.prefix.name}"] if not existed and plan.target.prefix.exists() else []
     names = [Path(file.path).name for file in files]
-    said = [*made, *([changes.summary] if changes else []), *names]
+    said = [*made, *([changes.summary(plan.asked)] if changes else []), *names]
     return "; ".join(said) or "nothing changed"

@@ -18,6 +18,7 @@ from panpan.config.settings import PackageSettings
 from panpan.errors import ToolError
 from panpan.tools.packages.plan import Plan, without
 from panpan.tools.packages.target import Target, find_target, require_own
+from panpan.tools.packages.wanted import names_asked
 from panpan.tools.shell.bounds import SandboxUse
 from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
 from panpan.types.dataclass import dataclass
@@ -248,7 +249,7 @@ class PackageTool(Tool[PackageInputT]):
 
     def _whole_plan(self, args: PackageInputT, ctx: ToolContext) -> Plan:
         """Return the plan of a call with the mirrors that it may ask, where it locks nothing to the index."""
-        plan = self.plan(args, ctx)
+        plan = replace(self.plan(args, ctx), asked=names_asked(args.packages))
         if not plan.hosts or plan.wheels or plan.files or plan.runs_code:
             return plan
         others = [self.settings.model_copy(update={"index": url}) for url in self.settings.mirrors]

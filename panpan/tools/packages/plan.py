@@ -47,6 +47,8 @@ class Plan:
     """What is touched beside the environment."""
     files: tuple[Path, ...] = ()
     """Manifests and lock files that may change."""
+    asked: frozenset[str] = frozenset()
+    """Normalised names of the packages that the call names."""
     digests: tuple[str, ...] = ()
     """Of files on which it rests, in hex."""
     runs_code: bool = False

@@ -5,7 +5,6 @@ question then names; never by the model.
 """
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,6 +14,7 @@ from panpan.errors import ToolError
 from panpan.system.home import user_home
 from panpan.system.read_file import read_regular_file
 from panpan.system.terminal_text import spelled_out
+from panpan.tools.environment.addresses import ADDRESS, without_login, without_logins
 from panpan.types.dataclass import dataclass
 
 UNKNOWN_HOST = "whatever that file names"
@@ -25,7 +25,6 @@ _DEFAULTS_HOST = "repo.anaconda.com"
 """Where conda finds the channel that it calls defaults."""
 _MAX_TOLD_CHARS = 200
 _INDEX_VARIABLES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL")
-_ADDRESS = re.compile(r"(?:git\+)?[a-z][a-z0-9+.-]*://[^\s'\"]+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +85,7 @@ def hosts_of(addresses: Sequence[str]) -> list[str]:
 
 def addresses_in(text: str) -> list[str]:
     """Return the addresses that stand in a text, without user names and passwords."""
-    return [without_login(address) for address in _ADDRESS.findall(text)]
-
-
-def without_login(address: str) -> str:
-    """Return an address without what could be a key in it."""
-    head, slashes, rest = address.partition("://")
-    authority, slash, path = rest.partition("/")
-    return f"{head}{slashes}{authority.rpartition('@')[2]}{slash}{path}"
+    return [without_login(address) for address in ADDRESS.findall(text)]
 
 
 def _host(address: str) -> str:
@@ -166,13 +158,6 @@ def _pip_values(file: Path) -> list[tuple[str, str]] | None:
         return None
     found = [item for section in parser.sections() for item in parser.items(section)]
     return [(key.lower().replace("_", "-").removeprefix("--"), value or "") for key, value in found]
-
-
-def without_logins(text: str) -> str:
-    """Return a text, in all addresses of which user names and passwords are left out."""
-    for address in _ADDRESS.findall(text):
-        text = text.replace(address, without_login(address))
-    return text
 
 
 def text_of(file: Path, max_bytes: int = 1_000_000) -> str | None:

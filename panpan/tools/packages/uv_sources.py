@@ -12,6 +12,7 @@ from typing import Any
 from panpan.config.settings import PackageSettings
 from panpan.system.home import user_home
 from panpan.system.terminal_text import spelled_out
+from panpan.tools.environment.addresses import without_login
 from panpan.tools.packages.manifests import table_in
 from panpan.tools.packages.sources import (
     PYPI_HOSTS,
@@ -23,7 +24,6 @@ from panpan.tools.packages.sources import (
     hosts_of_settings,
     index_arguments,
     text_of,
-    without_login,
 )
 
 _UV_DEFAULT = ("UV_DEFAULT_INDEX", "UV_INDEX_URL")

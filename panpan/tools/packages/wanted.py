@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from panpan.errors import ToolError
+from panpan.tools.environment.metadata import normalised
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _CONDA_SPEC = (
     r"(?P<name>[A-Za-z0-9_][\w.-]*)\s*(?P<versions>[=<>!~][\w.*+!,|<>=~ -]*)?"
 )
 """A match specification without brackets, which could name an address."""
+_ASKED = r"(?:[\w./-]+::)?(?P<name>[A-Za-z0-9][\w.-]*)(?![\w.:/+-])"
 _CHANNEL = r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)*"
 _NAME = r"[A-Za-z0-9](?:[\w.-]{0,62}[A-Za-z0-9_])?"
 _RECORDED_NAME = r"(?a)[A-Za-z0-9_][\w.-]*"
@@ -109,6 +111,12 @@ def package_name(text: str) -> str:
     if re.fullmatch(_NAME, text) is None:
         raise ToolError(f"{text!r} is no name of a package; name it alone, without a version")
     return text
+
+
+def names_asked(packages: Sequence[str]) -> frozenset[str]:
+    """Return the normalised names in texts that ask for packages; of an address or a folder there is none."""
+    found = (re.match(_ASKED, text.strip()) for text in packages)
+    return frozenset(normalised(match["name"]) for match in found if match)
 
 
 def is_channel(text: str) -> bool:

@@ -27,7 +27,7 @@ from panpan.types.messages import AssistantMessage, Message, SystemReminder, Too
 from panpan.types.permission import Ask, Decision, PermissionAnswer, PermissionQuestion, Reason
 from tests.fakes.scripted_llm import ScriptedLLM, call, say
 from tests.fakes.session import log_path, recorded, session_in
-from tests.fakes.tools import changing, looking, refusing
+from tests.fakes.tools import LeavingTool, changing, looking, refusing
 
 Main = Callable[[], Coroutine[Any, Any, None]]
 
@@ -104,6 +104,25 @@ def test_an_interrupt_among_parallel_tools_keeps_what_is_done_and_answers_the_re
     results = {message.tool_use_id: message for message in recorded(tmp_path) if isinstance(message, ToolResultMessage)}
     assert results["quick"].text == "Look quick done"
     assert (results["slow"].text, results["slow"].is_error) == (INTERRUPTED, True)
+
+
+def test_what_an_interrupted_call_had_done_is_told_to_the_user_and_with_its_result(
+    tmp_path: Path, run: Callable[[Main], None]
+) -> None:
+    warnings: list[str] = []
+
+    async def main() -> None:
+        llm = ScriptedLLM(call(("1", "Half", {"seconds": 60.0})), say("hello again"))
+        async with session_in(tmp_path, llm, LeavingTool("Half"), warn=warnings.append) as session:
+            async with aclosing(session.submit("go")) as events:
+                async for event in events:
+                    if isinstance(event, ToolProgress):
+                        session.interrupt()
+
+    run(main)
+    (result,) = [message for message in recorded(tmp_path) if isinstance(message, ToolResultMessage)]
+    assert result.text == f"{INTERRUPTED} By then half was done."
+    assert warnings == ["By then half was done."]
 
 
 def test_an_interrupt_in_the_middle_of_a_reply_keeps_the_text_that_was_read(

@@ -337,8 +337,49 @@ def project_that_has_all(root: Path) -> None:
     machine.file(f"{PROJECT}/pyproject.toml", "\n".join([*project, *extras]))
 
 
+def paper_whose_pins_are_not_kept(root: Path) -> None:
+    """As left by an installation that was cut off, into the Python that happened to be there."""
+    machine = with_gpu(root)
+    machine.torch()
+    machine.file(f"{PROJECT}/requirements.txt", "torch==1.13.1\ntorchvision==0.14.1\ntimm==0.6.12\n")
+
+
+def old_driver_for_what_the_project_does_not_even_want(root: Path) -> None:
+    old_driver(root)
+    (root / PROJECT[1:] / "requirements.txt").write_text("torch<2\n")
+
+
+def module_of_a_python_that_the_project_does_not_want(root: Path) -> None:
+    """A new environment gets new modules; to mend them in the old one would be for nothing."""
+    wheel_of_another_python(root)
+    (root / PROJECT[1:] / "setup.cfg").write_text("[options]\npython_requires = >=3.12\ninstall_requires =\n  numpy\n")
+
+
+def numpy_that_the_project_does_not_want(root: Path) -> None:
+    """What was built for the older one is well as soon as the project has its way."""
+    numpy_2_with_an_old_module(root)
+    (root / PROJECT[1:] / "requirements.txt").write_text("numpy<2\nscikit-image\n")
+
+
+def condas_with_another_version(root: Path) -> None:
+    machine = Machine(root)
+    machine.linux()
+    machine.conda(numpy="2.1.0", openssl="1.1.1w")
+    machine.file(f"{PROJECT}/environment.yml", "dependencies:\n  - python=3.11\n  - numpy=1.26\n  - openssl\n")
+
+
+def project_of_poetrys(root: Path) -> None:
+    manifest = [
+        "[tool.poetry.dependencies]",
+        'python = "^3.9"',
+        'numpy = "^2.1"',
+        'tomli = {version = "*", python = "<3.11"}',
+    ]
+    a_project(root, "\n".join(manifest), "pyproject.toml")
+
+
 def project_of_which_a_program_tells(root: Path) -> None:
-    a_project(root, "setup(install_requires=['scipy'])", "setup.py")
+    a_project(root, "setup(install_requires=open('needs').readlines())", "setup.py")
 
 
 def no_avx_for_jax(root: Path) -> None:
@@ -491,7 +532,13 @@ MACHINES: Mapping[Callable[[Path], None], tuple[Layer, str] | None] = {
     package_of_the_project_missing: ("python", "project-package"),
     version_that_the_project_does_not_want: ("python", "project-package"),
     python_that_the_project_does_not_want: ("python", "project-python"),
+    paper_whose_pins_are_not_kept: ("python", "project-package"),
+    old_driver_for_what_the_project_does_not_even_want: ("driver", "driver-version"),
+    module_of_a_python_that_the_project_does_not_want: ("python", "project-python"),
+    numpy_that_the_project_does_not_want: ("python", "project-package"),
+    condas_with_another_version: ("python", "project-package"),
     project_that_has_all: None,
+    project_of_poetrys: None,
     project_of_which_a_program_tells: None,
     no_avx_for_jax: ("hardware", "processor"),
     mac: None,
@@ -508,6 +555,7 @@ NOT_BROKEN: Mapping[Callable[[Path], None], tuple[str, State]] = {
     conda_with_pip_over_it: ("conda-and-pip", "risk"),
     half_deleted: ("leftover", "risk"),
     project_that_has_all: ("project-package", "holds"),
+    project_of_poetrys: ("project-python", "holds"),
     project_of_which_a_program_tells: ("project-unclear", "unknown"),
     another_toolkit: ("toolkit-version", "risk"),
     stub_library: ("library", "risk"),

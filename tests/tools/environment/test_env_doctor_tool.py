@@ -81,6 +81,27 @@ async def test_what_may_hold_secrets_is_not_read_by_way_of_an_environment(tmp_pa
     assert "METADATA: it may hold secrets" in output.text
 
 
+async def test_it_is_held_against_what_the_project_in_the_workspace_asks_for(tmp_path: Path) -> None:
+    workspace = project(tmp_path)
+    (workspace / "requirements.txt").write_text("einops-exts>=1\n")
+
+    output = await called(context_in(workspace))
+
+    assert "why: requirements.txt:1 asks for einops-exts>=1: it is 0.0.4" in output.text
+    assert f"uv pip install --python {workspace}/.venv/bin/python --requirement requirements.txt" in output.text
+
+
+async def test_a_manifest_does_not_lead_to_what_may_hold_secrets(tmp_path: Path) -> None:
+    workspace = project(tmp_path)
+    (workspace / ".env").write_text("canary-1\n")
+    (workspace / "requirements.txt").write_text("-r .env\ngit+https://me:canary-2@example.org/x\n")
+
+    output = await called(context_in(workspace))
+
+    assert "canary" not in output.text
+    assert "what .env asks for: it cannot be read" in output.text
+
+
 def test_it_only_looks_and_says_where() -> None:
     tool = EnvDoctorTool()
     args = tool.input_model(environment="/opt/env")

@@ -32,7 +32,7 @@ def test_a_manifest_is_looked_for_up_to_the_workspace_and_no_further(tmp_path: P
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "tool = 1", "tool = []", "[tool]\nuv = 3", "[[tool.uv", "\x00"),
+        *("", "tool = 1", "tool = []", "[tool]\nuv = 3", "[[tool.uv", "\x00", ".".join("a" * 300_000) + " = 1"),
         "[tool.uv]\nindex = 5\nfind-links = 7",
         "[tool.uv]\nindex = [1, {url = 2}]\nextra-index-url = [3]\npip = true",
     ],

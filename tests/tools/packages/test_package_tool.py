@@ -139,10 +139,13 @@ async def test_what_was_changed_until_an_interrupt_can_be_taken_back(house: Work
     program.chmod(0o755)
     slow = house.with_variables(PATH=f"{program.parent}:/usr/bin:/bin")
     tool, args = UvTool(house.setup), UvInput(operation="install", packages=("lamp",))
+    left: list[str] = []
 
-    async with aclosing(tool.run(args, slow.call_context())) as yields:
+    async with aclosing(tool.run(args, replace(slow.call_context(), note_left=left.append))) as yields:
         assert (await anext(yields)) == Progress("installed\n")
 
+    prefix = house.root / ".venv"
+    assert left == [f"By then `uv install lamp` had changed {prefix} (+ lamp 1.0); rollback takes that back."]
     assert (await slow.text(UvTool, "rollback")).splitlines()[1:] == ["removed: lamp 1.0"]
 
 

@@ -12,6 +12,7 @@ from panpan.tools.packages.wanted import (
     conda_package,
     environment_name,
     feature_name,
+    names_asked,
     package_name,
     platform,
     program,
@@ -126,3 +127,14 @@ def test_a_channel_is_a_name_and_no_address() -> None:
     assert channel("conda-forge/label/dev") == "conda-forge/label/dev"
     with pytest.raises(ToolError, match=re.escape("packages.channels")):
         channel("https://channels.example.org/x")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Py_Yaml[a]>=2; python_version > '3'", {"py-yaml"}), ("pytorch::numpy=1.26", {"numpy"}), ("lamp @ https://x.org/", {"lamp"}),
+        ("./lib", set()), ("-e ./lib", set()), ("https://example.org/x.whl", set()), ("git+https://example.org/x", set()),
+    ],
+)  # fmt: skip
+def test_the_names_that_a_call_asks_for_are_known(text: str, names: set[str]) -> None:
+    assert names_asked([text]) == names

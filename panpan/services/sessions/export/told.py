@@ -21,7 +21,7 @@ _REFUSED = re.compile(r"\w+ was not run\b")
 _MARKS: Sequence[tuple[str, Callable[[str], bool]]] = (
     ("not run", lambda text: bool(_REFUSED.match(text))),
     ("not run", lambda text: text in (NEVER_BEGUN, INTERRUPTED_BEFORE, ENDED_BEFORE)),
-    ("interrupted", lambda text: text in (INTERRUPTED, ENDED)),
+    ("interrupted", lambda text: text.startswith((INTERRUPTED, ENDED))),
     ("not answered", lambda text: text.startswith(NEVER_ANSWERED)),
 )
 """What the text of a result says that is no failure of the call: it was refused, or the turn ended before it."""

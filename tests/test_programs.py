@@ -31,6 +31,7 @@ NAMES_GIT = {
     "services/permissions/sandbox_bounds.py": "knows it by its name in commands that somebody else wrote",
     "services/permissions/reach/takings.py": "knows it by its name in commands that somebody else wrote",
     "system/protected.py": "knows the folder with its settings",
+    "tools/environment/project/poetry_versions.py": "knows it as a key of what somebody else wrote",
     "tools/shell/analysis/judge.py": "knows it by its name in commands that somebody else wrote",
     "tools/shell/analysis/listings.py": "knows it by its name in commands that somebody else wrote",
 }

@@ -15,8 +15,8 @@ from panpan.tools.environment.hardware_layer import hardware_findings, look_at_h
 from panpan.tools.environment.layers import Constraint, EnvReport, State, in_order
 from panpan.tools.environment.library_search import LibrarySearch
 from panpan.tools.environment.machine_root import MachineRoot
+from panpan.tools.environment.project.project_wishes import ProjectWishes, project_wishes
 from panpan.tools.environment.project_rules import project_constraints, project_findings
-from panpan.tools.environment.project_wishes import ProjectWishes, project_wishes
 from panpan.tools.environment.python_rules import interpreter_constraints, python_constraints
 
 MAX_UNREAD = 20

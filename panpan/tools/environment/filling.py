@@ -7,8 +7,8 @@ from panpan.tools.environment.facts import Facts
 from panpan.tools.environment.interpreter import interpreter_of
 from panpan.tools.environment.machine_root import MachineRoot
 from panpan.tools.environment.needs import fits_python
-from panpan.tools.environment.project_wishes import ProjectWishes
-from panpan.tools.environment.wish import Wish, is_for_conda
+from panpan.tools.environment.project.project_wishes import ProjectWishes
+from panpan.tools.environment.project.wish import Wish, is_for_conda
 
 _BUILT = ("pyproject.toml", "setup.cfg", "setup.py")
 _MANAGED = {

@@ -10,8 +10,8 @@ from panpan.tools.environment.filling import filling, remaking
 from panpan.tools.environment.layers import Constraint, Finding, State
 from panpan.tools.environment.metadata import normalised
 from panpan.tools.environment.needs import applying, fits_python, is_requirement, marker_values, unmet
-from panpan.tools.environment.project_wishes import ProjectWishes
-from panpan.tools.environment.wish import Unclear, Wish, file_of, is_for_conda
+from panpan.tools.environment.project.project_wishes import ProjectWishes
+from panpan.tools.environment.project.wish import Unclear, Wish, file_of, is_for_conda
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement

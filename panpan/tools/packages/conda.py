@@ -9,7 +9,7 @@ from panpan.errors import ToolError
 from panpan.system.home import user_home
 from panpan.system.read_file import read_regular_file
 from panpan.system.terminal_text import spelled_out
-from panpan.tools.environment.addresses import without_logins
+from panpan.tools.environment.project.addresses import without_logins
 from panpan.tools.packages.package_tool import LOOKING, REMOVE_S, PackageInput, PackageTool
 from panpan.tools.packages.pip import undo_with_pip
 from panpan.tools.packages.plan import Plan

@@ -11,7 +11,7 @@ from panpan.config.bounded_toml import parse_toml
 from panpan.errors import ToolError
 from panpan.system.paths import PathResolver
 from panpan.system.read_file import read_regular_file
-from panpan.tools.environment.toml_tables import table_of
+from panpan.tools.environment.project.toml_tables import table_of
 
 _MAX_BYTES = 1_000_000
 

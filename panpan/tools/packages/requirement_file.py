@@ -15,8 +15,13 @@ from panpan.errors import ToolError
 from panpan.system.paths import PathResolver
 from panpan.system.read_file import read_regular_file
 from panpan.system.terminal_text import spelled_out
-from panpan.tools.environment.addresses import without_login
-from panpan.tools.environment.requirement_lines import NESTED, requirement_lines, without_comments, without_hashes
+from panpan.tools.environment.project.addresses import without_login
+from panpan.tools.environment.project.requirement_lines import (
+    NESTED,
+    requirement_lines,
+    without_comments,
+    without_hashes,
+)
 from panpan.tools.packages.sources import UNKNOWN_HOST, addresses_in, hosts_of
 from panpan.tools.packages.wanted import is_file_name
 from panpan.types.dataclass import dataclass

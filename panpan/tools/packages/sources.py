@@ -14,7 +14,7 @@ from panpan.errors import ToolError
 from panpan.system.home import user_home
 from panpan.system.read_file import read_regular_file
 from panpan.system.terminal_text import spelled_out
-from panpan.tools.environment.addresses import ADDRESS, without_login, without_logins
+from panpan.tools.environment.project.addresses import ADDRESS, without_login, without_logins
 from panpan.types.dataclass import dataclass
 
 UNKNOWN_HOST = "whatever that file names"

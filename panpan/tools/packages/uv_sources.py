@@ -12,7 +12,7 @@ from typing import Any
 from panpan.config.settings import PackageSettings
 from panpan.system.home import user_home
 from panpan.system.terminal_text import spelled_out
-from panpan.tools.environment.addresses import without_login
+from panpan.tools.environment.project.addresses import without_login
 from panpan.tools.packages.manifests import table_in
 from panpan.tools.packages.sources import (
     PYPI_HOSTS,

@@ -7,7 +7,7 @@ from panpan.tools.environment.machine_root import MachineRoot
 from panpan.tools.environment.table import heading, layer_rows, verdict_lines
 from tests.fakes.machines import ENVIRONMENT, PROJECT, Machine
 from tests.tools.environment.machines import a_machine
-from tests.tools.environment.projects import of_project, report_of, written
+from tests.tools.environment.project.projects import of_project, report_of, written
 
 PYPROJECT = '[project]\nname = "p"\ndependencies = ["scipy"]\n'
 UV = f"uv pip install --python {ENVIRONMENT}/bin/python"

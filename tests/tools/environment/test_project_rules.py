@@ -7,7 +7,7 @@ from panpan.tools.environment.machine_root import MachineRoot
 from panpan.tools.environment.table import constraint_rows, verdict_lines
 from tests.fakes.machines import ENVIRONMENT, PROJECT, Machine
 from tests.tools.environment.machines import a_machine
-from tests.tools.environment.projects import of_project, report_of, told
+from tests.tools.environment.project.projects import of_project, report_of, told
 
 
 def test_a_version_that_is_not_asked_for_is_told_with_both_and_the_place(tmp_path: Path) -> None:

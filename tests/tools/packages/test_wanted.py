@@ -132,8 +132,9 @@ def test_a_channel_is_a_name_and_no_address() -> None:
 @pytest.mark.parametrize(
     ("text", "names"),
     [
-        ("Py_Yaml[a]>=2; python_version > '3'", {"py-yaml"}), ("pytorch::numpy=1.26", {"numpy"}), ("lamp @ https://x.org/", {"lamp"}),
-        ("./lib", set()), ("-e ./lib", set()), ("https://example.org/x.whl", set()), ("git+https://example.org/x", set()),
+        ("Py_Yaml[a]>=2; python_version > '3'", {"py-yaml"}), ("pytorch::numpy=1.26", {"numpy"}),
+        ("lamp @ https://x.org/", {"lamp"}), ("./lib", set()), ("-e ./lib", set()),
+        ("https://example.org/x.whl", set()), ("git+https://example.org/x", set()),
     ],
 )  # fmt: skip
 def test_the_names_that_a_call_asks_for_are_known(text: str, names: set[str]) -> None:

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from panpan.tools.environment.project_files import MAX_BYTES
-from tests.tools.environment.projects import files_of
+from panpan.tools.environment.project.project_files import MAX_BYTES
+from tests.tools.environment.project.projects import files_of
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from panpan.tools.environment.examine import examine
 from panpan.tools.environment.find_environment import find_environment, project_of
 from panpan.tools.environment.layers import Constraint, EnvReport
 from panpan.tools.environment.machine_root import MachineRoot
-from panpan.tools.environment.project_files import ProjectFiles
-from panpan.tools.environment.project_wishes import ProjectWishes, project_wishes
+from panpan.tools.environment.project.project_files import ProjectFiles
+from panpan.tools.environment.project.project_wishes import ProjectWishes, project_wishes
 from tests.fakes.machines import PROJECT
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from panpan.tools.environment.conda_wishes import conda_wish
-from panpan.tools.environment.toml_tables import table_of, word_in
-from panpan.tools.environment.wish import OwnName, Said, Unclear, Wish
+from panpan.tools.environment.project.conda_wishes import conda_wish
+from panpan.tools.environment.project.toml_tables import table_of, word_in
+from panpan.tools.environment.project.wish import OwnName, Said, Unclear, Wish
 
 
 def pixi_wishes(pixi: Mapping[str, Any], source: str) -> Iterator[Said]:

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from itertools import islice
 
 from panpan.config.bounded_toml import parse_toml
-from panpan.tools.environment.conda_wishes import CONDA_FILES, conda_wishes
 from panpan.tools.environment.machine_root import MachineRoot
 from panpan.tools.environment.metadata import normalised
-from panpan.tools.environment.pixi_wishes import pixi_wishes
-from panpan.tools.environment.project_files import ProjectFiles
-from panpan.tools.environment.pyproject_wishes import pyproject_wishes
-from panpan.tools.environment.requirement_wishes import requirement_wishes
-from panpan.tools.environment.setup_wishes import setup_cfg_wishes, setup_py_wishes
-from panpan.tools.environment.toml_tables import table_of
-from panpan.tools.environment.wish import OwnName, PythonWish, Said, Unclear, Wish
+from panpan.tools.environment.project.conda_wishes import CONDA_FILES, conda_wishes
+from panpan.tools.environment.project.pixi_wishes import pixi_wishes
+from panpan.tools.environment.project.project_files import ProjectFiles
+from panpan.tools.environment.project.pyproject_wishes import pyproject_wishes
+from panpan.tools.environment.project.requirement_wishes import requirement_wishes
+from panpan.tools.environment.project.setup_wishes import setup_cfg_wishes, setup_py_wishes
+from panpan.tools.environment.project.toml_tables import table_of
+from panpan.tools.environment.project.wish import OwnName, PythonWish, Said, Unclear, Wish
 from panpan.types.dataclass import dataclass
 
 MAX_WISHES = 2_000

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 from posixpath import dirname, join, normpath
 
-from panpan.tools.environment.addresses import without_logins
-from panpan.tools.environment.project_files import ProjectFiles
-from panpan.tools.environment.requirement_lines import NESTED, requirement_lines, without_hashes
-from panpan.tools.environment.wish import Unclear, Wish
+from panpan.tools.environment.project.addresses import without_logins
+from panpan.tools.environment.project.project_files import ProjectFiles
+from panpan.tools.environment.project.requirement_lines import NESTED, requirement_lines, without_hashes
+from panpan.tools.environment.project.wish import Unclear, Wish
 
 MAX_DEPTH = 20
 """Files that include one another; pip has no bound."""

@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from panpan.tools.environment.poetry_versions import poetry_range, poetry_requirements
-from panpan.tools.environment.project_files import ProjectFiles
-from panpan.tools.environment.requirement_wishes import requirement_wishes
-from panpan.tools.environment.toml_tables import table_of, texts_in, word_in
-from panpan.tools.environment.wish import OwnName, PythonWish, Said, Unclear, Wish
+from panpan.tools.environment.project.poetry_versions import poetry_range, poetry_requirements
+from panpan.tools.environment.project.project_files import ProjectFiles
+from panpan.tools.environment.project.requirement_wishes import requirement_wishes
+from panpan.tools.environment.project.toml_tables import table_of, texts_in, word_in
+from panpan.tools.environment.project.wish import OwnName, PythonWish, Said, Unclear, Wish
 
 FILE = "pyproject.toml"
 _QUOTED = re.compile(r"'([^'\n]+)'|\"([^\"\n]+)\"")

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panpan.tools.environment.machine_root import MachineRoot
-from panpan.tools.environment.project_wishes import MAX_WISHES, project_wishes
-from panpan.tools.environment.wish import Wish
+from panpan.tools.environment.project.project_wishes import MAX_WISHES, project_wishes
+from panpan.tools.environment.project.wish import Wish
 from tests.fakes.machines import PROJECT
-from tests.tools.environment.projects import wishes_of, written
+from tests.tools.environment.project.projects import wishes_of, written
 
 MANIFESTS = ["pyproject.toml", "pixi.toml", "setup.cfg", "setup.py", "requirements.txt", "environment.yml"]
 PIECES = [

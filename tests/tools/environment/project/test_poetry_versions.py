@@ -1,6 +1,6 @@
 import pytest
 
-from panpan.tools.environment.poetry_versions import poetry_range, poetry_requirements
+from panpan.tools.environment.project.poetry_versions import poetry_range, poetry_requirements
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping
 
-from panpan.tools.environment.project_files import ProjectFiles
-from panpan.tools.environment.requirement_wishes import requirement_wishes
-from panpan.tools.environment.wish import OwnName, PythonWish, Said, Unclear, Wish
+from panpan.tools.environment.project.project_files import ProjectFiles
+from panpan.tools.environment.project.requirement_wishes import requirement_wishes
+from panpan.tools.environment.project.wish import OwnName, PythonWish, Said, Unclear, Wish
 
 
 def setup_cfg_wishes(files: ProjectFiles) -> Iterator[Said]:

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from panpan.tools.environment.setup_wishes import setup_cfg_wishes, setup_py_wishes
-from panpan.tools.environment.wish import OwnName, PythonWish, Said, Unclear, Wish
-from tests.tools.environment.projects import files_of
+from panpan.tools.environment.project.setup_wishes import setup_cfg_wishes, setup_py_wishes
+from panpan.tools.environment.project.wish import OwnName, PythonWish, Said, Unclear, Wish
+from tests.tools.environment.project.projects import files_of
 
 WHY = "it is found out by a program, which is not run"
 

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from panpan.tools.environment.requirement_wishes import MAX_DEPTH, requirement_wishes, wish_of
-from panpan.tools.environment.wish import Unclear, Wish
+from panpan.tools.environment.project.requirement_wishes import MAX_DEPTH, requirement_wishes, wish_of
+from panpan.tools.environment.project.wish import Unclear, Wish
 from tests.fakes.machines import PROJECT
-from tests.tools.environment.projects import files_of, written
+from tests.tools.environment.project.projects import files_of, written
 
 
 def test_a_file_is_read_with_what_it_includes_and_each_wish_has_its_line_and_the_first_file(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import codecs
 from posixpath import join
 
 from panpan.tools.environment.machine_root import MachineRoot
-from panpan.tools.environment.wish import Unclear
+from panpan.tools.environment.project.wish import Unclear
 
 MAX_BYTES = 1_000_000
 MAX_FILES = 100

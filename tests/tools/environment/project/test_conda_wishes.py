@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from panpan.tools.environment.conda_wishes import conda_wishes
-from panpan.tools.environment.wish import PythonWish, Unclear, Wish
-from tests.tools.environment.projects import files_of, wishes_of
+from panpan.tools.environment.project.conda_wishes import conda_wishes
+from panpan.tools.environment.project.wish import PythonWish, Unclear, Wish
+from tests.tools.environment.project.projects import files_of, wishes_of
 
 MORE = "it says more than a name and versions"
 

@@ -1,7 +1,7 @@
 from pathlib import Path
 
-from panpan.tools.environment.wish import PythonWish, Unclear, Wish
-from tests.tools.environment.projects import wishes_of
+from panpan.tools.environment.project.wish import PythonWish, Unclear, Wish
+from tests.tools.environment.project.projects import wishes_of
 
 
 def test_the_projects_table_says_python_and_packages_with_their_lines(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ written in another way, is unclear.
 import re
 from collections.abc import Iterator
 
-from panpan.tools.environment.project_files import ProjectFiles
-from panpan.tools.environment.requirement_lines import NESTED, without_comments
-from panpan.tools.environment.requirement_wishes import CONSTRAINT, requirement_wishes, wish_of
-from panpan.tools.environment.wish import PythonWish, Said, Unclear, Wish
+from panpan.tools.environment.project.project_files import ProjectFiles
+from panpan.tools.environment.project.requirement_lines import NESTED, without_comments
+from panpan.tools.environment.project.requirement_wishes import CONSTRAINT, requirement_wishes, wish_of
+from panpan.tools.environment.project.wish import PythonWish, Said, Unclear, Wish
 
 CONDA_FILES = ("environment.yml", "environment.yaml")
 _SPEC = re.compile(r"(?:[\w./-]+::?)?(?P<name>[A-Za-z0-9_][\w.-]*)\s*(?P<versions>.*)")

@@ -1,0 +1,1 @@
+"""What a project asks for of its environment, as its manifests say."""

@@ -11,6 +11,8 @@ from anyio import move_on_after, to_thread
 
 from panpan.errors import ToolError
 from panpan.system.atomic_write import write_atomic
+from panpan.tools.environment.interpreter import interpreter_of, package_folders
+from panpan.tools.environment.machine_root import MachineRoot
 from panpan.tools.packages.broken import broken_by
 from panpan.tools.packages.changes import Changes, difference
 from panpan.tools.packages.installed import Installed, read_installed
@@ -40,6 +42,7 @@ async def carry_out(
         what: What it was asked to do, on one line.
     """
     before = await _frozen(plan)
+    folders = await to_thread.run_sync(_package_folders, plan)
     texts = await to_thread.run_sync(kept_texts, plan.files)
     existed = plan.target.prefix.exists()
     ran: Ran | None = None
@@ -55,6 +58,7 @@ async def carry_out(
                     ran = item
     finally:
         with move_on_after(_CLEANUP_S, shield=True):
+            await to_thread.run_sync(_keep, folders)
             if not plan.runs_code:
                 changes = difference(before, await _frozen(plan))
                 files = await to_thread.run_sync(changed_files, texts)
@@ -71,6 +75,18 @@ async def carry_out(
 
 async def _frozen(plan: Plan) -> list[Installed]:
     return await to_thread.run_sync(read_installed, plan.target.prefix)
+
+
+def _package_folders(plan: Plan) -> Sequence[str]:
+    root, prefixes = MachineRoot(), [str(plan.target.prefix)]
+    return package_folders(root, prefixes, interpreter_of(root, prefixes).minor)
+
+
+def _keep(folders: Sequence[str]) -> None:
+    """Leave the folders of packages where they are: pip takes one away with the last package in it."""
+    for folder in map(Path, folders):
+        if folder.parent.is_dir():
+            folder.mkdir(exist_ok=True)
 
 
 def _restore(files: Sequence[FileStep]) -> None:

@@ -226,8 +226,11 @@ class PackageTool(Tool[PackageInputT]):
                 f"the last change of {target.prefix} was made with {step.manager}; call that for its rollback"
             )
         found = undo(step, read_installed(target.prefix))
-        if step.made_environment:
+        if step.made_environment and not found.files:
             raise ToolError(f"the last step made {target.prefix} itself; delete that folder to be without it")
+        if step.made_environment:
+            stays = f"{target.prefix}, which that step made, stays; delete the folder to be without it"
+            found = replace(found, notes=(*found.notes, stays))
         if not (found.remove or found.restore or found.files):
             raise ToolError("; ".join(("nothing of the last change is left to take back", *found.notes)))
         plan = Plan(

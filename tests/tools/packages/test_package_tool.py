@@ -149,6 +149,18 @@ async def test_what_was_changed_until_an_interrupt_can_be_taken_back(house: Work
     assert (await slow.text(UvTool, "rollback")).splitlines()[1:] == ["removed: lamp 1.0"]
 
 
+async def test_the_folder_of_packages_stays_when_the_last_one_goes(house: Workspace) -> None:
+    site = next((house.root / ".venv").glob("lib/python3*/site-packages"))
+    program = house.root.parent / "bin" / "uv"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\nrm -r {site}\n")
+    program.chmod(0o755)
+
+    await house.with_variables(PATH=f"{program.parent}:/usr/bin:/bin").run(UvTool, "uninstall", "lamp")
+
+    assert list(site.iterdir()) == []
+
+
 async def test_packages_are_installed_in_the_sandbox_and_nothing_else_is_written(
     house: Workspace, wheels: Path
 ) -> None:

@@ -141,6 +141,22 @@ async def test_an_environment_that_is_made_is_not_taken_back_but_named(workspace
         await workspace.run(UvTool, "rollback")
 
 
+async def test_a_first_package_that_made_the_environment_goes_back_with_its_files_and_the_environment_stays(
+    workspace: Workspace, wheels: Path
+) -> None:
+    (workspace.root / "pyproject.toml").write_text(PROJECT)
+    added = await workspace.text(UvTool, "add", "lamp", wheels=str(wheels))
+    assert f"made: {workspace.root}/.venv" in added
+
+    back = await workspace.text(UvTool, "rollback")
+
+    assert "removed: lamp 1.0, shelf" in back
+    assert f"{workspace.root}/.venv, which that step made, stays; delete the folder to be without it" in back
+    assert (workspace.root / "pyproject.toml").read_text() == PROJECT
+    assert not (workspace.root / "uv.lock").exists()
+    assert list((workspace.root / ".venv").glob("lib/python3*/site-packages"))
+
+
 async def test_uv_in_the_workspace_is_not_run(house: Workspace) -> None:
     (house.root / "bin").mkdir()
     (house.root / "bin" / "uv").write_text("#!/bin/sh\ntouch ran\n")

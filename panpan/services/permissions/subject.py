@@ -4,6 +4,7 @@ Everything is taken from the validated arguments, and each path is located once.
 """
 
 import posixpath
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -47,6 +48,9 @@ class Subject:
     """Where relative paths start."""
     command: str | None = None
     """The command line, for Bash."""
+    runs: str = ""
+    """The command line that a tool for packages would run in an environment; rules that deny or ask about commands hold
+    for it, and it is never one that a rule for Bash allows."""
     url: str | None = None
     """The one address that the call would look at; rules that allow a host speak of that alone."""
     web_uses: tuple[str, ...] = ()
@@ -137,6 +141,7 @@ def _subject_of(
         root=paths.root,
         cwd=paths.cwd,
         command=command,
+        runs=_run_by_packages(call),
         url=web_uses[0] if looks_at_web and len(web_uses) == 1 else None,
         web_uses=web_uses,
         names=tuple(name for key in naming if (name := _text(call, key))),
@@ -146,6 +151,10 @@ def _subject_of(
         taken=tuple(taken_away(facts, paths, locator)) if facts is not None else (),
         unseen=reached.unseen,
     )
+
+
+def _run_by_packages(call: ToolCall) -> str:
+    return shlex.join(getattr(call.args, "command", ())) if call.tool.name in PACKAGE_TOOLS else ""
 
 
 def _may_take_long(facts: LineFacts) -> bool:

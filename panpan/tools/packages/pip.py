@@ -88,7 +88,8 @@ class PipTool(PackageTool[PipInput]):
         return replace(plan, timeout_s=self.longest_s if undo.restore else REMOVE_S)
 
     def environment(self, ctx: ToolContext) -> dict[str, str]:
-        return super().environment(ctx) | {"PIP_PROGRESS_BAR": "off", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+        quiet = {"PIP_PROGRESS_BAR": "off", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_ROOT_USER_ACTION": "ignore"}
+        return super().environment(ctx) | quiet
 
     def own_caches(self, folder: Path) -> Mapping[str, str]:
         return {"PIP_CACHE_DIR": str(folder / "pip")}

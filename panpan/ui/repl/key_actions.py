@@ -150,6 +150,8 @@ class KeyActions:
     def to_background(self) -> None:
         if self._session.background.move():
             self._say("it goes on in the background and ends with panpan; /tasks shows it")
+        elif self._view.runs_tools:
+            self._say("only a command or a subagent can go on in the background, and none runs; Esc stops what does")
         else:
             self._work.send(Sent("/tasks"))
 

@@ -105,6 +105,11 @@ class TurnView:
         return self._began_s is not None and (not self._is_asking() or self._tools.are_moving)
 
     @property
+    def runs_tools(self) -> bool:
+        """Whether a call runs at the moment."""
+        return self._tools.are_running
+
+    @property
     def duration_s(self) -> float:
         """Seconds that the turn has taken so far, without those in which it waited for the user; 0 where none runs."""
         return 0.0 if self._began_s is None else monotonic() - self._began_s - self._waited_s

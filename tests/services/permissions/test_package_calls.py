@@ -89,6 +89,27 @@ async def test_a_program_of_the_project_always_asks_unless_a_rule_was_written(ct
     assert isinstance(await decided(run, "uv(run)"), Allow)
 
 
+@pytest.mark.parametrize("kind", ["deny", "ask"])
+@pytest.mark.parametrize("command", [["curl", "-s", "x.org"], ["env", "curl", "x.org"], ["sh", "-c", "curl x.org"]])
+async def test_a_rule_about_a_command_holds_for_what_a_package_manager_would_run(
+    ctx: ToolContext, command: list[str], kind: str
+) -> None:
+    rules = RuleSource("test", allow=["uv(run)"], **{kind: ["Bash(curl *)"]})  # type: ignore[arg-type]
+    gate = PermissionGate([rules], mode="bypassPermissions")
+
+    bound = await gate.before_tool(call_of(ctx, UvTool, "run", command=command))
+    free = await gate.before_tool(call_of(ctx, UvTool, "run", command=["python", "train.py"]))
+
+    assert isinstance(bound, Deny if kind == "deny" else Ask)
+    assert isinstance(free, Allow)
+
+
+async def test_a_command_that_is_allowed_for_bash_is_not_allowed_in_an_environment(ctx: ToolContext) -> None:
+    run = call_of(ctx, UvTool, "run", command=["pytest"])
+
+    assert isinstance(await decided(run, "Bash(pytest)", "Bash(pytest *)"), Ask)
+
+
 async def test_what_holds_a_package_manager_is_told_with_the_question(ctx: ToolContext) -> None:
     boxed = replace(ctx, sandbox=CommandSandbox(is_on=True, find=works))
 

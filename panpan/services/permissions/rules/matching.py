@@ -31,6 +31,8 @@ def restriction(rule: Rule, subject: Subject) -> Restriction | None:
             if pattern.restricts(subject.command) or _restricts_as_read(pattern, subject):
                 return "holds"
             return "may hold" if _may_hold(pattern, subject.command, subject) else None
+        case CommandPattern() as pattern if subject.runs:
+            return "holds" if pattern.restricts(subject.runs) else None
         case DomainPattern() as pattern:
             return "holds" if any(map(pattern.restricts, subject.web_uses)) else None
         case NamePattern() as pattern if rule.names(subject.tool):

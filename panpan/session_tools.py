@@ -47,7 +47,7 @@ class SessionTools:
         setup: The session's.
         paths: Those of its workspace.
         gate: Says of which hosts nothing is taken, and which files are not shown.
-        sandbox: What language servers run in.
+        sandbox: What language servers run in, and what strangers made is taken apart in.
         network: How the outside is reached.
         user_agent: What web servers are told of who asks, where the settings do not say.
         page_answers: Reads pages with the small model; None: nobody does.
@@ -80,7 +80,12 @@ class SessionTools:
             warn(f"there is no WebSearch: {self._searcher.why}")
         self._browser = _browser(setup, paths, gate, network, env, user_agent)
         self._web_pages = WebPages(
-            self._client, settings.web, agent, new_restriction=gate.new_restriction, renderer=self._browser
+            self._client,
+            settings.web,
+            agent,
+            new_restriction=gate.new_restriction,
+            renderer=self._browser,
+            sandbox=sandbox,
         )
         self._data = data_setup_of(settings, setup.env, outside, agent, gate.new_restriction)
         self._packages = PackageSetup(settings.packages, locations.packages_folder)

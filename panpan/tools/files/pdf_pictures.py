@@ -1,44 +1,35 @@
 """Pages of a PDF as pictures: scans, figures and formulas, of which the text says nothing."""
 
-import sys
 from collections.abc import Sequence
-from pathlib import Path
-from tempfile import TemporaryFile
 
 import anyio.to_thread
 
 from panpan.errors import ToolError
-from panpan.system.limits import GB, Limits, limited
-from panpan.system.process import capture
+from panpan.system.apart import taken_apart
+from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.tools.files.read_image import prepare_image
 from panpan.types.content import ImageBlock, ResultContent, TextBlock
 
 MAX_PICTURES = 4
 """Pages that are drawn for one call; a model pays for each as for some thousand words."""
-_TIME_LIMIT_S = 60.0
-_LIMITS = Limits(memory_bytes=2 * GB, cpu_s=int(_TIME_LIMIT_S))
 _MAX_BYTES = 100_000_000
 _SIZE_BYTES = 4
 
 
-async def page_pictures(data: bytes, pages: Sequence[int], shown: str) -> list[ResultContent]:
+async def page_pictures(data: bytes, pages: Sequence[int], shown: str, sandbox: CommandSandbox) -> list[ResultContent]:
     """Return pictures of some pages, each behind a line that says which it is.
 
     Args:
         data: The PDF.
         pages: Numbers of the pages, from 1 on.
         shown: Name of the file, for the messages.
+        sandbox: That of the session's commands.
 
     Raises:
         ToolError: None of them can be drawn.
     """
-    command = [sys.executable, "-P", "-m", "panpan.tools.files.pdf_renderer", *map(str, pages)]
-    with TemporaryFile() as file:
-        file.write(data)
-        file.seek(0)
-        drawn = await capture(
-            limited(command, _LIMITS), cwd=Path("/"), timeout_s=_TIME_LIMIT_S, max_bytes=_MAX_BYTES, stdin=file
-        )
+    module = "panpan.tools.files.pdf_renderer"
+    drawn = await taken_apart(module, [str(page) for page in pages], data, sandbox, max_bytes=_MAX_BYTES)
     content: list[ResultContent] = []
     for number, picture in zip(pages, pictures_in(drawn.stdout), strict=False):
         try:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
 from panpan.system.read_file import read_regular_file
+from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.tools.files.file_text import decode_file
 from panpan.tools.files.pdf_pictures import MAX_PICTURES, page_pictures
 from panpan.tools.files.pdf_text import pdf_text
@@ -66,7 +67,8 @@ class ReadTool(Tool[ReadInput]):
         path, data, output = await anyio.to_thread.run_sync(_look, args, ctx, abandon_on_cancel=True)
         if output is None:
             shown = ctx.paths.shown(path)
-            output = await _with_pictures(await pdf_text(data, args.pages, shown), data, args, shown)
+            pdf = await pdf_text(data, args.pages, shown, ctx.sandbox)
+            output = await _with_pictures(pdf, data, args, shown, ctx.sandbox)
         # Only now, since a call that was given up has shown the model nothing.
         if len(data) > SMALL_BYTES:
             await anyio.to_thread.run_sync(ctx.seen_files.saw, path, data)
@@ -75,7 +77,7 @@ class ReadTool(Tool[ReadInput]):
         yield output
 
 
-async def _with_pictures(pdf: PdfText, data: bytes, args: ReadInput, shown: str) -> Output:
+async def _with_pictures(pdf: PdfText, data: bytes, args: ReadInput, shown: str, sandbox: CommandSandbox) -> Output:
     """Return what the model is shown of a PDF: its text, and its pages where they are asked for or are pictures."""
     wanted = tuple(range(pdf.first, pdf.last + 1)) if args.pictures else pdf.scans
     count = f"{pdf.total} page{'' if pdf.total == 1 else 's'}"
@@ -85,7 +87,7 @@ async def _with_pictures(pdf: PdfText, data: bytes, args: ReadInput, shown: str)
         return Output(pdf.text, display)
     text = TextBlock(text=pdf.text)
     try:
-        pictures = await page_pictures(data, wanted[:MAX_PICTURES], shown)
+        pictures = await page_pictures(data, wanted[:MAX_PICTURES], shown, sandbox)
     except ToolError as exc:
         if args.pictures:
             raise

@@ -84,7 +84,10 @@ class CondaTool(PackageTool[CondaInput]):
             return self.looked_at_plan(args, ctx)
         conda = find_program(PROGRAMS, ctx.environment, ctx.paths)
         if conda is None:
-            raise ToolError("neither conda nor mamba nor micromamba is installed here; use pip or uv, or ask the user to install one")
+            raise ToolError(
+                "neither conda nor mamba nor micromamba is installed here; use pip or uv, or ask the user to install "
+                "one"
+            )
         if args.operation == "create":
             return self._created(str(conda), args, ctx)
         target = self.own_target(args, ctx)

@@ -1,28 +1,22 @@
 """What came from the web, as a model can read it.
 
-The rule: what strangers send is taken apart in a process of its own (`page_maker.py`), whose time and memory are
-bounded, and which ends with the call. In this one, a regular expression that meets its match would hold up all.
+The rule: what strangers send is taken apart in a process of its own (`page_maker.py`), which ends with the call. In
+this one, a regular expression that meets its match would hold up all.
 """
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
 from panpan.errors import ToolError
-from panpan.system.limits import GB, Limits, limited
-from panpan.system.process import capture
+from panpan.system.apart import MEMORY_BYTES, WITHIN_S, taken_apart
+from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.tools.web.fetching import Kind
 from panpan.tools.web.page_kind import Obstacle
 from panpan.types.content import ImageBlock
 from panpan.types.dataclass import dataclass
 
-READ_S = 60.0
-"""Seconds that may be spent on one page."""
-LIMITS = Limits(memory_bytes=3 * GB, cpu_s=int(READ_S))
 _MAX_BYTES = 50_000_000
 """Of what the process says: 5,000,000 characters in UTF-8, or a picture."""
 
@@ -63,25 +57,24 @@ class Made:
     picture: ImageBlock | None = None
 
 
-async def made_of(came: Came, *, limits: Limits = LIMITS, within_s: float = READ_S) -> Made:
+async def made_of(
+    came: Came, sandbox: CommandSandbox, *, within_s: float = WITHIN_S, memory_bytes: int = MEMORY_BYTES
+) -> Made:
     """Return what came, as text or as a picture.
 
     Args:
         came: What came.
-        limits: What may be used for it.
+        sandbox: That of the session's commands.
         within_s: Seconds that it may take.
+        memory_bytes: That may be used for it.
 
     Raises:
         ToolError: It is damaged, or takes too much time or memory.
     """
     job = {name: getattr(came, name) for name in _TOLD} | {"headers": dict(came.headers)}
-    command = [sys.executable, "-P", "-m", "panpan.tools.web.page_maker"]
-    with TemporaryFile() as file:
-        file.write(json.dumps(job).encode() + b"\n" + came.body)
-        file.seek(0)
-        ended = await capture(
-            limited(command, limits), cwd=Path.cwd(), timeout_s=within_s, max_bytes=_MAX_BYTES, stdin=file
-        )
+    data = json.dumps(job).encode() + b"\n" + came.body
+    module, most = "panpan.tools.web.page_maker", _MAX_BYTES
+    ended = await taken_apart(module, (), data, sandbox, max_bytes=most, within_s=within_s, memory_bytes=memory_bytes)
     if ended.timed_out or ended.exit_code != 0 or ended.is_truncated:
         why = f"it took more than {within_s:g} s" if ended.timed_out else "it is damaged, or takes too much memory"
         raise ToolError(f"what came cannot be made text: {why}")

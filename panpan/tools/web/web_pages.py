@@ -14,6 +14,7 @@ from urllib.parse import urljoin
 
 from panpan.config.settings import WebSettings
 from panpan.errors import ToolError
+from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.url_guard import PlainUrl, plain_url
 from panpan.system.web.guarded_client import GuardedClient
 from panpan.tools.web.domain_lists import DomainLists
@@ -78,6 +79,7 @@ class WebPages:
             the first, which was asked for; None where there is none.
         renderer: Opens pages in a browser; None: there is none.
         pace: Keeps requests apart; None: as the settings say.
+        sandbox: That of the session's commands, in which what came is taken apart; None: in none.
         scripts_s: Seconds given to the scripts of a page in the browser where nothing else was asked for.
     """
 
@@ -90,6 +92,7 @@ class WebPages:
         new_restriction: Callable[[str, str], str | None] = lambda *_: None,
         renderer: PageRenderer | None = None,
         pace: Pace | None = None,
+        sandbox: CommandSandbox | None = None,
         scripts_s: float = SCRIPTS_S,
     ) -> None:
         self._client = client
@@ -99,6 +102,7 @@ class WebPages:
         self._pace = pace or Pace(settings.pace_s)
         self._new_restriction = new_restriction
         self._renderer = renderer
+        self._sandbox = sandbox or CommandSandbox()
         self._scripts_s = scripts_s
         self._kept: OrderedDict[Wish, WebPage] = OrderedDict()
 
@@ -129,7 +133,7 @@ class WebPages:
             answer = await fetched(self._client, wish.url, partial(self._check, plain), timeout_s=self._timeout_s)
         except RedirectCircleError as error:
             return await self._rendered_instead(wish, plain, error)
-        page = await _read(answer, wish)
+        page = await _read(answer, wish, self._sandbox)
         if answer.kind != "html" or page.obstacle is None or not page.obstacle.may_yield_to_a_browser:
             return page
         try:
@@ -184,11 +188,11 @@ class WebPages:
             "html", shown.html.encode("utf-8", "replace"), shown.url, wish.url, shown.status,
             charset="utf-8", wants_all=wish.wants_all, is_rendered=True,
         )  # fmt: skip
-        page = _html_page(came, "shown by a browser", await made_of(came))
+        page = _html_page(came, "shown by a browser", await made_of(came, self._sandbox))
         return replace(page, title=shown.title or page.title, notes=(*page.notes, *shown.notes))
 
 
-async def _read(answer: "Fetched", wish: Wish) -> WebPage:
+async def _read(answer: "Fetched", wish: Wish, sandbox: CommandSandbox) -> WebPage:
     """Return what came, as a model can read it."""
     from panpan.tools.web.page_kind import status_obstacle
     from panpan.tools.web.page_making import Came, Made, made_of
@@ -198,7 +202,7 @@ async def _read(answer: "Fetched", wish: Wish) -> WebPage:
         answer.kind, answer.body, answer.url, wish.url, answer.status, answer.headers, answer.charset,
         wants_all=wish.wants_all, pages=wish.pages,
     )  # fmt: skip
-    made = Made() if answer.kind == "other" else await made_of(came)
+    made = Made() if answer.kind == "other" else await made_of(came, sandbox)
     notes = [f"only its first {len(answer.body):,} bytes were read"] if answer.is_cut else []
     match answer.kind:
         case "html":

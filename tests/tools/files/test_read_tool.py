@@ -10,6 +10,7 @@ from PIL import Image
 from pydantic import ValidationError
 
 from panpan.errors import ToolError
+from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.tools.files.pdf_pictures import page_pictures, pictures_in
 from panpan.tools.files.pdf_text import pdf_text
 from panpan.tools.files.read import ReadInput, ReadTool
@@ -349,10 +350,10 @@ class TestPdf:
 
     async def test_what_cannot_be_drawn_is_told(self):
         with pytest.raises(ToolError, match="cannot be drawn: the file is damaged"):
-            await page_pictures(b"%PDF-1.4 and no more", [1], "f.pdf")
+            await page_pictures(b"%PDF-1.4 and no more", [1], "f.pdf", CommandSandbox())
 
     async def test_a_page_that_is_not_there_leaves_the_others(self):
-        label, _ = await page_pictures(pdf("x"), [7, 1], "f.pdf")
+        label, _ = await page_pictures(pdf("x"), [7, 1], "f.pdf", CommandSandbox())
         assert label.text == "page 1, as it looks:"
 
     @given(st.binary(max_size=100))
@@ -375,7 +376,7 @@ class TestPdf:
 
     async def test_a_pdf_that_takes_too_long_is_given_up(self):
         with pytest.raises(ToolError, match=r"it took more than 0\.01 s; try fewer pages"):
-            await pdf_text(pdf("x"), None, "f.pdf", within_s=0.01)
+            await pdf_text(pdf("x"), None, "f.pdf", CommandSandbox(), within_s=0.01)
 
     @pytest.mark.parametrize("data", [b"%PDF-1.4\n", b"%PDF-1.7\n" + os.urandom(500), pdf("x")[:200]])
     async def test_a_damaged_pdf_is_refused(self, workspace, data):

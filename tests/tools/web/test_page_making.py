@@ -6,8 +6,8 @@ import anyio
 import pytest
 
 from panpan.errors import ToolError
-from panpan.system.limits import Limits
 from panpan.system.process_table import running_processes
+from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.tools.web.fetching import Kind
 from panpan.tools.web.page_making import Came, Made, made_of
 
@@ -17,7 +17,7 @@ SLOW = b"<math alttext='x'>y</math>" * 190_000
 
 
 async def made(kind: Kind, body: bytes, **more: object) -> Made:
-    return await made_of(Came(kind, body, PAGE, PAGE, 200, {}, **more))  # type: ignore[arg-type]
+    return await made_of(Came(kind, body, PAGE, PAGE, 200, {}, **more), CommandSandbox())  # type: ignore[arg-type]
 
 
 def workers() -> list[int]:
@@ -38,7 +38,7 @@ async def test_a_page_that_takes_too_long_is_given_up_and_nothing_of_it_runs_on(
     before = workers()
 
     with pytest.raises(ToolError, match=r"more than 0\.3 s"):
-        await made_of(Came("html", SLOW, PAGE, PAGE, 200), within_s=0.3)
+        await made_of(Came("html", SLOW, PAGE, PAGE, 200), CommandSandbox(), within_s=0.3)
 
     assert workers() == before
 
@@ -61,7 +61,7 @@ async def test_a_page_that_grows_beyond_measure_is_given_up() -> None:
     grows = b"<blockquote>a" * 250 + b"<p>line<br>" * 5_000
 
     with pytest.raises(ToolError, match="takes too much memory"):
-        await made_of(Came("html", grows, PAGE, PAGE, 200), limits=Limits(memory_bytes=200_000_000))
+        await made_of(Came("html", grows, PAGE, PAGE, 200), CommandSandbox(), memory_bytes=200_000_000)
 
 
 async def test_of_a_text_that_grows_the_beginning_is_given() -> None:
@@ -88,7 +88,9 @@ async def test_of_a_text_that_grows_the_beginning_is_given() -> None:
     ids=["refresh", "style", "base", "deep", "hidden", "entity", "data", "attributes"],
 )
 async def test_a_page_that_is_made_to_take_long_does_not(start: bytes) -> None:
-    found = await made_of(Came("html", b"<p>begun</p>" + start + b"<p>ended</p>", PAGE, PAGE, 200), within_s=20)
+    found = await made_of(
+        Came("html", b"<p>begun</p>" + start + b"<p>ended</p>", PAGE, PAGE, 200), CommandSandbox(), within_s=20
+    )
 
     assert found.title == ""
 

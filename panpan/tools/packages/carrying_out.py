@@ -66,7 +66,8 @@ async def carry_out(
                 step = _step_of(manager, what, plan, changes, files, existed=existed)
                 await to_thread.run_sync(steps.save, step)
             if ran is None and not plan.runs_code:
-                ctx.note_left(f"By then `{manager} {what}` had {_done(plan, changes, files, existed=existed)}.")
+                done = _done(plan, changes, files, existed=existed)
+                ctx.note_left(f"Until it was stopped, `{manager} {what}` had {done}.")
     assert ran is not None, "it is the last thing that is yielded"
     notes = [] if plan.runs_code else await to_thread.run_sync(broken_by, plan.target, changes)
     notes += await to_thread.run_sync(_took_back, plan, ran, steps) if plan.step is not None else []

@@ -144,8 +144,8 @@ async def test_what_was_changed_until_an_interrupt_can_be_taken_back(house: Work
     async with aclosing(tool.run(args, replace(slow.call_context(), note_left=left.append))) as yields:
         assert (await anext(yields)) == Progress("installed\n")
 
-    prefix = house.root / ".venv"
-    assert left == [f"By then `uv install lamp` had changed {prefix} (+ lamp 1.0); rollback takes that back."]
+    done = f"had changed {house.root}/.venv (+ lamp 1.0); rollback takes that back"
+    assert left == [f"Until it was stopped, `uv install lamp` {done}."]
     assert (await slow.text(UvTool, "rollback")).splitlines()[1:] == ["removed: lamp 1.0"]
 
 

@@ -34,6 +34,8 @@ class _Text:
 
     text: str
     found: Sequence["Diagnostic"]
+    is_in_place: bool = False
+    """Whether each line is where it was, so that an error is known by that and not by words, which may have a name."""
 
 
 class EditLook:
@@ -42,9 +44,11 @@ class EditLook:
     Args:
         path: The canonical file.
         before: What it said before the call; None where there was none.
+        is_rename: Whether the call gives something another name and does nothing else: lines change, and what is wrong
+            with them need not be new.
     """
 
-    def __init__(self, path: Path, before: str | None) -> None:
+    def __init__(self, path: Path, before: str | None, *, is_rename: bool = False) -> None:
         self.path = path
         self.told = anyio.Event()
         """Set when errors are known, or never will be; more may follow."""
@@ -55,6 +59,7 @@ class EditLook:
         self.server = ""
         """Which server has told them."""
         self._before = before
+        self._is_rename = is_rename
         self._after: str | None = None
         self._changed = anyio.Event()
 
@@ -89,20 +94,25 @@ class EditLook:
             return
         for look in (texts.problems,) if texts.is_asked else (texts.problems, texts.all_problems):
             found = await look(self.path, self._after)
-            self.new_errors = _new_errors(_Text(before, found_before), _Text(self._after, found))
+            self.new_errors = self._new(before, found_before, self._after, found)
             self.told.set()
+
+    def _new(
+        self, before: str, found_before: Sequence["Diagnostic"], after: str, found: Sequence["Diagnostic"]
+    ) -> Sequence[Problem]:
+        return _new_errors(_Text(before, found_before, self._is_rename), _Text(after, found, self._is_rename))
 
     async def _look_back(self, texts: "ShownTexts", before: str, after: str) -> None:
         """Ask about the text after first: what was wrong before takes longer to know than a result can wait."""
         found: Sequence[Diagnostic] = ()
         for look in (texts.problems, texts.all_problems):
             found = await look(self.path, after)
-            self.new_errors = _on_new_lines(before, _Text(after, found))
+            self.new_errors = () if self._is_rename else _on_new_lines(before, _Text(after, found))
             if self.new_errors:
                 self.told.set()
         self.told.set()
         found_before = await texts.all_problems(self.path, before)
-        self.new_errors = _new_errors(_Text(before, found_before), _Text(after, found))
+        self.new_errors = self._new(before, found_before, after, found)
         self.done.set()
         await texts.opened(self.path)  # so that all is known of it before it is changed again
 
@@ -132,12 +142,14 @@ def _in_order(problems: Iterable[Problem]) -> Sequence[Problem]:
 def _errors(text: _Text) -> Sequence[tuple[tuple[str, str], Problem]]:
     """Return the errors, each with what it is known by."""
     lines = lines_of(text.text)
-    return [
-        ((found.message, lines[at].strip() if at < len(lines) else ""), problem_of(found))
-        for found in text.found
-        if found.is_error
-        for at in (found.range.start.line,)
-    ]
+
+    def known_by(found: "Diagnostic") -> tuple[str, str]:
+        at = found.range.start.line
+        if text.is_in_place:
+            return "", str(at)  # its words may have the name, too
+        return found.message, lines[at].strip() if at < len(lines) else ""
+
+    return [(known_by(found), problem_of(found)) for found in text.found if found.is_error]
 
 
 def problem_of(found: "Diagnostic") -> Problem:

@@ -241,8 +241,10 @@ class PermissionGate(Hook):
             return Ask(unseen, is_protected=True, approved_paths=approved)
         if reason := await secret_file(subject, call.context.paths):
             return Ask(reason, is_protected=True, approved_paths=approved)
-        rules = [rule for rule in (*self.rules.deny, *self.rules.ask) if rule.specifier is not None]
-        reason = await withheld_file(rules, subject, getattr(call.args, "glob", None))
+        glob = getattr(call.args, "glob", None)
+        if reason := await withheld_file(self.rules.deny, subject, glob):
+            return Ask(reason, is_protected=True, approved_paths=approved)  # no flag opens what a rule denies
+        reason = await withheld_file(self.rules.ask, subject, glob)
         if reason is None and self.mode != "bypassPermissions":
             waiting = await waiting_file(subject)
             reason = None if waiting and allowing_rules(self.rules.allow, subject) else waiting

@@ -16,6 +16,7 @@ from panpan.tools.code.code_intelligence import CodePoint
 from panpan.tools.files.edit import EditTool
 from panpan.tools.files.multi_edit import MultiEditTool
 from panpan.tools.files.patch import PatchTool
+from panpan.tools.files.rename import RenameTool
 from panpan.tools.files.write import WriteTool
 from panpan.types.display import DiffDisplay, Display
 from panpan.types.tool import Output
@@ -24,7 +25,9 @@ from tests.services.hook_fixtures import reply, round_of
 from tests.services.language_servers.toy import QUICK, ToyProject, served
 from tests.system.backends import on_both_backends, run_on, until
 
-TOOLS: dict[str, Any] = {tool.name: tool for tool in (EditTool(), MultiEditTool(), PatchTool(), WriteTool())}
+TOOLS: dict[str, Any] = {
+    tool.name: tool for tool in (EditTool(), MultiEditTool(), PatchTool(), RenameTool(), WriteTool())
+}
 
 
 @pytest.fixture
@@ -92,6 +95,21 @@ def test_an_edit_brings_its_new_errors_and_no_others(
         "\n  line 3: wrong 0: ERROR new (toy)"
     )
     assert "errors" not in results[1]
+
+
+@pytest.mark.parametrize("faults", [(), ("publishes",)])
+async def test_after_a_name_is_changed_what_was_wrong_with_its_lines_is_not_new(
+    faults: tuple[str, ...], project: ToyProject
+) -> None:
+    project.put("a.toy", "one\nERROR foo\nfoo\n")
+
+    async with served(project.servers(*faults)) as servers:
+        editor = Editor(project, servers)
+        same = await editor.call("Rename", old_name="foo", new_name="bar", file_paths=["a.toy"])
+        more = await editor.call("Rename", old_name="one", new_name="ERROR", file_paths=["a.toy"])
+
+    assert "errors" not in same
+    assert more.endswith("\n  line 1: wrong 0: ERROR (toy)")
 
 
 async def test_the_user_sees_how_many_errors_there_are_and_the_first(project: ToyProject) -> None:

@@ -456,3 +456,26 @@ def test_adding_a_deny_rule_never_allows_more(empty_folder: Path, command: str, 
         return strength[type(await gate(allow=(allow,), deny=denied).before_tool(call))]
 
     assert anyio.run(decide, (deny,)) >= anyio.run(decide, ())
+
+
+@pytest.mark.parametrize("mode", ["default", "acceptEdits", "bypassPermissions"])
+@pytest.mark.parametrize("tool", ["Rename", "LSP"])
+async def test_what_may_not_be_read_is_not_shown_by_a_tool_that_changes_it(calls: Calls, tool: str, mode: str) -> None:
+    denied = gate(mode, deny=("Read(/secret/**)",), allow=("Edit", tool))
+
+    assert isinstance(await denied.before_tool(calls.write("a.py", "secret/k.py", name=tool)), Deny)
+    assert isinstance(await denied.before_tool(calls.write("a.py", name=tool)), Allow)
+
+
+async def test_no_flag_opens_a_search_that_would_show_what_a_rule_denies(calls: Calls) -> None:
+    (calls.root / "secret").mkdir()
+    (calls.root / "secret" / "k.py").write_text("x")
+
+    denied, asked = [
+        await gate(**{kind: ("Read(/secret/**)",)}).before_tool(calls.read(".", name="Grep"))
+        for kind in ("deny", "ask")
+    ]
+
+    assert isinstance(denied, Ask)
+    assert isinstance(asked, Ask)
+    assert (denied.is_protected, asked.is_protected) == (True, False)

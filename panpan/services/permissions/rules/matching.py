@@ -13,7 +13,7 @@ from panpan.services.permissions.rules.command_pattern import CommandPattern
 from panpan.services.permissions.rules.command_words import has_live_words, simple_commands
 from panpan.services.permissions.rules.domain_pattern import DomainPattern
 from panpan.services.permissions.rules.path_pattern import PathPattern
-from panpan.services.permissions.rules.rules import MIXED_TOOLS, READ_TOOLS, NamePattern, Rule
+from panpan.services.permissions.rules.rules import MIXED_TOOLS, READ_TOOLS, SHOWING_EDIT_TOOLS, NamePattern, Rule
 from panpan.services.permissions.subject import Subject
 from panpan.tools.shell.analysis.facts import SimpleCommand, Word
 
@@ -87,8 +87,11 @@ def restricted_name(rule: Rule, pattern: PathPattern, subject: Subject) -> Locat
 def _first_restricted(
     rule: Rule, pattern: PathPattern, uses: Sequence[LocatedUse], subject: Subject
 ) -> LocatedUse | None:
+    shows = rule.tool == "Read" and subject.tool in SHOWING_EDIT_TOOLS
     for use in uses:
-        if _speaks_of(rule, use, subject) and pattern.restricts(use.spellings, subject.root, is_shallow=use.is_shallow):
+        if (shows or _speaks_of(rule, use, subject)) and pattern.restricts(
+            use.spellings, subject.root, is_shallow=use.is_shallow
+        ):
             return use
     return None
 

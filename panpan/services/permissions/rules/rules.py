@@ -25,14 +25,33 @@ EDIT_TOOLS = frozenset({"Edit", "MultiEdit", "Write", "Patch", "Rename", "Notebo
 """What a rule for Edit speaks of."""
 MIXED_TOOLS = frozenset({"LSP"})
 """Of which some calls only read, and rules for Read speak of those; of the others rules for Edit do."""
-PACKAGE_TOOLS = frozenset({"pip", "uv", "conda", "pixi"})
-"""Of which a rule may name an operation, as in `uv(install)`."""
+SHOWING_EDIT_TOOLS = frozenset({"Rename", "LSP"})
+"""Which change files that the model has not read, and show it the lines; rules against reading hold for them."""
+PACKAGE_OPERATIONS: Mapping[str, Collection[str]] = {
+    "pip": ("install", "uninstall", "list", "show", "freeze", "create", "rollback"),
+    "uv": (
+        "install", "uninstall", "list", "show", "freeze", "create", "sync", "lock", "add", "remove", "run", "rollback",
+    ),
+    "conda": ("create", "install", "uninstall", "list", "show", "freeze", "environments", "run", "rollback"),
+    "pixi": (
+        "init", "add", "remove", "install", "lock", "list", "show", "freeze", "channel", "platform", "environment",
+        "run", "rollback",
+    ),
+}  # fmt: skip
+"""What the tools for packages do; a rule may name an operation, as in `uv(install)`."""
+PACKAGE_TOOLS = frozenset(PACKAGE_OPERATIONS)
 ONCE_ONLY = frozenset({"DatasetDownload"})
 """Of which no answer is kept: the user consents to one download, as the question describes it."""
 _AGENT_TOOLS = frozenset({"Agent", "Task", "Skill"})
 _TOOLS_OF_RULE = {"Read": READ_TOOLS, "Edit": EDIT_TOOLS, "Agent": {"Agent", "Task"}}
+_PLAIN_TOOLS = frozenset({
+    "LSP", "WebSearch", "DatasetDownload", "EnvDoctor", "TodoWrite", "TaskOutput", "TaskStop", "ReadHistory",
+    "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "MergeWorktree",
+})  # fmt: skip
+"""Of which a rule names nothing but the tool."""
 _WELL_KNOWN = {
-    name.lower(): name for name in READ_TOOLS | EDIT_TOOLS | _AGENT_TOOLS | {"Bash", "WebFetch", "WebSearch"}
+    name.lower(): name
+    for name in READ_TOOLS | EDIT_TOOLS | _AGENT_TOOLS | PACKAGE_TOOLS | _PLAIN_TOOLS | {"Bash", "WebFetch"}
 }
 _RULE = re.compile(r"(?P<tool>[A-Za-z_][\w.-]*(?:\*[\w.*-]*)?)(?:\((?P<specifier>.*)\))?", re.DOTALL)
 
@@ -194,7 +213,11 @@ def _parse_specifier(tool: str, specifier: str) -> Specifier:
     if tool == "WebFetch":
         return DomainPattern(specifier)
     if tool in _AGENT_TOOLS | PACKAGE_TOOLS and specifier.strip():
-        return NamePattern(specifier.strip())
+        pattern = NamePattern(specifier.strip())
+        operations = PACKAGE_OPERATIONS.get(tool, ())
+        if operations and not any(pattern.matches([name]) for name in operations):
+            raise ValueError(f"names no operation of {tool}; there are {', '.join(operations)}")
+        return pattern
     if tool.lower() in _WELL_KNOWN or tool.startswith("mcp__"):
         raise ValueError(f"means nothing for {tool}; write {tool} alone")
     raise ValueError(f"means nothing, since there is no tool {tool}; write the rule for one that there is, or drop it")

@@ -1,9 +1,22 @@
 from collections.abc import Sequence
+from typing import Any, get_args
 
 import pytest
 
 from panpan.errors import ConfigError
-from panpan.services.permissions.rules.rules import RuleSource, parse_rule, rules_of_no_tool, split_rules
+from panpan.services.permissions.rules.rules import (
+    PACKAGE_OPERATIONS,
+    RuleSource,
+    parse_rule,
+    rules_of_no_tool,
+    split_rules,
+)
+from panpan.tools.packages.conda import CondaTool
+from panpan.tools.packages.package_tool import PackageTool
+from panpan.tools.packages.pip import PipTool
+from panpan.tools.packages.pixi import PixiTool
+from panpan.tools.packages.uv import UvTool
+from panpan.tools.registry import all_tools
 
 
 @pytest.mark.parametrize(
@@ -97,6 +110,30 @@ def test_parentheses_that_mean_nothing_are_an_error_that_says_why() -> None:
         parse_rule("evaluate(x)", "s.toml")
     with pytest.raises(ConfigError, match="write WebSearch alone"):
         parse_rule("WebSearch(x)", "s.toml")
+
+
+def refusal_of(rule: str) -> str:
+    try:
+        parse_rule(rule, "s.toml")
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+def test_every_tool_that_there_is_can_be_named_by_a_rule_and_none_is_said_not_to_be_there() -> None:
+    for tool in all_tools():
+        assert refusal_of(tool.name) == ""
+        assert "there is no tool" not in refusal_of(f"{tool.name}(x y)"), tool.name
+
+
+@pytest.mark.parametrize("tool", [PipTool, UvTool, CondaTool, PixiTool])
+def test_a_rule_names_an_operation_that_there_is(tool: type[PackageTool[Any]]) -> None:
+    operations = get_args(tool.input_model.model_fields["operation"].annotation)
+
+    assert set(PACKAGE_OPERATIONS[tool.name]) == set(operations)
+    assert all(parse_rule(f"{tool.name}({name})", "s.toml") for name in (*operations, "*nst*"))
+    with pytest.raises(ConfigError, match=f"'{tool.name}.instal.' .* names no operation of {tool.name}; there are "):
+        parse_rule(f"{tool.name}(instal)", "s.toml")
 
 
 def test_rules_of_a_command_line_are_split_outside_parentheses() -> None:

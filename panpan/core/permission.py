@@ -13,7 +13,7 @@ from panpan.core.hooks import Hook, ToolCall
 from panpan.errors import ToolError
 from panpan.types.dataclass import dataclass
 from panpan.types.display import DiffDisplay
-from panpan.types.permission import Allow, Ask, Asker, Decision, Deny, PermissionQuestion, Reason
+from panpan.types.permission import Allow, Ask, AskedOf, Asker, Decision, Deny, PermissionQuestion, Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,7 @@ class Permission:
     """What the user's "always" saved; empty where he saved nothing."""
     digest: str = ""
     """Of the call that it is about; nothing else may run on the strength of it."""
+    asked_of: AskedOf = "nobody"
 
 
 def joined(decisions: Sequence[Decision]) -> Decision:
@@ -124,7 +125,8 @@ async def _asked(
         said = answer.feedback or "The user refused it. Go on without it, or ask what to do instead."
         text = " ".join(filter(None, (f"{call.tool.name} was not run.", said, decision.advice_for_model)))
         reason = f"asked ({question.on_one_line}); the answer was no"
-        return Permission(False, reason, text_for_model=text, reasons=reasons)
+        asked_of: AskedOf = "a person" if question.is_protected else "anybody"
+        return Permission(False, reason, text_for_model=text, reasons=reasons, asked_of=asked_of)
     rule = question.prefix_rule if answer.is_for_prefix else question.rule
     saved_rule = ""
     if answer.is_remembered and decision.remember is not None and rule is not None:

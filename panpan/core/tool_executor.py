@@ -150,6 +150,7 @@ class ToolExecutor(AsyncContextManagerMixin):
                 permission.reasons,
                 permission.saved_rule,
                 permission.digest,
+                permission.asked_of,
             )
         )
         if not permission.is_allowed:

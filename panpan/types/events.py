@@ -18,7 +18,7 @@ from panpan.types.content import AssistantContent
 from panpan.types.dataclass import dataclass
 from panpan.types.file_change import FileChange
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, Usage, UserMessage
-from panpan.types.permission import Reason
+from panpan.types.permission import AskedOf, Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +140,13 @@ class PermissionDecided:
     """What the user's "always" saved; empty where he saved nothing."""
     digest: str = ""
     """SHA-256 of the call, in hex: of the tool and its exact arguments. It is the one of the question."""
+    asked_of: AskedOf = "nobody"
+    """Whose no it is, where it is one."""
+
+    @property
+    def is_denial(self) -> bool:
+        """Whether somebody or something forbade the call; one that could not be made at all was not forbidden."""
+        return not self.is_allowed and not any(reason.kind in ("bad-call", "bad-path") for reason in self.reasons)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,10 @@ class Reason:
         return {name: value for name, value in values.items() if value}
 
 
+AskedOf: TypeAlias = Literal["nobody", "anybody", "a person"]
+"""Whose answer decided about a call: none was needed, a flag could give it, or nobody but a person."""
+
+
 @dataclass(frozen=True, slots=True)
 class PermissionQuestion:
     """What the user is asked before a call runs."""

@@ -11,6 +11,7 @@ from panpan.types.display import PlanDisplay
 from panpan.types.events import Event, PermissionDecided, SubagentEvent, TurnEnded
 from panpan.types.file_change import FileChange
 from panpan.types.messages import AssistantMessage, ToolResultMessage
+from panpan.types.permission import AskedOf
 from panpan.ui.headless.outcome import Outcome
 
 
@@ -23,7 +24,9 @@ class TurnSummary:
         self.answer = ""
         """The text of the last reply, and before it that of those that it goes on with; or a plan in its place."""
         self.denials: list[ToolUseBlock] = []
-        """Those of subagents, too."""
+        """The calls that were forbidden, those of subagents, too."""
+        self.asked_of: dict[str, AskedOf] = {}
+        """Whose answer each of them lacked, by its id."""
         self._replies_of_subagents: dict[str, AssistantMessage] = {}
         """The last one of each that may still run, by its id."""
         self.files: Sequence[FileChange] = ()
@@ -42,8 +45,8 @@ class TurnSummary:
                 self.files = files
             case ToolResultMessage(display=PlanDisplay(is_result=True, text=plan)):
                 self.answer = plan
-            case PermissionDecided(is_allowed=False):
-                self._note_denial(event.tool_use_id, self.last_reply)
+            case PermissionDecided(is_denial=True):
+                self._note_denial(event, self.last_reply)
             case SubagentEvent():
                 self._follow_subagent(event.innermost)
             case _:
@@ -60,14 +63,15 @@ class TurnSummary:
         match here.event:
             case AssistantMessage() as reply:
                 self._replies_of_subagents[here.agent_id] = reply
-            case PermissionDecided(is_allowed=False, tool_use_id=id_):
-                self._note_denial(id_, self._replies_of_subagents.get(here.agent_id))
+            case PermissionDecided(is_denial=True) as decided:
+                self._note_denial(decided, self._replies_of_subagents.get(here.agent_id))
             case _:
                 pass
 
-    def _note_denial(self, tool_use_id: str, asked_in: AssistantMessage | None) -> None:
+    def _note_denial(self, decided: PermissionDecided, asked_in: AssistantMessage | None) -> None:
         if asked_in is not None:
-            self.denials.extend(use for use in asked_in.tool_uses if use.id == tool_use_id)
+            self.denials.extend(use for use in asked_in.tool_uses if use.id == decided.tool_use_id)
+            self.asked_of[decided.tool_use_id] = decided.asked_of
 
 
 class HeadlessFace(ABC):

@@ -17,6 +17,7 @@ from panpan.system.terminal_text import clean_line
 from panpan.types.events import Event, TurnEnded
 from panpan.types.messages import UserMessage
 from panpan.ui.headless.background import Background
+from panpan.ui.headless.denials import denials_told
 from panpan.ui.headless.face import HeadlessFace, TurnSummary
 from panpan.ui.headless.outcome import INTERRUPTED, Outcome, outcome_of_error
 from panpan.ui.headless.prompt_queue import PromptQueue
@@ -222,10 +223,5 @@ class _Run:
         note = note_on_end(reply) if reply is not None and not outcome.error else None
         if outcome is not INTERRUPTED and (line := outcome.error or note):
             self._say(line)
-        if denials := self._summary.denials:
-            names = ", ".join(dict.fromkeys(use.name for use in denials))
-            self._warn(
-                f"not allowed, and not run: {len(denials)} of the calls ({names}); with -p or a pipe nobody is asked: "
-                "say what is allowed (--allowedTools, --yes, --permission-mode; none is for protected files, and for "
-                "leaving the sandbox the settings sandbox.domains and sandbox.outside are), or run panpan without -p"
-            )
+        for line in denials_told(self._summary):
+            self._warn(line)

@@ -24,7 +24,9 @@ CONDA_HOST = "conda.anaconda.org"
 _DEFAULTS_HOST = "repo.anaconda.com"
 """Where conda finds the channel that it calls defaults."""
 _MAX_TOLD_CHARS = 200
-_INDEX_VARIABLES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL")
+_INDEX_KEYS = ("index-url", "extra-index-url")
+_LINK_KEYS = ("find-links",)
+"""What pip takes besides, whichever index it asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +55,13 @@ def pip_source(settings: PackageSettings, variables: Mapping[str, str], prefix: 
         prefix: Of the environment, which may have a configuration of its own.
     """
     named, own_hosts = _own_pip_settings(prefix / "pip.conf")
-    if settings.index is not None:
-        hosts = (*hosts_of_settings(settings), *own_hosts)
-        return Source(index_arguments(settings), tuple(dict.fromkeys(hosts)), named)
-    urls = [url for file in _pip_files(variables) for url in _pip_indexes(file)]
-    urls += [url for name in _INDEX_VARIABLES for url in variables.get(name, "").split()]
-    extra = extra_arguments(settings)
-    hosts = (*hosts_of((*urls, *settings.extra_indexes)), *own_hosts)
-    return Source(extra, tuple(dict.fromkeys((*PYPI_HOSTS, *hosts))), named)
+    has_index = settings.index is not None
+    users = dict(_users_places(variables, _LINK_KEYS if has_index else (*_INDEX_KEYS, *_LINK_KEYS)))
+    here = [spelled_out(f"{place}, which {who} names") for place, who in users.items() if not _host(place)]
+    arguments = index_arguments(settings) if has_index else extra_arguments(settings)
+    usual = hosts_of_settings(settings) if has_index else (*PYPI_HOSTS, *hosts_of(settings.extra_indexes))
+    hosts = (*usual, *hosts_of(list(users)), *own_hosts)
+    return Source(arguments, tuple(dict.fromkeys(hosts)), (*named, *here))
 
 
 def conda_source(settings: PackageSettings, channels: Sequence[str], flag: str = "--channel") -> Source:
@@ -140,9 +141,14 @@ def _pip_files(variables: Mapping[str, str]) -> Iterator[Path]:
     yield from (home / ".pip" / "pip.conf", home / ".config" / "pip" / "pip.conf")
 
 
-def _pip_indexes(file: Path) -> list[str]:
-    values = [value for key, value in _pip_values(file) or () if key in ("index-url", "extra-index-url")]
-    return [without_login(url) for value in values for url in value.split()]
+def _users_places(variables: Mapping[str, str], keys: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the addresses and folders that the user has pip take packages from, each with what names it."""
+    for file in _pip_files(variables):
+        for key, value in _pip_values(file) or ():
+            yield from ((without_login(place), str(file)) for place in value.split() if key in keys)
+    for key in keys:
+        name = f"PIP_{key.upper().replace('-', '_')}"
+        yield from ((without_login(place), name) for place in variables.get(name, "").split())
 
 
 def _pip_values(file: Path) -> list[tuple[str, str]] | None:

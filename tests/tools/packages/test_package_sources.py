@@ -40,6 +40,25 @@ def test_what_the_user_set_up_elsewhere_is_told_as_a_host(tmp_path: Path) -> Non
     assert "var.example.org" in hosts
 
 
+@pytest.mark.parametrize("settings", [PackageSettings(), MIRROR])
+def test_folders_of_this_machine_that_the_user_set_up_are_named(settings: PackageSettings, tmp_path: Path) -> None:
+    (tmp_path / "home" / ".pip").mkdir(parents=True)
+    file = tmp_path / "home" / ".pip" / "pip.conf"
+    file.write_text(
+        "[global]\nfind-links = /opt/wheels https://links.example.org/x\nextra-index-url = file:///opt/simple\n"
+    )
+
+    source = pip_source(settings, {"PIP_FIND_LINKS": "/more/wheels"}, tmp_path)
+
+    asks_indexes = settings.index is None
+    assert source.named == (
+        f"/opt/wheels, which {file} names",
+        *([f"file:///opt/simple, which {file} names"] if asks_indexes else []),
+        "/more/wheels, which PIP_FIND_LINKS names",
+    )
+    assert "links.example.org" in source.hosts
+
+
 def test_what_an_environment_or_project_sets_up_has_to_be_named(tmp_path: Path) -> None:
     (tmp_path / "pip.conf").write_text("[install]\nindex-url = https://evil.example.org/simple\n")
     (tmp_path / "pyproject.toml").write_text('[[tool.uv.index]]\nurl = "https://wheels.example.org/cu121"\n')

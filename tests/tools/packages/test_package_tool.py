@@ -45,7 +45,8 @@ async def test_a_question_says_command_line_environment_hosts_and_what_no_index_
     assert f"for the environment {house.root}/.venv (venv, Python 3." in said
     assert "it fetches from pypi.org, files.pythonhosted.org" in said
     assert "code.example.org" in said
-    assert f"not from an index alone: -e {house.root}/lib" in said
+    assert "; not from an index alone: " in said  # and folders that the machine's own configuration names
+    assert f"-e {house.root}/lib; x @ git+https://code.example.org/x" in said
 
 
 async def test_paths_are_told_to_the_gate(house: Workspace) -> None:

@@ -13,6 +13,7 @@ from panpan.cli.doctor_checks import Check
 from panpan.config.sources import Loaded
 from panpan.errors import ToolError
 from panpan.services.language_servers.catalogue import server_kinds
+from panpan.services.language_servers.programs import find_program
 from panpan.system.canonical import canonical_path, is_below
 from panpan.system.environment import child_environment
 from panpan.system.own_packages import how_to_install
@@ -33,6 +34,7 @@ class Programs:
 
     def __init__(self, env: Mapping[str, str], project_root: Path) -> None:
         self._env = env
+        self._project_root = project_root
         entries = env.get("PATH", os.defpath).split(os.pathsep)
         self._folders = [
             entry for entry in entries if Path(entry).is_absolute() and not self._is_in(entry, project_root)
@@ -49,6 +51,10 @@ class Programs:
         """Return the absolute path of the program, or None; one in the folder `beside` comes first."""
         folders = [str(beside), *self._folders] if beside else self._folders
         return next((found for folder in folders if (found := shutil.which(name, path=folder))), None)
+
+    def find_server(self, name: str, *, is_trusted: bool) -> str | None:
+        """Return the program of a language server, or None; in a trusted project one of the project's own is found."""
+        return find_program(name, self._env, self._project_root) if is_trusted else self.find(name)
 
     async def check(self, name: str, why: str, *, program: str | None = None, beside: Path | None = None) -> Check:
         """Return whether a program is there and starts, with the first line of its `--version`.
@@ -87,16 +93,17 @@ class Programs:
 
 
 def check_language_servers(programs: Programs, loaded: Loaded) -> Check:
-    """Return which language servers there are outside of the project; none is started."""
+    """Return which language servers there are that would be started here; none is."""
     name, settings = "code", loaded.settings.language_servers
     kinds = server_kinds(settings)
-    found = [kind.name for kind in kinds if programs.find(kind.command[0])]
+    is_trusted = loaded.trust.is_trusted
+    found = [kind.name for kind in kinds if programs.find_server(kind.command[0], is_trusted=is_trusted)]
     if not settings.enabled:
         return Check(name, "note", f"language servers are switched off by {loaded.origins['language_servers.enabled']}")
     if not found:
         advice = "with one, such as ty for Python, the model finds its way by meaning and is told of errors it makes"
         return Check(name, "optional", "no language server", advice)
-    if not loaded.trust.is_trusted:
+    if not is_trusted:
         advice = "they are started in trusted projects only; `panpan trust add` trusts this one"
         return Check(name, "note", f"language servers: {', '.join(found)}", advice)
     return Check(name, "ok", f"language servers: {', '.join(found)}")

@@ -31,7 +31,7 @@ def _lines(trust: ProjectTrust) -> Iterator[str]:
             for change in changes_since({}, trust.files):
                 yield from _of_change(change)
         case _:
-            what_counts = ". These files count:" if trust.files.content else ", and has nothing that counts"
+            what_counts = ". These files count:" if trust.files.content else ", and has no file that could run programs"
             yield f"{root} is trusted{what_counts}"
             yield from indented(_named(name) for name in trust.files.content)
     if wide := wide_root(trust.files.root):

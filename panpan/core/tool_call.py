@@ -3,7 +3,7 @@
 Whatever is wrong here becomes the text of an error result, so it says what to do instead.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -35,20 +35,28 @@ class PreparedCall:
         return not self.is_read_only or (self.tool is not None and self.tool.runs_alone)
 
 
-def prepared(use: ToolUseBlock, tools: Mapping[str, Tool[Any]]) -> PreparedCall:
-    """Find the tool of `use` and check its arguments."""
+def prepared(
+    use: ToolUseBlock, tools: Mapping[str, Tool[Any]], offered: Collection[str] | None = None
+) -> PreparedCall:
+    """Find the tool of `use` and check its arguments.
+
+    Args:
+        use: The call.
+        tools: Those that can be called.
+        offered: Names of those that the model is told of; None: all.
+    """
     if use.input_error is not None:
         return PreparedCall(use, problem=f"The call was not run: {use.input_error}")
     try:
-        return _checked(use, tools)
+        return _checked(use, tools, tools.keys() if offered is None else offered)
     except Exception as error:  # a bug in one tool's model costs that call
         return PreparedCall(use, problem=f"{use.name} failed unexpectedly: {type(error).__name__}: {error}")
 
 
-def _checked(use: ToolUseBlock, tools: Mapping[str, Tool[Any]]) -> PreparedCall:
+def _checked(use: ToolUseBlock, tools: Mapping[str, Tool[Any]], offered: Collection[str]) -> PreparedCall:
     tool = tools.get(use.name)
     if tool is None:
-        return PreparedCall(use, problem=_unknown_tool(use.name, tools))
+        return PreparedCall(use, problem=_unknown_tool(use.name, sorted(tools.keys() & offered)))
     try:
         args = tool.input_model.model_validate(use.input)
     except ValidationError as error:
@@ -67,11 +75,11 @@ def batches(calls: Sequence[PreparedCall]) -> list[list[PreparedCall]]:
     return together
 
 
-def _unknown_tool(name: str, tools: Mapping[str, Tool[Any]]) -> str:
+def _unknown_tool(name: str, tools: Sequence[str]) -> str:
     by_lower_name = {known.lower(): known for known in tools}
     close = get_close_matches(name.lower(), by_lower_name, n=1)
     hint = f" Did you mean {by_lower_name[close[0]]}?" if close else ""
-    return f"There is no tool named {name!r}.{hint} The tools are: {', '.join(sorted(tools))}."
+    return f"There is no tool named {name!r}.{hint} The tools are: {', '.join(tools)}."
 
 
 def _wrong_arguments(name: str, error: ValidationError) -> str:

@@ -6,7 +6,7 @@ none is lost when the receiver goes away.
 """
 
 import logging
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -57,6 +57,7 @@ class ToolExecutor(AsyncContextManagerMixin):
         hooks: Asked before and after each call.
         ask: Puts a question to the user.
         ledger: Keeps what each call that may change something is about to do.
+        offered: Names of the tools that the model is told of; None: all.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class ToolExecutor(AsyncContextManagerMixin):
         *,
         ask: Asker,
         ledger: Ledger | None = None,
+        offered: Collection[str] | None = None,
     ) -> None:
         self.results: dict[str, ToolResultMessage] = {}
         """Results that exist but have not been received yet, by tool use id."""
@@ -75,6 +77,7 @@ class ToolExecutor(AsyncContextManagerMixin):
         self.left: dict[str, str] = {}
         """What calls that were cut short had done by then, by their ids, where their tools could tell."""
         self._tools = tools
+        self._offered = offered
         self._context = context
         self._hooks = hooks
         self._ask = ask
@@ -89,7 +92,7 @@ class ToolExecutor(AsyncContextManagerMixin):
 
     async def run(self, tool_uses: Sequence[ToolUseBlock]) -> AsyncGenerator[ToolEvent, None]:
         """Yield progress as it comes, and each call's result in the order of the calls."""
-        for batch in batches([prepared(use, self._tools) for use in tool_uses]):
+        for batch in batches([prepared(use, self._tools, self._offered) for use in tool_uses]):
             send, receive = create_memory_object_stream[ToolEvent](64)
             task = self._task_group.start_soon(self._run_batch, batch, send)
             with receive:

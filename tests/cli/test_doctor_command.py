@@ -324,7 +324,8 @@ def test_language_servers_are_named_and_not_started(project: Path, env: dict[str
 
     assert (untrusted.status, trusted.status) == ("note", "ok")
     assert "`panpan trust add`" in untrusted.advice
-    assert untrusted.found == trusted.found == "language servers: ty"
+    assert untrusted.found == "language servers: ty"
+    assert trusted.found == "language servers: ty, gopls"
     assert not (tmp_path / "was-run").exists()
 
 

@@ -89,6 +89,7 @@ class LanguageServers:
         patience: Patience = PATIENCE,
     ) -> None:
         self.is_trusted = is_trusted
+        self.is_on = settings.enabled
         self.kinds = server_kinds(settings)
         self._project = project
         self._copies = copies
@@ -183,6 +184,8 @@ class LanguageServers:
 
     def _why_none(self, path: Path) -> str:
         ending = path.suffix.lower()
+        if not self.is_on:
+            return "language servers are switched off (language_servers.enabled in the settings); use Grep and Read"
         if not self.is_trusted:
             return "language servers run in trusted projects only; the user can say `panpan trust add`"
         names = [kind.name for kind in self.kinds if ending in kind.languages]

@@ -23,6 +23,8 @@ _KILL_GRACE_S = 0.3
 _MAX_KEPT_BYTES = 8_000
 """Of each end of what it writes to its standard error."""
 _MAX_REASON_CHARS = 300
+_KILLED = (-9, 137)
+"""Codes of a process that was killed (SIGKILL), as Python and as a shell or sandbox around it tell them."""
 _TELLING = re.compile("error|fail|fatal|panic|cannot|not found|no such", re.IGNORECASE)
 
 
@@ -62,7 +64,8 @@ class ServerProcess:
             self._keep(self.child.stderr.drain())
         said = [*_lines(self._first_errors), *_lines(self._last_errors)]
         how = f"with code {self.child.exit_code}" if self.child.has_ended else "its output"
-        telling = next(filter(_TELLING.search, said), said[-1] if said else "")
+        is_killed = self.child.has_ended and self.child.exit_code in _KILLED  # then it could say nothing of it
+        telling = "" if is_killed else next(filter(_TELLING.search, said), said[-1] if said else "")
         why = clean_line(telling)[:_MAX_REASON_CHARS].rstrip(".")
         return f"ended {how}{f': {why}' if why else ''}"
 

@@ -52,6 +52,7 @@ class TurnRun:
             parts.model.hooks,
             ask=parts.ask,
             ledger=EffectLedger(parts.log),
+            offered=[tool.name for tool in parts.conversation.tools],
         )
 
     async def run(self, prompt: UserMessage | None) -> None:

@@ -20,6 +20,8 @@ async def _lsp(terminal: Terminal, rest: str) -> None:
         say_pairs(terminal, [(clean_line(state.name), _told(state)) for state in there])
     else:
         say(terminal, "no language server is installed that panpan knows, or they are switched off")
+    if any("not trusted" in state.state for state in there):
+        say(terminal, "`panpan trust add`, in a shell, trusts the project, and lets them start.", "dim")
     if missing:
         say(terminal, f"Not installed: {clean_line(', '.join(missing))}", "dim")
 

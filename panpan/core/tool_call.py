@@ -35,9 +35,7 @@ class PreparedCall:
         return not self.is_read_only or (self.tool is not None and self.tool.runs_alone)
 
 
-def prepared(
-    use: ToolUseBlock, tools: Mapping[str, Tool[Any]], offered: Collection[str] | None = None
-) -> PreparedCall:
+def prepared(use: ToolUseBlock, tools: Mapping[str, Tool[Any]], offered: Collection[str] | None = None) -> PreparedCall:
     """Find the tool of `use` and check its arguments.
 
     Args:

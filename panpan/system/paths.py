@@ -5,6 +5,7 @@ it is. Inside means inside on the canonical path, by components, whatever links 
 """
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from copy import copy
 from pathlib import Path
@@ -15,6 +16,9 @@ from panpan.system.canonical import MAX_PATH_BYTES, canonical_path, is_below, wa
 from panpan.system.home import user_home
 from panpan.system.protected import ProtectedGroup, holds_secrets, plain_names, protections
 from panpan.types.dataclass import dataclass
+
+_SHOWN_BYTE = re.compile(r"\\u(dc[89a-f][0-9a-f])")
+"""As `repr` and JSON show a byte of a name that is no UTF-8 (PEP 383)."""
 
 Protections: TypeAlias = Sequence[tuple[ProtectedGroup, Path]]
 """Groups that protect a place, each with the protected place that it is or lies in."""
@@ -103,9 +107,10 @@ class PathResolver:
         return self._approved
 
     def absolute(self, text: str) -> str:
-        """Return `text` as an absolute path that still holds its links and `..`.
+        r"""Return `text` as an absolute path that still holds its links and `..`.
 
-        `~` stands for the home, `~name` for that of a user; where there is no such user, it is a name like others.
+        `~` stands for the home, `~name` for that of a user; where there is no such user, it is a name like others. A
+        byte that is no UTF-8 is written as it is shown, such as `caf\udce9.txt`.
 
         Raises:
             ToolError: It is empty, holds a NUL or what no file name can hold, or is too long.
@@ -114,6 +119,7 @@ class PathResolver:
             raise ToolError("the path is empty; name a file or folder")
         if "\0" in text:
             raise ToolError("the path holds a NUL character; no file has such a name")
+        text = _SHOWN_BYTE.sub(lambda match: chr(int(match[1], 16)), text)
         try:
             size = len(os.fsencode(text))
         except UnicodeEncodeError as exc:

@@ -1,4 +1,5 @@
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from panpan.errors import ToolError
 from panpan.system.canonical import MAX_LINKS
 from panpan.system.paths import PathResolver
+from panpan.system.terminal_text import printable
 
 
 @pytest.fixture
@@ -314,3 +316,14 @@ def test_containment_agrees_with_the_kernel_whatever_is_thrown_at_it(
         written = text if text.startswith("/") else f"{root}/{text}"
         if os.path.exists(written):  # noqa: PTH110
             assert os.path.samefile(written, location.path)  # noqa: PTH121
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="its file systems hold names in UTF-8 alone")
+def test_a_name_that_is_no_utf_8_is_found_by_what_is_shown_of_it(tmp_path: Path) -> None:
+    name = os.fsdecode(b"caf\xe9.txt")
+    (tmp_path / name).write_text("x")
+
+    found = PathResolver(tmp_path).resolve(printable(name), access="read")
+
+    assert printable(name) == r"caf\udce9.txt"
+    assert found == tmp_path.resolve() / name

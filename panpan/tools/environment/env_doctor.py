@@ -47,6 +47,8 @@ class EnvDoctorTool(Tool[EnvDoctorInput]):
 
     async def run(self, args: EnvDoctorInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         place = ctx.paths.resolve(args.environment, access="read")
+        if not place.is_dir():
+            raise ToolError(f"{args.environment} is no folder; name an environment or the folder of a project")
         report = await to_thread.run_sync(partial(_look, str(place), ctx), abandon_on_cancel=True)
         from panpan.tools.environment.layers import LAYERS  # a start needs none of it
 

@@ -128,7 +128,8 @@ def _output(data: bytes, args: ReadInput, path: Path, shown: str) -> Output | No
             "look at it with Bash (file, xxd, strings, or a program that knows its format)"
         )
     page = read_page(file_text, args.offset, args.limit, shown)
-    return Output(page.text, SummaryDisplay(text=page.summary))
+    note = "\n(it is no notebook of version 4, and is shown as text)" if path.suffix == ".ipynb" else ""
+    return Output(f"{page.text}{note}", SummaryDisplay(text=page.summary))
 
 
 def _require_file(path: Path, shown: str, ctx: ToolContext) -> None:

@@ -66,7 +66,7 @@ def prepare_image(data: bytes, shown: str) -> Picture:
     except ToolError:
         raise
     except Exception as exc:  # a damaged file makes Pillow raise nearly anything
-        raise ToolError(f"{shown} is a damaged {image_kind} image: {exc}") from exc
+        raise ToolError(f"{shown} is a damaged {image_kind} image, or one that was cut off") from exc
     return Picture(_block(small_data, small_kind), f"{image_kind} image, {size}, shown at {small.width}x{small.height}")
 
 

@@ -116,3 +116,8 @@ def test_it_costs_few_tokens() -> None:
     definition = EnvDoctorTool().definition
 
     assert len(definition.description) + len(json.dumps(definition.input_schema)) <= 500
+
+
+async def test_a_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="gone is no folder; name an environment"):
+        await called(context_in(tmp_path), environment="gone")

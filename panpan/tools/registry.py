@@ -105,7 +105,7 @@ def all_tools(
         TaskTool(subagents),
         MergeWorktreeTool(worktrees),
         BashTool(background),
-        EnvDoctorTool(),
+        EnvDoctorTool(withholds),
         PipTool(packages),
         UvTool(packages),
         CondaTool(packages),

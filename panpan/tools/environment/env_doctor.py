@@ -3,8 +3,9 @@
 The rule: nothing of the environment is run, since it may belong to a project that nobody trusts; all is read.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from anyio import to_thread
@@ -30,11 +31,18 @@ class EnvDoctorInput(BaseModel):
 
 
 class EnvDoctorTool(Tool[EnvDoctorInput]):
-    """Look at the layers of an environment."""
+    """Look at the layers of an environment.
+
+    Args:
+        withholds: Whether a rule of the user's speaks against showing what is in a file.
+    """
 
     name = "EnvDoctor"
     input_model = EnvDoctorInput
     tool_class: ClassVar[ToolClass] = "read"
+
+    def __init__(self, withholds: Callable[[Path, Path], bool] = lambda *_: False) -> None:
+        self._withholds = withholds
 
     def is_read_only(self, args: EnvDoctorInput) -> bool:
         return True
@@ -49,7 +57,7 @@ class EnvDoctorTool(Tool[EnvDoctorInput]):
         place = ctx.paths.resolve(args.environment, access="read")
         if not place.is_dir():
             raise ToolError(f"{args.environment} is no folder; name an environment or the folder of a project")
-        report = await to_thread.run_sync(partial(_look, str(place), ctx), abandon_on_cancel=True)
+        report = await to_thread.run_sync(partial(_look, str(place), ctx, self._withholds), abandon_on_cancel=True)
         from panpan.tools.environment.layers import LAYERS  # a start needs none of it
 
         broken = report.first_broken
@@ -57,12 +65,15 @@ class EnvDoctorTool(Tool[EnvDoctorInput]):
         yield Output("\n".join(_text(report, args)), SummaryDisplay(text=summary))
 
 
-def _look(place: str, ctx: ToolContext) -> "EnvReport":
+def _look(place: str, ctx: ToolContext, withholds: Callable[[Path, Path], bool]) -> "EnvReport":
     from panpan.tools.environment.examine import examine
     from panpan.tools.environment.find_environment import find_environment, project_of
     from panpan.tools.environment.machine_root import MachineRoot
 
-    root = MachineRoot(may_read=ctx.paths.may_show)
+    def may_read(path: Path) -> bool:
+        return ctx.paths.may_show(path) and not withholds(path, ctx.paths.root)
+
+    root = MachineRoot(may_read=may_read)
     environment = find_environment(root, place, ctx.own_environment)
     if environment is not None:
         _require_readable(environment.path, environment.why, ctx)

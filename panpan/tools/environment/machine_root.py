@@ -130,7 +130,7 @@ class MachineRoot:
             yield None
             return
         if not self._may_read(place):
-            self._note(path, "it may hold secrets")
+            self._note(path, "it may hold secrets, or a rule withholds it")
             yield None
             return
         try:

@@ -25,8 +25,8 @@ def project(root: Path, **package: str) -> Path:
     return workspace
 
 
-async def called(context: ToolContext, **arguments: str) -> Output:
-    tool = EnvDoctorTool()
+async def called(context: ToolContext, tool: EnvDoctorTool | None = None, **arguments: str) -> Output:
+    tool = tool or EnvDoctorTool()
     (output,) = [one async for one in tool.run(tool.input_model(**arguments), context)]  # type: ignore[arg-type]
     assert isinstance(output, Output)
     return output
@@ -121,3 +121,14 @@ def test_it_costs_few_tokens() -> None:
 async def test_a_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="gone is no folder; name an environment"):
         await called(context_in(tmp_path), environment="gone")
+
+
+async def test_what_a_rule_withholds_is_not_told_by_way_of_a_manifest(tmp_path: Path) -> None:
+    workspace = project(tmp_path)
+    (workspace / "requirements.txt").write_text("canary\n")
+    tool = EnvDoctorTool(lambda path, root: path == root / "requirements.txt")
+
+    output = await called(context_in(workspace), tool)
+
+    assert "canary" not in output.text
+    assert "requirements.txt: it may hold secrets, or a rule withholds it" in output.text

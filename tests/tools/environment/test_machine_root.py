@@ -64,7 +64,7 @@ def test_what_may_not_be_read_is_not_read_under_any_name(tmp_path: Path) -> None
     machine = MachineRoot(tmp_path, lambda place: place.name != "key")
 
     assert machine.text("/METADATA") is None
-    assert machine.unread == {"/METADATA": "it may hold secrets"}
+    assert machine.unread == {"/METADATA": "it may hold secrets, or a rule withholds it"}
 
 
 def test_a_walk_does_not_follow_links_to_folders(tmp_path: Path) -> None:

@@ -270,6 +270,8 @@ def survivor(tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
     anyio.run(partial(killed, tmp_path, change, call(("1", "Change", {})), after="call_started"))
     env = ProcessTree(_mark(tmp_path)).marked({"PATH": os.environ["PATH"]})
     process = subprocess.Popen(["/bin/sh", "-c", "sleep 1000 & wait"], env=env, start_new_session=True)
+    while len(ProcessTree(_mark(tmp_path)).members()) < 2:  # just after its exec a process shows no environment
+        time.sleep(0.01)
     yield process
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)

@@ -185,7 +185,6 @@ async def test_one_that_hangs_is_ended_and_started_again(browser: Browser, site:
         with suppress(ProcessLookupError):  # one that a page had may just have ended
             os.kill(process.pid, signal.SIGSTOP)
 
-
     page = await page_of(browser, "/after")
 
     assert page.title == "after"

@@ -8,7 +8,7 @@ returns; each look takes some milliseconds, since it goes over every process of 
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -25,7 +25,7 @@ _LIMIT_S = 0.5
 """How long it goes on after that, while new processes are found or those that were signalled do not stand still."""
 _POLL_S = 0.005
 _REST_POLL_S = 0.02
-_STOPPED = frozenset("TtZX")
+_STOPPED = frozenset(("T", "t", "Z", "X", ""))
 _USERS = "00"
 """Behind the mark of a tree, the mark of what the user runs himself."""
 
@@ -42,10 +42,12 @@ class HeldProcesses:
 
     Args:
         trees: Know their processes.
+        state_of: Returns the state of a process in a letter (proc_pid_stat(5)); empty where that cannot be seen.
     """
 
-    def __init__(self, *trees: ProcessTree) -> None:
+    def __init__(self, *trees: ProcessTree, state_of: Callable[[RunningProcess], str] | None = None) -> None:
         self._trees = trees
+        self._state_of = state_of or _state_of
         self._users = frozenset(f"{tree.mark}{_USERS}" for tree in trees)
         self._held: list[RunningProcess] = []
         self._is_holding = False
@@ -105,15 +107,21 @@ class HeldProcesses:
         return bool(new)
 
     def _going_on(self) -> list[RunningProcess]:
-        """Return what does not stand still; where that cannot be seen, a signal that was sent counts."""
-        return [process for process in self._held if not _stands_still(process)]
+        """Return what does not stand still; where that cannot be seen, a signal that was sent counts.
+
+        A shell that was just starting a program waits in the kernel for its child (vfork(2)), and cannot be stopped
+        before that has begun; where the child is stopped first, both stand still.
+        """
+        states = {process.pid: self._state_of(process) for process in self._held}
+        moving = [process for process in self._held if states[process.pid] not in _STOPPED]
+        stopped_for = {process.parent for process in self._held if states[process.pid] in ("T", "t")}
+        return [one for one in moving if not (states[one.pid] == "D" and one.pid in stopped_for)]
 
 
-def _stands_still(process: RunningProcess) -> bool:
-    stat = Path("/proc", str(process.pid), "stat")
+def _state_of(process: RunningProcess) -> str:
     with suppress(OSError):
-        return stat.read_text(errors="replace").rpartition(")")[2].split()[0] in _STOPPED
-    return True
+        return Path("/proc", str(process.pid), "stat").read_text(errors="replace").rpartition(")")[2].split()[0]
+    return ""
 
 
 def _named(process: RunningProcess) -> str:

@@ -33,8 +33,9 @@ class Tree(ProcessTree):
 
     def kill(self) -> None:
         held = HeldProcesses(self)
-        while not held.hold():  # so that none has children meanwhile
-            pass
+        for _ in range(50):
+            if held.hold():  # so that none has children meanwhile
+                break
         for process in self.members():
             with suppress(ProcessLookupError):  # one that was waited for by its parent just now
                 os.kill(process.pid, signal.SIGKILL)
@@ -86,6 +87,19 @@ async def test_what_is_held_changes_nothing_until_it_is_released(tmp_path: Path,
     await until_it_beats(tmp_path / "held")
     assert held.names == []
     witness.kill()
+
+
+@pytest.mark.parametrize(("child", "stands_still"), [("T", True), ("S", False)])
+async def test_a_shell_that_waits_in_the_kernel_for_a_child_stands_still_where_that_does(
+    tmp_path: Path, tree: Tree, child: str, stands_still: bool
+) -> None:
+    shell = tree.start(tmp_path / "one", "sleep 600; true")
+    await until(lambda: {one.name for one in tree.members()} == {"sh", "sleep"})
+
+    held = HeldProcesses(tree, state_of=lambda process: "D" if process.pid == shell.pid else child)
+
+    assert held.hold() == stands_still
+    held.release()
 
 
 async def test_all_of_several_trees_is_held(tmp_path: Path, tree: Tree) -> None:

@@ -17,7 +17,7 @@ from panpan.tools.packages.broken import broken_by
 from panpan.tools.packages.changes import Changes, difference
 from panpan.tools.packages.installed import Installed, read_installed
 from panpan.tools.packages.mirrors import run_with_mirrors
-from panpan.tools.packages.outcome import changed_in_words, outcome
+from panpan.tools.packages.outcome import changed_in_words, has_changed, outcome, way_back
 from panpan.tools.packages.plan import Plan
 from panpan.tools.packages.running import Ran
 from panpan.tools.packages.step import FileStep, Step, Steps, changed_files, digest, kept_texts, undo
@@ -103,11 +103,10 @@ def _restore(files: Sequence[FileStep]) -> None:
 
 def _done(plan: Plan, changes: Changes, files: Sequence[FileStep], *, existed: bool) -> str:
     """Return what was changed until an interrupt, in the place of the result that would tell it."""
-    if not changes and not files and existed:
+    if not has_changed(plan, changes, files, existed=existed):
         return f"changed nothing in {plan.target.prefix}"
     said = changed_in_words(plan, changes, files, existed=existed)
-    way_back = "the same rollback goes on with it" if plan.step is not None else "rollback takes that back"
-    return f"changed {plan.target.prefix} ({said}); {way_back}"
+    return f"changed {plan.target.prefix} ({said}); {way_back(plan)}"
 
 
 def _step_of(

@@ -42,10 +42,21 @@ def outcome(
         return Output(
             "\n".join([head, *lines]), SummaryDisplay(text=changed_in_words(plan, changes, files, existed=existed))
         )
-    return _failure(plan, ran, lines)
+    done = changed_in_words(plan, changes, files, existed=existed)
+    return _failure(plan, ran, lines, done if has_changed(plan, changes, files, existed=existed) else "")
 
 
-def _failure(plan: Plan, ran: Ran, changed: Sequence[str]) -> Output:
+def way_back(plan: Plan) -> str:
+    """Return how what was changed by a call that did not end well is taken back."""
+    return "the same rollback goes on with it" if plan.step is not None else "rollback takes that back"
+
+
+def has_changed(plan: Plan, changes: Changes, files: Sequence[FileStep], *, existed: bool) -> bool:
+    """Return whether a call has changed anything."""
+    return bool(changes or files or (not existed and plan.target.prefix.exists()))
+
+
+def _failure(plan: Plan, ran: Ran, changed: Sequence[str], done: str) -> Output:
     from panpan.tools.packages.conflict import conflict_in  # no session needs them before something fails
     from panpan.tools.packages.diagnosis import advice_for
 
@@ -56,12 +67,13 @@ def _failure(plan: Plan, ran: Ran, changed: Sequence[str]) -> Output:
     said = [*_ending(plan, ran)]
     said += [f"no versions fit together: {conflict}" if conflict.needs else str(conflict)] if conflict else []
     said += [advice] if advice is not None else []
-    said += [*ran.notes, *(changed or ["nothing was changed"])]
+    said += [*ran.notes, *(changed or ["nothing was changed"]), *([way_back(plan)] if done else [])]
     most = _MOST_FAILURE_CHARS // 4 if conflict or advice else _MOST_FAILURE_CHARS
     rest = ran.end.strip()
     shown = rest if len(rest) <= most else f"…{rest[-most:]}"
     text = "\n".join([*said, "", f"the end of what `{ran.command[:200]}` printed:", shown or "(nothing)"])
-    return Output(text, SummaryDisplay(text=said[1] if conflict or advice else said[0]), is_error=True)
+    reason = said[1] if conflict or advice else said[0]
+    return Output(text, SummaryDisplay(text=f"{reason}; {done}" if done else reason), is_error=True)
 
 
 def _ending(plan: Plan, ran: Ran) -> list[str]:

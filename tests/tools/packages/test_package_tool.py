@@ -18,6 +18,7 @@ from panpan.tools.packages.pip import PipInput, PipTool
 from panpan.tools.packages.pixi import PixiTool
 from panpan.tools.packages.uv import UvInput, UvTool
 from panpan.tools.tool import PathUse
+from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, Progress
 from tests.tools.packages.conftest import UV, Workspace, make_environment
 
@@ -129,6 +130,27 @@ async def test_what_takes_too_long_is_stopped_and_said(house: Workspace) -> None
     assert output.text.startswith("timed out after 1 s and was stopped")
     assert "resolving" in output.text
     assert "".join(house.progress) == "resolving\n"
+
+
+async def test_what_was_changed_until_the_time_was_up_is_told_with_the_way_back(house: Workspace) -> None:
+    program = house.root.parent / "bin" / "uv"
+    program.parent.mkdir()
+    record = next((house.root / ".venv").glob("lib/python3*/site-packages")) / "lamp-1.0.dist-info"
+    made = f'mkdir {record}; printf "Name: lamp\nVersion: 1.0\n\n" >{record}/METADATA'
+    program.write_text(f"#!/bin/sh\n[ $2 = uninstall ] && exec rm -r {record}\n{made}\nexec sleep 600\n")
+    program.chmod(0o755)
+    setup = replace(house.setup, settings=PackageSettings(uv_timeout_s=1.0))
+    slow = replace(house, setup=setup).with_variables(PATH=f"{program.parent}:/usr/bin:/bin")
+
+    output = await slow.run(UvTool, "install", "lamp")
+
+    assert output.text.splitlines()[:3] == [
+        "timed out after 1 s and was stopped",
+        "added: lamp 1.0",
+        "rollback takes that back",
+    ]
+    assert output.display == SummaryDisplay(text="timed out after 1 s and was stopped; + lamp 1.0")
+    assert (await slow.text(UvTool, "rollback")).splitlines()[1:] == ["removed: lamp 1.0"]
 
 
 async def test_what_was_changed_until_an_interrupt_can_be_taken_back(house: Workspace) -> None:

@@ -47,7 +47,8 @@ _WRAPPERS = frozenset({
     "alias", "uv", "uvx", "npx", "pixi", "conda", "poetry", "docker", "podman", "ash", "mksh", "csh", "tcsh", "rbash",
     "toybox", "runuser", "pkexec", "sg", "chrt", "taskset", "setarch", "prlimit", "numactl", "systemd-run", "unbuffer",
     "rlwrap", "chronic", "tmux", "screen", "dbus-run-session", "compgen", "mapfile", "readarray", "firejail", "proot",
-    "fakeroot", "function", "coproc",
+    "fakeroot", "function", "coproc", "mamba", "micromamba", "pdm", "hatch", "pipenv", "rye", "pipx", "pnpx", "bunx",
+    "bundle", "mise", "direnv", "dotenv", "nix", "nix-shell",
 })  # fmt: skip
 """Programs that run other programs which their arguments name."""
 _SHELLS = frozenset({

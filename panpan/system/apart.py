@@ -56,4 +56,5 @@ async def taken_apart(
                 timeout_s=within_s,
                 max_bytes=max_bytes,
                 stdin=file,
+                pass_fds=start.pass_fds,
             )

@@ -165,6 +165,7 @@ async def capture(
     timeout_s: float | None,
     max_bytes: int = 10_000_000,
     stdin: int | IO[bytes] = DEVNULL,
+    pass_fds: Sequence[int] = (),
 ) -> Captured:
     """Run a program of panpan's own and return what it printed; nothing of it runs on afterwards.
 
@@ -175,12 +176,13 @@ async def capture(
         timeout_s: Seconds after which it is ended; None for no limit.
         max_bytes: Most that is kept of each of the two outputs; a program that prints more is ended.
         stdin: A file that it reads; empty input if not given.
+        pass_fds: Descriptors that it inherits under the same numbers.
 
     Raises:
         ToolError: It cannot be started.
     """
     own_env = child_environment() if env is None else env
-    child = await Child.start(argv, cwd=cwd, env=own_env, has_stderr=True, stdin=stdin)
+    child = await Child.start(argv, cwd=cwd, env=own_env, has_stderr=True, stdin=stdin, pass_fds=pass_fds)
     gathered = [_Gathered(pipe, max_bytes) for pipe in (child.stdout, child.stderr) if pipe is not None]
     is_clean = False
     try:

@@ -3,7 +3,8 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from panpan.config.trust import TrustStore, trust_of
 from panpan.services.subagents.worktrees.worktree import Worktree, WorktreeRecords
 from panpan.system.sandbox.choice import SandboxChoice
 from panpan.system.sandbox.profile import Profile
+from panpan.system.sandbox.sandbox import Boxed
 from tests.fakes.runtime_weights import RUNTIME, installed_weights
 from tests.needed_programs import need
 from tests.services.background_tasks.harness import Home, start
@@ -441,10 +443,10 @@ class ScriptedSandbox:
     name: str = "Second best"
     limits: Sequence[str] = ("it leaks", "it creaks")
 
-    def wrap(self, argv: Sequence[str], profile: Profile, cwd: Path) -> list[str]:
+    def wrap(self, argv: Sequence[str], profile: Profile, cwd: Path) -> AbstractContextManager[Boxed]:
         raise AssertionError
 
-    async def tidy(self) -> None:
+    async def tidy(self, needed: Collection[Path] = ()) -> None:
         raise AssertionError
 
 

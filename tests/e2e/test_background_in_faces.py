@@ -62,7 +62,7 @@ def test_what_runs_at_the_end_is_stopped_and_named(panpan: Panpan) -> None:
 
 def test_what_is_left_to_go_on_is_named_and_found_again(panpan: Panpan) -> None:
     marker = panpan.workspace / "ended"
-    command = f"trap 'touch {marker}; exit 0' TERM; for n in $(seq 400); do sleep 0.05; done"
+    command = f"trap 'touch {marker}; exit 0' TERM; for n in $(seq 2000); do sleep 0.05; done"
     with serving([background(command), say("It runs."), say("Still there.")]) as server:
         panpan.use(server)
         first = panpan.run("-p", "build it", "-f", "json", "--background", "exit", *FREE)

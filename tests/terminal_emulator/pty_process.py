@@ -132,3 +132,4 @@ class PtyProcess:
 
 def _take_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell that runs the tests in its background has them ignore it

@@ -4,22 +4,25 @@ The rule: the box sees the whole file system, read-only, and over it, from the o
 in there may not. It has its own process numbers, shared memory and, unless the network is granted, its own loopback.
 """
 
-import fcntl
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import anyio
 from anyio import to_thread
 
+from panpan.errors import ToolError
 from panpan.system.canonical import is_below
 from panpan.system.sandbox import proxy_launcher
+from panpan.system.sandbox.inherited import inherited
 from panpan.system.sandbox.mounts import laid_over
 from panpan.system.sandbox.profile import Profile
 from panpan.system.sandbox.proxy_endpoint import PROXY_PORT, ProxyEndpoint
+from panpan.system.sandbox.sandbox import Boxed
 from panpan.system.sandbox.seccomp import NETWORK, call_filter
 
 _NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--new-session")
@@ -28,9 +31,6 @@ _POWERS_OF_ROOT = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID")
 """What is left of root's power: over whose files the writable folders hold."""
 
 _SHARED_MEMORY = Path("/dev/shm")
-
-_WITH_FILTER = 'exec 9<"$1" && shift && exec "$@"'
-"""Opens the filter for bubblewrap, which takes it from a descriptor, and costs a millisecond."""
 
 _PAUSES_S = (0.002, 0.01, 0.03)
 """Between looks whether a box is gone, whose last process ends a moment after its command."""
@@ -61,22 +61,19 @@ class Bubblewrap:
     def __init__(self, program: str, *, has_user_namespace: bool) -> None:
         self._program = program
         self._has_user_namespace = has_user_namespace
-        self._filter = _sealed(call_filter(NETWORK))
+        self._filter = call_filter(NETWORK)
         self.stand_ins: set[Path] = set()
 
-    def __del__(self) -> None:
-        with suppress(AttributeError, OSError):
-            os.close(self._filter)
-
-    def wrap(self, argv: Sequence[str], profile: Profile, cwd: Path) -> list[str]:
+    @contextmanager
+    def wrap(self, argv: Sequence[str], profile: Profile, cwd: Path) -> Iterator[Boxed]:
         mounts = _mounts(profile)
         if not profile.writable and is_below(cwd, _SHARED_MEMORY):  # else it is the box's own, for processes to share
             mounts[_SHARED_MEMORY] = "read-only"
         proxy = None if profile.has_network else profile.proxy
-        self.stand_ins |= {path for path, mount in mounts.items() if mount == "stand-in"}
-        return [
-            *("/bin/sh", "-c", _WITH_FILTER, "sandbox", f"/proc/{os.getpid()}/fd/{self._filter}"),
-            *(self._program, "--seccomp", "9", *_NAMESPACES),
+        stand_ins = {path for path, mount in mounts.items() if mount == "stand-in"}
+        self.stand_ins |= stand_ins
+        options = [
+            *_NAMESPACES,
             *(("--unshare-user",) if self._has_user_namespace else ()),
             *(() if profile.has_network else ("--unshare-net",)),
             *(() if proxy is None else ("--sync-fd", str(proxy.alive_fd))),
@@ -86,30 +83,46 @@ class Bubblewrap:
             *(word for path in sorted(mounts, key=_depth) for word in _options(path, mounts[path])),
             *("--chdir", str(cwd), "--", *(() if proxy is None else _port_opened(proxy)), *argv),
         ]
+        with _readable(self._filter) as filter_fd:
+            command = [self._program, "--seccomp", str(filter_fd), *options]
+            yield Boxed(command, (filter_fd, *(() if proxy is None else proxy.pass_fds)), stand_ins)
 
-    async def tidy(self) -> None:
+    async def tidy(self, needed: Collection[Path] = ()) -> None:
         for pause_s in (*_PAUSES_S, 0):
-            self.stand_ins = await to_thread.run_sync(_removed, self.stand_ins)
-            if not self.stand_ins:
+            self.stand_ins = await to_thread.run_sync(_removed, self.stand_ins, frozenset(needed))
+            if self.stand_ins.issubset(needed):
                 return
             await anyio.sleep(pause_s)
 
 
-def _removed(stand_ins: set[Path]) -> set[Path]:
+def _removed(stand_ins: set[Path], needed: AbstractSet[Path]) -> set[Path]:
     """Remove the empty folders, and return those that a box still needs."""
-    needed = laid_over(stand_ins) if stand_ins else set()
-    for path in stand_ins - needed:
+    stay = stand_ins & needed
+    stay |= laid_over(stand_ins - stay) if stand_ins - stay else set()
+    for path in stand_ins - stay:
         with suppress(OSError):  # it never came to be, or something is in it now
             path.rmdir()
-    return needed
+    return stay
 
 
-def _sealed(program: bytes) -> int:
-    """Return a descriptor of a file in memory that holds `program` and cannot be changed any more."""
-    fd = os.memfd_create("panpan-sandbox", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    os.write(fd, program)
-    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
-    return fd
+@contextmanager
+def _readable(program: bytes) -> Iterator[int]:
+    """Give a descriptor from which bubblewrap reads a filter; it closes it before the command begins.
+
+    Raises:
+        ToolError: No more can be open.
+    """
+    try:
+        with os.fdopen(os.memfd_create("panpan-sandbox"), "wb") as file:
+            file.write(program)
+            file.seek(0)
+            fd = inherited(file.fileno())
+    except OSError as error:
+        raise ToolError(f"the sandbox cannot be made: {error.strerror}") from error
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def _port_opened(proxy: ProxyEndpoint) -> tuple[str, ...]:

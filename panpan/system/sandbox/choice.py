@@ -78,8 +78,16 @@ async def _require_held(sandbox: Sandbox) -> None:
         ToolError: It could, or the sandbox does not start.
     """
     with tempfile.TemporaryDirectory(prefix="panpan-sandbox-") as folder:
-        argv = sandbox.wrap(["/bin/sh", "-c", _PROBE, "probe", f"{folder}/written"], read_only(), Path("/"))
-        ended = await capture(argv, cwd=Path("/"), env=child_environment(), timeout_s=_TIMEOUT_S, max_bytes=10_000)
+        argv = ["/bin/sh", "-c", _PROBE, "probe", f"{folder}/written"]
+        with sandbox.wrap(argv, read_only(), Path("/")) as boxed:
+            ended = await capture(
+                boxed.argv,
+                cwd=Path("/"),
+                env=child_environment(),
+                timeout_s=_TIMEOUT_S,
+                max_bytes=10_000,
+                pass_fds=boxed.pass_fds,
+            )
         if ended.exit_code == _HAS_WRITTEN:
             raise ToolError("it starts here, but does not keep a command from writing")
     if ended.timed_out:

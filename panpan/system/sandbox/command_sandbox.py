@@ -8,6 +8,7 @@ import re
 import secrets
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
@@ -60,6 +61,8 @@ class Bounds:
     has_network: bool = False
     is_outside: bool = False
     """Whether the user has let it out of the sandbox."""
+    may_outlive: bool = False
+    """Whether it may go on when it is not waited for any more, and the session after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +75,8 @@ class Start:
     """What it is held to, but for files of panpan's that it writes, too; None where nothing holds it."""
     proxy: "CommandProxy | None" = None
     """Its way to the granted domains, which knows what was refused."""
-
-    @property
-    def pass_fds(self) -> Sequence[int]:
-        """Descriptors that it has to inherit."""
-        return () if self.proxy is None else self.proxy.endpoint.pass_fds
+    pass_fds: Sequence[int] = ()
+    """Descriptors that it has to inherit."""
 
 
 class CommandSandbox:
@@ -121,6 +121,9 @@ class CommandSandbox:
         self._lock = anyio.Lock()
         self._choice: SandboxChoice | None = None
         self._has_warned = False
+        self._tidying = anyio.Lock()
+        self._in_use = Counter[Path]()
+        """What stands for protected places in boxes that run, or are being made."""
         self._old_folders: tuple[Path, ...] = ()
         """Folders for temporary files of sessions that left commands running."""
         self._old_stand_ins: set[Path] = set()
@@ -214,12 +217,19 @@ class CommandSandbox:
                 profile = replace(profile, proxy=proxy.endpoint)
                 env |= proxy.environment()
             inside, env = with_loader_inside(argv, env)
-            wrapped = sandbox.wrap(inside, profile.also_writing(*bounds.own_files), cwd)
+            async with self._tidying:
+                boxed = stack.enter_context(sandbox.wrap(inside, profile.also_writing(*bounds.own_files), cwd))
+                self._in_use.update(boxed.stand_ins)
+            has_ended = False
             try:
-                yield Start(wrapped, env, profile, proxy)
+                yield Start(boxed.argv, env, profile, proxy, boxed.pass_fds)
+                has_ended = True
             finally:
+                if has_ended or not bounds.may_outlive:
+                    self._in_use.subtract(boxed.stand_ins)
                 with CancelScope(shield=True):
-                    await sandbox.tidy()
+                    async with self._tidying:
+                        await sandbox.tidy(+self._in_use)
 
     async def aclose(self) -> None:
         """Remove what the session's commands left behind in folders of panpan's, once they have ended."""
@@ -227,7 +237,7 @@ class CommandSandbox:
             await self.choice()
         if self._choice is not None and self._choice.sandbox is not None:
             self._choice.sandbox.stand_ins |= self._old_stand_ins
-            await self._choice.sandbox.tidy()
+            await self._choice.sandbox.tidy(self.left_behind)
         for folder in (self.temporary, *self._old_folders):
             if folder not in self.left_behind:
                 await to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))

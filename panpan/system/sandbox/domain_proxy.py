@@ -5,7 +5,6 @@ lives outside and answers there, through a socket that the box hands out. So eac
 program can use, and nothing in the box forwards anything or could be talked into it.
 """
 
-import fcntl
 import os
 import socket
 from collections.abc import AsyncGenerator, Sequence
@@ -21,6 +20,7 @@ from anyio.abc import SocketListener, SocketStream, TaskGroup
 from panpan.errors import ConfigError, ToolError
 from panpan.system.name_resolver import resolve
 from panpan.system.sandbox.domain_grants import DomainGrants
+from panpan.system.sandbox.inherited import inherited
 from panpan.system.sandbox.proxy_endpoint import PROXY_PORT, ProxyEndpoint
 from panpan.system.url_guard import Authority, Resolve
 from panpan.system.web.accepting import MAX_REFUSED_CONNECTIONS, answer_connections
@@ -34,9 +34,6 @@ MAX_COMMANDS = 64
 MAX_LOOKUPS = 4
 """At the same time. The event loop has few threads for them, and who serves a granted domain may let them wait."""
 MAX_REFUSED = 20
-
-_FIRST_FD = 10
-"""Lowest number of a descriptor that is inherited; shells know those below by name, and the box uses some."""
 
 
 class CommandProxy:
@@ -52,9 +49,9 @@ class CommandProxy:
         self._grants = grants
         self._refused: dict[str, None] = {}
         with ExitStack() as kept:
-            self._inherited = kept.enter_context(ExitStack())
-            self._handover, handover_fd = _pair(kept, self._inherited)
-            self._alive, alive_fd = _pair(kept, self._inherited)
+            self._given = kept.enter_context(ExitStack())
+            self._handover, handover_fd = _pair(kept, self._given)
+            self._alive, alive_fd = _pair(kept, self._given)
             self._kept = kept.pop_all()
         self.endpoint = ProxyEndpoint(handover_fd, alive_fd, grants.domains)
 
@@ -84,7 +81,7 @@ class CommandProxy:
 
     def close(self) -> None:
         """Give back what a box inherits; none can be started with it any more."""
-        self._inherited.close()
+        self._given.close()
 
     def __enter__(self) -> Self:
         return self
@@ -217,14 +214,14 @@ class DomainAccess(AsyncContextManagerMixin):
             return await self._resolve(host, port)
 
 
-def _pair(kept: ExitStack, inherited: ExitStack) -> tuple[socket.socket, int]:
+def _pair(kept: ExitStack, given: ExitStack) -> tuple[socket.socket, int]:
     """Return two connected ends: one that is kept here, and the descriptor of one that a box inherits."""
     ours, theirs = socket.socketpair()
     kept.enter_context(ours)
     ours.setblocking(False)
     with theirs:
-        fd = fcntl.fcntl(theirs, fcntl.F_DUPFD_CLOEXEC, _FIRST_FD)
-        inherited.callback(os.close, fd)
+        fd = inherited(theirs.fileno())
+        given.callback(os.close, fd)
     return ours, fd
 
 

@@ -6,13 +6,14 @@ protected place is allowed entry by entry, and nothing new can be made directly 
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from panpan.errors import ToolError
 from panpan.system.sandbox import landlock_launcher
 from panpan.system.sandbox.profile import Profile
+from panpan.system.sandbox.sandbox import Boxed
 from panpan.system.sandbox.seccomp import METADATA, NETWORK, SHARED_MEMORY, call_filter
 
 OLDEST_VERSION = 3
@@ -80,7 +81,8 @@ class Landlock:
             "a command that leaves its session and its environment behind can outlive the session",
         )
 
-    def wrap(self, argv: Sequence[str], profile: Profile, cwd: Path) -> list[str]:
+    @contextmanager
+    def wrap(self, argv: Sequence[str], profile: Profile, cwd: Path) -> Iterator[Boxed]:
         handled = (
             _WRITE | _READ | _TRUNCATE | _MAKE_DEVICE | _CHANGE | (_DEVICE if self._version >= _DEVICES_SINCE else 0)
         )
@@ -91,14 +93,10 @@ class Landlock:
         grants = [(path, access & handled) for path, access in _grants(profile)]
         launcher = [sys.executable, "-I", "-S", "-X", "utf8", landlock_launcher.__file__]
         rules = (word for path, access in grants for word in (str(access), str(path)))
-        return [
-            *launcher,
-            *(str(handled), str(ports), str(scopes), filtered.hex(), str(cwd), str(len(grants))),
-            *rules,
-            *argv,
-        ]
+        numbers = (str(handled), str(ports), str(scopes), filtered.hex(), str(cwd), str(len(grants)))
+        yield Boxed([*launcher, *numbers, *rules, *argv])
 
-    async def tidy(self) -> None:
+    async def tidy(self, needed: Collection[Path] = ()) -> None:
         """Nothing stands for what does not exist."""
 
 

@@ -1,10 +1,23 @@
 """What a sandbox is to those who start commands."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
 from panpan.system.sandbox.profile import Profile
+from panpan.types.dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Boxed:
+    """What to start in the place of a command, so that it runs in its box."""
+
+    argv: Sequence[str]
+    pass_fds: Sequence[int] = ()
+    """Descriptors that it has to inherit under the same numbers."""
+    stand_ins: Collection[Path] = ()
+    """Which of `Sandbox.stand_ins` it needs, also while it is being made."""
 
 
 class Sandbox(Protocol):
@@ -25,24 +38,30 @@ class Sandbox(Protocol):
     def can_grant_domains(self) -> bool:
         """Whether a command can be let to single hosts (`Profile.proxy`) and to no others."""
 
-    def wrap(self, argv: Sequence[str], profile: Profile, cwd: Path) -> list[str]:
-        """Return what to start instead of `argv`, so that it runs within the bounds of `profile`.
+    def wrap(self, argv: Sequence[str], profile: Profile, cwd: Path) -> AbstractContextManager[Boxed]:
+        """Give what to start instead of `argv`, so that it runs within `profile`; to be left after the start.
 
-        It is started like any other command: with the same environment, marks included, and the same pipes, and with
-        what `Profile.proxy` names as inherited. Output,
-        exit code and signals are those of the command, and ending its tree ends all of it.
+        It is started like any other command: with the same environment, marks included, and the same pipes. Output,
+        exit code and signals are those of the command, and ending its tree ends all of it. From its start on it needs
+        nothing of panpan's, which may end before the box is made.
 
         Args:
             argv: The program and its arguments.
             profile: What it may do.
             cwd: Its working directory; canonical.
+
+        Raises:
+            ToolError: No more descriptors can be open.
         """
 
-    async def tidy(self) -> None:
+    async def tidy(self, needed: Collection[Path] = ()) -> None:
         """Remove the empty folders that stood for protected places which did not exist.
 
         Call it after each command, and when the session has ended what it left behind. What something boxed still needs
-        stays until the next call.
+        stays until the next call. Nothing is wrapped meanwhile.
+
+        Args:
+            needed: Those that boxes need which may not be whole yet, so that nobody could see it.
         """
 
 

@@ -7,6 +7,7 @@ that runs alone.
 import signal
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -145,7 +146,7 @@ class BashTool(Tool[BashInput]):
         if self._background is None:
             raise ToolError("nothing can run in the background here; call again without run_in_background")
         argv = shell_arguments(args.command, None, shell=find_shell())
-        bounds = bounds_of(args.sandbox, self.facts(args), ctx, None)
+        bounds = replace(bounds_of(args.sandbox, self.facts(args), ctx, None), may_outlive=True)
         async with AsyncExitStack() as stack:
             start = await stack.enter_async_context(ctx.sandbox.boxed(argv, environment, cwd, bounds))
             command = BackgroundCommand(

@@ -1,6 +1,7 @@
 """What is asked about the sandbox: to leave it, to have the network in it, and everything where there is none."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from panpan.services.permissions.opening import FolderGate
 from panpan.services.permissions.sandbox_questions import SandboxQuestions
 from panpan.system.sandbox.choice import SandboxChoice
 from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.system.sandbox.sandbox import Boxed
 from panpan.tools.files.read import ReadInput, ReadTool
 from panpan.tools.shell.bash import BashInput, BashTool
 from panpan.types.permission import Ask, Decision, Deny, PermissionMode
@@ -26,10 +28,11 @@ class Boxes:
     name = "boxes"
     limits: Sequence[str] = ()
 
-    def wrap(self, argv: Sequence[str], profile: object, cwd: Path) -> list[str]:
-        return list(argv)
+    @contextmanager
+    def wrap(self, argv: Sequence[str], profile: object, cwd: Path) -> Iterator[Boxed]:
+        yield Boxed(argv)
 
-    async def tidy(self) -> None:
+    async def tidy(self, needed: Collection[Path] = ()) -> None:
         pass
 
 

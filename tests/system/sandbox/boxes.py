@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,12 +10,12 @@ import pytest
 
 from panpan.errors import ToolError
 from panpan.system.environment import child_environment
-from panpan.system.process import Captured, capture
+from panpan.system.process import Captured, Leaving, ProcessEnded, capture, run_process
 from panpan.system.sandbox.bubblewrap import Bubblewrap
 from panpan.system.sandbox.choice import find_sandbox
 from panpan.system.sandbox.landlock import Landlock, landlock_version
 from panpan.system.sandbox.profile import Profile, workspace_write
-from panpan.system.sandbox.sandbox import Sandbox
+from panpan.system.sandbox.sandbox import Boxed, Sandbox
 
 KINDS = ("bubblewrap", "Landlock")
 
@@ -42,8 +43,24 @@ class Box:
         return await self.start([sys.executable, "-c", code, *map(str, arguments)], profile)
 
     async def start(self, argv: list[str], profile: Profile | None = None) -> Captured:
-        wrapped = self.sandbox.wrap(argv, self.profile if profile is None else profile, self.workspace)
-        return await capture(wrapped, cwd=self.workspace, env=ENV, timeout_s=60)
+        with self.sandbox.wrap(argv, self.profile if profile is None else profile, self.workspace) as boxed:
+            return await captured(boxed, cwd=self.workspace, timeout_s=60)
+
+
+async def captured(
+    boxed: Boxed, *, cwd: Path = Path("/"), env: Mapping[str, str] = ENV, timeout_s: float = 20
+) -> Captured:
+    """Run what a sandbox has wrapped."""
+    return await capture(boxed.argv, cwd=cwd, env=env, timeout_s=timeout_s, pass_fds=boxed.pass_fds)
+
+
+def running(
+    boxed: Boxed, *, cwd: Path, env: Mapping[str, str] = ENV, timeout_s: float | None, kill_grace_s: float = 2.0
+) -> AsyncGenerator[bytes | ProcessEnded | Leaving, None]:
+    """Run what a sandbox has wrapped, and yield what it prints and how it ends; what it leaves behind runs on."""
+    return run_process(
+        boxed.argv, cwd=cwd, env=env, timeout_s=timeout_s, kill_grace_s=kill_grace_s, pass_fds=boxed.pass_fds
+    )
 
 
 async def made(kind: str) -> Sandbox:

@@ -1,8 +1,10 @@
 """The sandbox of a session: found once, bounds made for each command, and nothing left behind."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import anyio
+import anyio.lowlevel
 import pytest
 
 from panpan.system.environment import child_environment
@@ -11,7 +13,7 @@ from panpan.system.sandbox.choice import SandboxChoice
 from panpan.system.sandbox.command_sandbox import Bounds, CommandSandbox
 from panpan.system.sandbox.profile import folder_to_open
 from panpan.system.sandbox.sandbox import Sandbox
-from tests.system.sandbox.boxes import Box
+from tests.system.sandbox.boxes import Box, made, names
 
 
 @dataclass
@@ -29,7 +31,7 @@ class Found:
 
 async def run(sandbox: CommandSandbox, box: Box, script: str, bounds: Bounds) -> Captured:
     async with sandbox.boxed(["/bin/bash", "-c", script], child_environment(), box.workspace, bounds) as start:
-        return await capture(start.argv, cwd=box.workspace, env=start.env, timeout_s=60)
+        return await capture(start.argv, cwd=box.workspace, env=start.env, timeout_s=60, pass_fds=start.pass_fds)
 
 
 def works_in(box: Box, *opened: Path) -> Bounds:
@@ -182,6 +184,46 @@ async def test_it_is_looked_for_once_and_the_user_is_told_once() -> None:
     assert warning.startswith("no sandbox works here, so that each command asks: bubblewrap cannot be used: no;")
     assert await sandbox.take_warning() is None
     assert found.times == 1
+
+
+@pytest.fixture
+async def empty(tmp_path: Path) -> Box:
+    """A workspace in which folders stand for all that is protected."""
+    sandbox = await made("bubblewrap")
+    for name in ("workspace", "outside"):
+        (tmp_path / name).mkdir()
+    return Box(sandbox, (tmp_path / "workspace").resolve(), (tmp_path / "outside").resolve())
+
+
+async def test_what_a_box_needs_that_is_being_made_stays_while_others_end(empty: Box) -> None:
+    sandbox = CommandSandbox(is_on=True, find=Found(empty.sandbox))
+
+    async with sandbox.boxed(["true"], child_environment(), empty.workspace, works_in(empty)):
+        await run(sandbox, empty, "true", works_in(empty))
+        meanwhile = names(empty.workspace)
+
+    assert ".panpan" in meanwhile
+    assert names(empty.workspace) == []
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+async def test_what_a_command_needs_that_outlives_the_session_is_left_to_the_next_one(
+    empty: Box, goes_on: bool
+) -> None:
+    sandbox = CommandSandbox(is_on=True, find=Found(empty.sandbox))
+    bounds = replace(works_in(empty), may_outlive=True)
+
+    with anyio.CancelScope() as session:
+        async with sandbox.boxed(["true"], child_environment(), empty.workspace, bounds):
+            await run(sandbox, empty, "true", works_in(empty))
+            session.cancel()
+            await anyio.lowlevel.checkpoint()
+    at_its_end = names(empty.workspace)
+    sandbox.left_behind = sandbox.leavings if goes_on else ()
+    await sandbox.aclose()
+
+    assert ".panpan" in at_its_end
+    assert (names(empty.workspace) == at_its_end) is goes_on
 
 
 async def test_where_it_is_off_nothing_is_looked_for_and_commands_start_as_they_are(tmp_path: Path) -> None:

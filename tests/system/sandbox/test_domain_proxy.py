@@ -57,20 +57,22 @@ class Commands:
 
     async def start(self, argv: Sequence[str], proxy: CommandProxy | None = None) -> Ended:
         with proxy or self.access.open() as entrance:
-            process = run_process(
-                self.sandbox.wrap(argv, replace(self.profile, proxy=entrance.endpoint), self.workspace),
-                cwd=self.workspace,
-                env=ENV | entrance.environment(),
-                timeout_s=60,
-                pass_fds=entrance.endpoint.pass_fds,
-            )
-            output, exit_code = bytearray(), -1
-            async with aclosing(process) as chunks:
-                async for chunk in chunks:
-                    if isinstance(chunk, ProcessEnded):
-                        exit_code = chunk.exit_code
-                    else:
-                        output += chunk
+            profile = replace(self.profile, proxy=entrance.endpoint)
+            with self.sandbox.wrap(argv, profile, self.workspace) as boxed:
+                process = run_process(
+                    boxed.argv,
+                    cwd=self.workspace,
+                    env=ENV | entrance.environment(),
+                    timeout_s=60,
+                    pass_fds=boxed.pass_fds,
+                )
+                output, exit_code = bytearray(), -1
+                async with aclosing(process) as chunks:
+                    async for chunk in chunks:
+                        if isinstance(chunk, ProcessEnded):
+                            exit_code = chunk.exit_code
+                        else:
+                            output += chunk
         return Ended(exit_code, output.decode())
 
 

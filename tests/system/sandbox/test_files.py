@@ -6,11 +6,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from panpan.system.process import capture, run_process
 from panpan.system.process_tree import ProcessTree
 from panpan.system.sandbox.profile import read_only, workspace_write
 from tests.system.backends import until
-from tests.system.sandbox.boxes import ENV, Box, names, tree
+from tests.system.sandbox.boxes import ENV, Box, captured, names, running, tree
 
 WRITES_OUTSIDE = {
     "write": "echo x > $1/file",
@@ -172,10 +171,10 @@ async def test_what_still_runs_keeps_its_protection_and_gives_it_back_when_it_en
     session = ProcessTree()
     tries = "until test -e src/go-on; do sleep 0.01; done; mkdir -p .panpan/x; echo x > .panpan/y; echo > src/tried"
     script = f"exec >/dev/null 2>&1; ({tries}) &"
-    wrapped = box.sandbox.wrap(["/bin/bash", "-c", script], box.profile, box.workspace)
-    async with aclosing(run_process(wrapped, cwd=box.workspace, env=session.marked(ENV), timeout_s=20)) as items:
-        async for _ in items:
-            pass
+    with box.sandbox.wrap(["/bin/bash", "-c", script], box.profile, box.workspace) as wrapped:
+        async with aclosing(running(wrapped, cwd=box.workspace, env=session.marked(ENV), timeout_s=20)) as items:
+            async for _ in items:
+                pass
 
     await box.sandbox.tidy()
     (box.workspace / "src" / "go-on").touch()
@@ -226,11 +225,12 @@ async def test_a_folder_within_a_protected_one_can_be_named_in_spite_of_that(box
 
 
 async def test_a_link_that_replaced_a_folder_since_the_rules_were_made_opens_nothing(box: Box) -> None:
-    wrapped = box.sandbox.wrap(["/bin/sh", "-c", "echo x > $0/new", str(box.outside)], box.profile, box.workspace)
-    (box.workspace / "src").rename(box.workspace / "away")
-    (box.workspace / "src").symlink_to(box.outside)
+    argv = ["/bin/sh", "-c", "echo x > $0/new", str(box.outside)]
 
-    await capture(wrapped, cwd=box.workspace, env=ENV, timeout_s=60)
+    with box.sandbox.wrap(argv, box.profile, box.workspace) as wrapped:
+        (box.workspace / "src").rename(box.workspace / "away")
+        (box.workspace / "src").symlink_to(box.outside)
+        await captured(wrapped, cwd=box.workspace)
 
     assert not (box.outside / "new").exists()
 
@@ -246,9 +246,8 @@ def shared() -> Iterator[Path]:
 
 
 async def test_a_workspace_in_shared_memory_works(box: Box, shared: Path) -> None:
-    wrapped = box.sandbox.wrap(["/bin/sh", "-c", "echo x > src/new"], workspace_write([shared]), shared)
-
-    ended = await capture(wrapped, cwd=Path("/"), env=ENV, timeout_s=20)
+    with box.sandbox.wrap(["/bin/sh", "-c", "echo x > src/new"], workspace_write([shared]), shared) as wrapped:
+        ended = await captured(wrapped)
     await box.sandbox.tidy()
 
     assert ended.exit_code == 0
@@ -256,9 +255,8 @@ async def test_a_workspace_in_shared_memory_works(box: Box, shared: Path) -> Non
 
 
 async def test_a_workspace_in_shared_memory_can_be_looked_at(box: Box, shared: Path) -> None:
-    wrapped = box.sandbox.wrap(["/bin/sh", "-c", "ls; echo x > src/new"], read_only(), shared)
-
-    ended = await capture(wrapped, cwd=Path("/"), env=ENV, timeout_s=20)
+    with box.sandbox.wrap(["/bin/sh", "-c", "ls; echo x > src/new"], read_only(), shared) as wrapped:
+        ended = await captured(wrapped)
 
     assert ended.stdout == b"src\n"
     assert set(tree(shared)) == {"src"}

@@ -27,7 +27,8 @@ workspace = Path(sys.argv[2])
 sandbox = Bubblewrap("/usr/bin/bwrap", has_user_namespace=True) if sys.argv[3] == "bubblewrap" else Landlock(
     landlock_version())
 script = "for at in src .git ../beside; do echo x > $at/new; done; mkdir .panpan; id -u; grep CapEff /proc/self/status"
-ended = subprocess.run(sandbox.wrap(["/bin/sh", "-c", script], workspace_write([workspace]), workspace))
+with sandbox.wrap(["/bin/sh", "-c", script], workspace_write([workspace]), workspace) as boxed:
+    ended = subprocess.run(boxed.argv, pass_fds=boxed.pass_fds)
 sys.exit(ended.returncode)
 """
 

@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from contextlib import aclosing, suppress
 from functools import partial
 from pathlib import Path
+from subprocess import DEVNULL
 
 import anyio
 import pytest
 
-from panpan.system.process import ProcessEnded, capture, run_process
+from panpan.system.process import ProcessEnded, capture
 from panpan.system.process_tree import ProcessTree
 from panpan.system.sandbox.profile import read_only
 from panpan.system.sandbox.sandbox import with_loader_inside
 from tests.needed_programs import need
 from tests.system.backends import until
-from tests.system.sandbox.boxes import ENV, Box
+from tests.system.sandbox.boxes import ENV, Box, captured, running
 
 ENDINGS = {
     "done": "echo out; echo err >&2",
@@ -48,8 +49,8 @@ async def test_arguments_and_environment_are_as_without_the_box(box: Box) -> Non
     env = {name: value for name, value in ENV.items() if name != "LANG"} | {"PWD": str(box.workspace), "ODD": "a\nb"}
 
     bare = await capture(argv, cwd=box.workspace, env=env, timeout_s=20)
-    wrapped = box.sandbox.wrap(argv, box.profile, box.workspace)
-    boxed = await capture(wrapped, cwd=Path("/"), env=env, timeout_s=20)
+    with box.sandbox.wrap(argv, box.profile, box.workspace) as wrapped:
+        boxed = await captured(wrapped, env=env)
 
     assert without_marks(boxed.stdout) == without_marks(bare.stdout)
     assert boxed.stderr == b""
@@ -71,8 +72,8 @@ async def test_a_library_in_the_workspace_is_loaded_inside_only(box: Box, tmp_pa
     env = {**ENV, "LD_PRELOAD": str(library), "LD_LIBRARY_PATH": str(library.parent)}
 
     argv, outside = with_loader_inside(["/bin/sh", "-c", "echo $LD_LIBRARY_PATH"], env)
-    wrapped = box.sandbox.wrap(argv, box.profile, box.workspace)
-    ended = await capture(wrapped, cwd=box.workspace, env=outside, timeout_s=20)
+    with box.sandbox.wrap(argv, box.profile, box.workspace) as wrapped:
+        ended = await captured(wrapped, cwd=box.workspace, env=outside)
 
     assert (ended.stdout.decode().strip(), ended.stderr) == (str(library.parent), b"loaded\n")
     assert witness.read_text() == ""
@@ -96,9 +97,8 @@ async def test_a_program_that_is_not_there_gives_the_exit_code_of_a_shell_or_say
 
 
 async def test_a_working_directory_that_is_gone_runs_nothing(box: Box) -> None:
-    wrapped = box.sandbox.wrap(["/bin/sh", "-c", "echo ran"], box.profile, box.workspace / "gone")
-
-    ended = await capture(wrapped, cwd=Path("/"), env=ENV, timeout_s=20)
+    with box.sandbox.wrap(["/bin/sh", "-c", "echo ran"], box.profile, box.workspace / "gone") as wrapped:
+        ended = await captured(wrapped)
 
     assert ended.exit_code != 0
     assert ended.stdout == b""
@@ -141,11 +141,11 @@ async def test_nothing_outlives_a_time_out_or_an_interrupt(box: Box, ending: str
     endings: list[ProcessEnded] = []
 
     async def run(token: str, script: str) -> None:
-        wrapped = box.sandbox.wrap(["/bin/bash", "-c", script, "bash", token], box.profile, box.workspace)
         timeout_s = 4 if ending == "time-out" else None
-        process = run_process(wrapped, cwd=box.workspace, env=ENV, timeout_s=timeout_s, kill_grace_s=0.2)
-        async with aclosing(process) as items:
-            endings.extend([item async for item in items if isinstance(item, ProcessEnded)])
+        with box.sandbox.wrap(["/bin/bash", "-c", script, "bash", token], box.profile, box.workspace) as wrapped:
+            process = running(wrapped, cwd=box.workspace, timeout_s=timeout_s, kill_grace_s=0.2)
+            async with aclosing(process) as items:
+                endings.extend([item async for item in items if isinstance(item, ProcessEnded)])
 
     async with anyio.create_task_group() as task_group:
         for token, script in script_by_token.items():
@@ -171,11 +171,11 @@ async def test_what_is_left_in_the_background_ends_with_the_session(box: Box, sc
         pytest.skip("a limit of this sandbox, which it tells")
     session = ProcessTree()
     token = f"6{secrets.randbelow(10**9):09}"
-    wrapped = box.sandbox.wrap(["/bin/bash", "-c", script, "bash", token], box.profile, box.workspace)
 
-    process = run_process(wrapped, cwd=box.workspace, env=session.marked(ENV), timeout_s=30)
-    async with aclosing(process) as items:
-        ended = [item async for item in items][-1]
+    with box.sandbox.wrap(["/bin/bash", "-c", script, "bash", token], box.profile, box.workspace) as wrapped:
+        process = running(wrapped, cwd=box.workspace, env=session.marked(ENV), timeout_s=30)
+        async with aclosing(process) as items:
+            ended = [item async for item in items][-1]
     was_left_alone = with_token(token)
     remaining = await session.end(0.1)
 
@@ -185,19 +185,44 @@ async def test_what_is_left_in_the_background_ends_with_the_session(box: Box, sc
     assert with_token(token) == []
 
 
+STARTER = """
+import asyncio, subprocess, sys
+from pathlib import Path
+from panpan.system.sandbox.choice import find_sandbox
+from panpan.system.sandbox.landlock import Landlock, landlock_version
+from panpan.system.sandbox.profile import workspace_write
+
+workspace = Path(sys.argv[1])
+later = ["sh", "-c", 'until test -e "$0"; do sleep 0.01; done; exec "$@"', sys.argv[2]]
+kinds = {"Landlock": lambda: Landlock(landlock_version()), "bubblewrap": lambda: asyncio.run(find_sandbox()).sandbox}
+with kinds[sys.argv[3]]().wrap(["touch", "src/ran"], workspace_write([workspace]), workspace) as boxed:
+    subprocess.Popen([*later, *boxed.argv], cwd=workspace, pass_fds=boxed.pass_fds, start_new_session=True)
+"""
+
+
+async def test_a_box_is_made_although_who_started_it_has_ended(box: Box, tmp_path: Path) -> None:
+    go_on = tmp_path / "go-on"
+    starter = [sys.executable, "-c", STARTER, str(box.workspace), str(go_on), box.sandbox.name]
+
+    await anyio.run_process(starter, env=ENV, stdout=DEVNULL, stderr=DEVNULL)  # which the box inherits, and keeps open
+    go_on.touch()
+
+    await until((box.workspace / "src" / "ran").exists)
+
+
 async def test_a_gigabyte_of_output_costs_constant_memory(box: Box) -> None:
     size = 1_000_000_000
     received = 0
-    wrapped = box.sandbox.wrap(["head", "-c", str(size), "/dev/zero"], read_only(), box.workspace)
 
-    tracemalloc.start()
-    try:
-        async with aclosing(run_process(wrapped, cwd=box.workspace, env=ENV, timeout_s=100)) as items:
-            async for item in items:
-                received += len(item) if isinstance(item, bytes) else 0
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+    with box.sandbox.wrap(["head", "-c", str(size), "/dev/zero"], read_only(), box.workspace) as wrapped:
+        tracemalloc.start()
+        try:
+            async with aclosing(running(wrapped, cwd=box.workspace, timeout_s=100)) as items:
+                async for item in items:
+                    received += len(item) if isinstance(item, bytes) else 0
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
 
     assert received == size
     assert peak < 10_000_000
@@ -225,14 +250,10 @@ def work(box: Box, tmp_path: Path) -> Mapping[str, Path]:
     return {"project": project, "temporary": temporary}
 
 
-def at_work(box: Box, work: Mapping[str, Path], *argv: str) -> tuple[list[str], dict[str, str]]:
-    profile = box.profile.also_writing(work["temporary"])
-    return box.sandbox.wrap(argv, profile, work["project"]), {**ENV, "TMPDIR": str(work["temporary"])}
-
-
 async def run_at_work(box: Box, work: Mapping[str, Path], *argv: str) -> str:
-    wrapped, env = at_work(box, work, *argv)
-    ended = await capture(wrapped, cwd=work["project"], env=env, timeout_s=100)
+    profile, env = box.profile.also_writing(work["temporary"]), {**ENV, "TMPDIR": str(work["temporary"])}
+    with box.sandbox.wrap(argv, profile, work["project"]) as wrapped:
+        ended = await captured(wrapped, cwd=work["project"], env=env, timeout_s=100)
     assert ended.exit_code == 0, ended
     return (ended.stdout + ended.stderr).decode()
 

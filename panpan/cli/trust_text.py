@@ -70,4 +70,5 @@ def summary(trust: ProjectTrust) -> str:
         case Untrusted():
             return "not trusted yet" if trust.files.content else "not trusted; it has no files that would need it"
         case _:
-            return f"trusted, with {len(trust.files.content)} files that could run or configure panpan"
+            count = len(trust.files.content)
+            return f"trusted, with {count} file{'' if count == 1 else 's'} that could run or configure panpan"

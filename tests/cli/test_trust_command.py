@@ -42,7 +42,7 @@ def test_it_shows_adds_lists_and_removes(trust, project: Path) -> None:
     assert said(trust("list")) == "you have trusted no project\n"
 
     assert said(trust("add")).splitlines()[0] == f"{project} is trusted. These files count:"
-    assert said(trust("list")) == f"{project}: trusted, with 1 files that could run or configure panpan\n"
+    assert said(trust("list")) == f"{project}: trusted, with 1 file that could run or configure panpan\n"
 
     (project / ".mcp.json").write_text("{\x1b]0;x\x07}\n")
     assert said(trust()).splitlines() == [

@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 
 def project_findings(wishes: ProjectWishes) -> list[Finding]:
     """Return what is asked for, for the report; with what belongs to extras and groups, which nobody has to install."""
-    python = [_finding("python", one.specifier, one.source) for one in wishes.python]
-    packages = [_finding(f"package of {one.group}" if one.group else "package", one.text, one.source)
-                for one in wishes.packages]  # fmt: skip
-    return [*python, *packages]
+    python = (_finding("python", one.specifier, one.source) for one in wishes.python)
+    kinds = ((f"package of {one.group}" if one.group else "package", one) for one in wishes.packages)
+    return [*python, *(_finding(kind, one.text, one.source) for kind, one in kinds)]
 
 
 def project_constraints(facts: Facts, wishes: ProjectWishes) -> Iterator[Constraint]:

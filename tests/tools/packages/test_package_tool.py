@@ -116,13 +116,25 @@ async def test_the_times_are_those_of_the_settings(house: Workspace) -> None:
     assert limit("install", pip_timeout_s=5.0) == 5.0
 
 
-async def test_what_takes_too_long_is_stopped_and_said(house: Workspace) -> None:
+def with_uv(house: Workspace, script: str) -> Workspace:
+    """Return the workspace with another program as uv: a script for sh."""
     program = house.root.parent / "bin" / "uv"
     program.parent.mkdir()
-    program.write_text("#!/bin/sh\necho resolving\nexec sleep 600\n")
+    program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
-    settings = PackageSettings(uv_timeout_s=1.0)
-    slow = replace(house, setup=PackageSetup(settings)).with_variables(PATH=f"{program.parent}:/usr/bin:/bin")
+    return house.with_variables(PATH=f"{program.parent}:/usr/bin:/bin")
+
+
+def slow_install(house: Workspace) -> str:
+    """Return a script that installs lamp, or takes it away, and does not end after it has installed it."""
+    record = next((house.root / ".venv").glob("lib/python3*/site-packages")) / "lamp-1.0.dist-info"
+    made = f'mkdir {record}; printf "Name: lamp\\nVersion: 1.0\\n\\n" >{record}/METADATA; echo installed'
+    return f"[ $2 = uninstall ] && exec rm -r {record}\n{made}\nexec sleep 600"
+
+
+async def test_what_takes_too_long_is_stopped_and_said(house: Workspace) -> None:
+    setup = PackageSetup(PackageSettings(uv_timeout_s=1.0))
+    slow = with_uv(replace(house, setup=setup), "echo resolving; exec sleep 600")
 
     output = await slow.run(UvTool, "install", "lamp")
 
@@ -133,14 +145,8 @@ async def test_what_takes_too_long_is_stopped_and_said(house: Workspace) -> None
 
 
 async def test_what_was_changed_until_the_time_was_up_is_told_with_the_way_back(house: Workspace) -> None:
-    program = house.root.parent / "bin" / "uv"
-    program.parent.mkdir()
-    record = next((house.root / ".venv").glob("lib/python3*/site-packages")) / "lamp-1.0.dist-info"
-    made = f'mkdir {record}; printf "Name: lamp\nVersion: 1.0\n\n" >{record}/METADATA'
-    program.write_text(f"#!/bin/sh\n[ $2 = uninstall ] && exec rm -r {record}\n{made}\nexec sleep 600\n")
-    program.chmod(0o755)
     setup = replace(house.setup, settings=PackageSettings(uv_timeout_s=1.0))
-    slow = replace(house, setup=setup).with_variables(PATH=f"{program.parent}:/usr/bin:/bin")
+    slow = with_uv(replace(house, setup=setup), slow_install(house))
 
     output = await slow.run(UvTool, "install", "lamp")
 
@@ -154,13 +160,7 @@ async def test_what_was_changed_until_the_time_was_up_is_told_with_the_way_back(
 
 
 async def test_what_was_changed_until_an_interrupt_can_be_taken_back(house: Workspace) -> None:
-    program = house.root.parent / "bin" / "uv"
-    program.parent.mkdir()
-    record = next((house.root / ".venv").glob("lib/python3*/site-packages")) / "lamp-1.0.dist-info"
-    made = f'mkdir {record}; printf "Name: lamp\\nVersion: 1.0\\n\\n" >{record}/METADATA; echo installed'
-    program.write_text(f"#!/bin/sh\n[ $2 = uninstall ] && exec rm -r {record}\n{made}\nexec sleep 600\n")
-    program.chmod(0o755)
-    slow = house.with_variables(PATH=f"{program.parent}:/usr/bin:/bin")
+    slow = with_uv(house, slow_install(house))
     tool, args = UvTool(house.setup), UvInput(operation="install", packages=("lamp",))
     left: list[str] = []
 
@@ -174,12 +174,8 @@ async def test_what_was_changed_until_an_interrupt_can_be_taken_back(house: Work
 
 async def test_the_folder_of_packages_stays_when_the_last_one_goes(house: Workspace) -> None:
     site = next((house.root / ".venv").glob("lib/python3*/site-packages"))
-    program = house.root.parent / "bin" / "uv"
-    program.parent.mkdir()
-    program.write_text(f"#!/bin/sh\nrm -r {site}\n")
-    program.chmod(0o755)
 
-    await house.with_variables(PATH=f"{program.parent}:/usr/bin:/bin").run(UvTool, "uninstall", "lamp")
+    await with_uv(house, f"rm -r {site}").run(UvTool, "uninstall", "lamp")
 
     assert list(site.iterdir()) == []
 

@@ -118,7 +118,7 @@ def _readable(program: bytes) -> Iterator[int]:
             file.seek(0)
             fd = inherited(file.fileno())
     except OSError as error:
-        raise ToolError(f"the sandbox cannot be made: {error.strerror}") from error
+        raise ToolError(f"the sandbox cannot be made: {error.strerror}; run fewer calls at once") from error
     try:
         yield fd
     finally:

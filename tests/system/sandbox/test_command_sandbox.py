@@ -1,5 +1,6 @@
 """The sandbox of a session: found once, bounds made for each command, and nothing left behind."""
 
+import resource
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from panpan.errors import ToolError
 from panpan.system.environment import child_environment
 from panpan.system.process import Captured, capture
 from panpan.system.sandbox.choice import SandboxChoice
@@ -184,6 +186,37 @@ async def test_it_is_looked_for_once_and_the_user_is_told_once() -> None:
     assert warning.startswith("no sandbox works here, so that each command asks: bubblewrap cannot be used: no;")
     assert await sandbox.take_warning() is None
     assert found.times == 1
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def test_commands_leave_no_descriptor_open(box: Box) -> None:
+    sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox))
+    await run(sandbox, box, "true", works_in(box))
+    before = descriptors()
+
+    for _ in range(5):
+        await run(sandbox, box, "true", works_in(box))
+
+    assert descriptors() == before
+
+
+async def test_where_no_more_files_can_be_open_it_is_said_and_nothing_starts(box: Box) -> None:
+    sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox))
+    await run(sandbox, box, "true", works_in(box))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors() - 1, hard))
+    try:
+        with pytest.raises(ToolError, match=r"(?i)too many .*; run fewer calls at once"):
+            await run(sandbox, box, "touch src/ran", works_in(box))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    assert not (box.workspace / "src" / "ran").exists()
+    assert (await run(sandbox, box, "true", works_in(box))).exit_code == 0
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import CancelScope, to_thread
 
-from panpan.errors import ConfigError
+from panpan.errors import ConfigError, ToolError
 from panpan.system.canonical import canonical_path
 from panpan.system.private import make_private_folder
 from panpan.types.dataclass import dataclass
@@ -199,7 +199,7 @@ class CommandSandbox:
             bounds: What it may do.
 
         Raises:
-            ToolError: A place of the bounds leads nowhere, or too many commands use the network.
+            ToolError: A place of the bounds leads nowhere, too many commands use the network, or files are open.
             ConfigError: The folder for temporary files cannot be made.
         """
         sandbox = (await self.choice()).sandbox if self.is_on and not bounds.is_outside else None
@@ -208,7 +208,10 @@ class CommandSandbox:
             return
         from panpan.system.sandbox.sandbox import with_loader_inside
 
-        profile = await to_thread.run_sync(self._profile, bounds)
+        try:
+            profile = await to_thread.run_sync(self._profile, bounds)
+        except OSError as error:
+            raise ToolError(f"the sandbox cannot be made: {error.strerror}; run fewer calls at once") from error
         env = {**env, "TMPDIR": str(self.temporary)}
         with ExitStack() as stack:
             proxy = self._proxy(sandbox, bounds)

@@ -1,6 +1,9 @@
 """The sandbox of a session: found once, bounds made for each command, and nothing left behind."""
 
+import os
 import resource
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -8,7 +11,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from panpan.errors import ToolError
+from panpan.errors import PanpanError
 from panpan.system.environment import child_environment
 from panpan.system.process import Captured, capture
 from panpan.system.sandbox.choice import SandboxChoice
@@ -203,20 +206,35 @@ async def test_commands_leave_no_descriptor_open(box: Box) -> None:
     assert descriptors() == before
 
 
-async def test_where_no_more_files_can_be_open_it_is_said_and_nothing_starts(box: Box) -> None:
+@pytest.mark.parametrize("free", [0, 1, 2])
+async def test_where_no_more_files_can_be_open_it_is_said_and_nothing_starts(box: Box, free: int) -> None:
     sandbox = CommandSandbox(is_on=True, find=Found(box.sandbox))
     await run(sandbox, box, "true", works_in(box))
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 
-    resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors() - 1, hard))
-    try:
-        with pytest.raises(ToolError, match=r"(?i)too many .*; run fewer calls at once"):
-            await run(sandbox, box, "touch src/ran", works_in(box))
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    with all_open_but(free), pytest.raises(PanpanError, match=r"(?i)too many (open files|files are open)"):
+        await run(sandbox, box, "touch src/ran", works_in(box))
 
     assert not (box.workspace / "src" / "ran").exists()
     assert (await run(sandbox, box, "true", works_in(box))).exit_code == 0
+
+
+@contextmanager
+def all_open_but(free: int) -> Iterator[None]:
+    """Leave this process so many descriptors and no more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    taken: list[int] = []
+    try:
+        with suppress(OSError):
+            while True:
+                taken.append(os.dup(0))
+        for fd in taken[:free]:
+            os.close(fd)
+        yield
+    finally:
+        for fd in taken[free:]:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.fixture

@@ -354,10 +354,13 @@ pieces = st.lists(
 
 @given(pieces)
 @example("! >o")
+@example(r">o>o \<<E")
 def test_wrapping_never_makes_an_odd_line_plain(line: str) -> None:
-    unfinished = line.partition("#")[0].rstrip(" \n").endswith(("\\", "|", "&&"))
-    if parse(line).is_plain or unfinished or line.rstrip(" \n").endswith(("\\", "|", "&&")):
+    parsed, unfinished = parse(line), line.partition("#")[0].rstrip(" \n").endswith(("\\", "|", "&&"))
+    if parsed.is_plain or unfinished or line.rstrip(" \n").endswith(("\\", "|", "&&")):
         return  # what is only not finished may be finished
+    if parsed.oddities == ("what can be read in two ways",):
+        return  # of the longer line both readings may be the same
     wrapped_lines = [f"a && {line}", f"{line}; a", f"{line}\na", f" {line} ", f"a | {line}"]
     if not set(line) & set("()}"):  # which would end the group that it is put into, and begin another one
         wrapped_lines += [f"({line})", f"{{ {line}; }}"]

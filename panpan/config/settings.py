@@ -265,7 +265,7 @@ class WebSettings(_Frozen):
     robots: bool = True
     """Whether pages that a site's robots.txt closes to programs are left alone."""
     pace_s: float = Field(default=2.0, ge=0, le=60)
-    """Seconds between two requests to the same host."""
+    """Seconds between two requests to the same host; up to a second is added, by chance."""
     browser: Name = "auto"
     """Program that shows pages which need a browser, an absolute path; auto: the system's Chromium; off: none."""
     stealth: bool = False
@@ -305,6 +305,10 @@ class PackageSettings(_Frozen):
     """Indexes that pip and uv ask besides."""
     channels: Names = ()
     """Channels of conda and new pixi projects, names or addresses, after those that a call names; none: their own."""
+    channel_alias: WebAddress | None = None
+    """Where conda finds the channels that only a name is told of, such as a mirror; None: as conda is set up."""
+    channel_mirrors: Annotated[tuple[WebAddress, ...], Field(strict=False, max_length=5)] = ()
+    """What conda asks for these in its place where it is not reached, one after the other."""
     pip_timeout_s: float = Field(default=600.0, ge=1, le=86_400)
     """Seconds that a call of pip may take."""
     conda_timeout_s: float = Field(default=900.0, ge=1, le=86_400)

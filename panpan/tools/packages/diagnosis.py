@@ -48,8 +48,9 @@ KNOWN_FAILURES: Sequence[KnownFailure] = (
     KnownFailure(
         _UNREACHED,
         r"temporary failure in name resolution|name or service not known|nameresolutionerror|newconnectionerror"
-        r"|failed to establish a new connection|network is unreachable|connection refused|dns error|condahttperror"
-        r"|error sending request|client error \(connect\)|could not connect to server|tunnel connection failed"
+        r"|failed to establish a new connection|network is unreachable|connection refused|dns error"
+        r"|could(?: not|n't) (?:resolve host|connect to server)|timeout was reached|condahttperror: http 000"
+        r"|error sending request|client error \(connect\)|tunnel connection failed"
         r"|read timed out|\b50[234] (?:server error|bad gateway|service unavailable|gateway time-?out)",
         "the index was not reached: without the network, name a folder of wheels in `wheels`; a host that the sandbox "
         "refuses is opened by the user's setting sandbox.domains",

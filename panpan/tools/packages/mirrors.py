@@ -5,10 +5,11 @@ was not reached, never for what it does not have; and which one was not reached 
 """
 
 import shlex
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 
+from panpan.config.settings import PackageSettings
 from panpan.tools.packages.diagnosis import is_unreached
 from panpan.tools.packages.plan import Plan
 from panpan.tools.packages.running import Ran, run_plan
@@ -17,6 +18,12 @@ from panpan.types.tool import Progress
 
 _MOST_CHARS = 300
 """Of a command line that is told."""
+
+
+def mirrored(settings: PackageSettings) -> Iterator[PackageSettings]:
+    """Yield a user's settings with each of his mirrors in place of what it mirrors."""
+    yield from (settings.model_copy(update={"index": url}) for url in settings.mirrors)
+    yield from (settings.model_copy(update={"channel_alias": url}) for url in settings.channel_mirrors)
 
 
 def with_mirrors(plan: Plan, others: Iterable[Plan]) -> Plan:

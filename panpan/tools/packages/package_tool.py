@@ -255,9 +255,9 @@ class PackageTool(Tool[PackageInputT]):
         plan = replace(self.plan(args, ctx), asked=names_asked(args.packages))
         if not plan.hosts or plan.wheels or plan.files or plan.runs_code:
             return plan
-        others = [self.settings.model_copy(update={"index": url}) for url in self.settings.mirrors]
-        from panpan.tools.packages.mirrors import with_mirrors
+        from panpan.tools.packages.mirrors import mirrored, with_mirrors
 
+        others = mirrored(self.settings)
         return with_mirrors(plan, [type(self)(replace(self._setup, settings=one)).plan(args, ctx) for one in others])
 
     async def _told_plan(self, args: PackageInputT, ctx: ToolContext) -> Plan:

@@ -15,8 +15,8 @@ from panpan.tools.packages.sources import (
     PYPI_HOSTS,
     UNKNOWN_HOST,
     addresses_in,
-    conda_source,
     hosts_of,
+    pixi_source,
     text_of,
 )
 from panpan.tools.packages.target import Target, find_program, target_at
@@ -91,7 +91,7 @@ class PixiTool(PackageTool[PixiInput]):
             ((pixi, *words),),
             cwd=project,
             timeout_s=limit,
-            hosts=tuple(dict.fromkeys((*hosts, *conda_source(self.settings, ()).hosts))),
+            hosts=tuple(dict.fromkeys((*hosts, *pixi_source(self.settings).hosts))),
             named=named,
             files=_files(project, ctx.paths),
         )
@@ -113,7 +113,7 @@ class PixiTool(PackageTool[PixiInput]):
         project = ctx.paths.cwd
         if (project / "pixi.toml").exists():
             raise ToolError(f"{project / 'pixi.toml'} exists already; add to it")
-        source = conda_source(self.settings, ())
+        source = pixi_source(self.settings)
         target = Target(project / ".pixi" / "envs" / "default", "conda")
         command = (_pixi(ctx), "init", *source.arguments)
         files = _files(project, ctx.paths)

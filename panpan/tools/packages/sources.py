@@ -6,6 +6,7 @@ question then names; never by the model.
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,6 +22,7 @@ UNKNOWN_HOST = "whatever that file names"
 """Stands for the hosts of a file that could not be looked at."""
 PYPI_HOSTS = ("pypi.org", "files.pythonhosted.org")
 CONDA_HOST = "conda.anaconda.org"
+_CONDA_PLACE = f"https://{CONDA_HOST}/"
 _DEFAULTS_HOST = "repo.anaconda.com"
 """Where conda finds the channel that it calls defaults."""
 _MAX_TOLD_CHARS = 200
@@ -64,18 +66,42 @@ def pip_source(settings: PackageSettings, variables: Mapping[str, str], prefix: 
     return Source(arguments, tuple(dict.fromkeys(hosts)), (*named, *here))
 
 
-def conda_source(settings: PackageSettings, channels: Sequence[str], flag: str = "--channel") -> Source:
-    """Return where conda, mamba or pixi fetch from.
+def conda_source(settings: PackageSettings, channels: Sequence[str]) -> Source:
+    """Return where conda or mamba fetch from.
+
+    Channels that conda is set up with besides are asked too, but for a mirror: what it stands in for is not reached.
 
     Args:
         settings: The user's.
         channels: Names that the model gave, which come first.
-        flag: How a channel is named.
     """
-    known = tuple(dict.fromkeys((*channels, *settings.channels)))
-    arguments = tuple(word for one in known for word in (flag, one))
-    hosts = [host for one in known for host in hosts_of([one]) or [_host_of_channel(one)]]
+    known = _channels(settings, channels)
+    if settings.channel_alias is None or not known:
+        return _channel_source(known)
+    placed = _channel_source([_below(settings.channel_alias, one) for one in known])
+    return replace(placed, arguments=("--override-channels", *placed.arguments))
+
+
+def pixi_source(settings: PackageSettings) -> Source:
+    """Return where pixi fetches from; it has mirrors of its own, and would write another's into the manifest."""
+    return _channel_source(_channels(settings, ()))
+
+
+def _channels(settings: PackageSettings, channels: Sequence[str]) -> Sequence[str]:
+    return tuple(dict.fromkeys((*channels, *settings.channels)))
+
+
+def _channel_source(channels: Sequence[str]) -> Source:
+    arguments = tuple(word for one in channels for word in ("--channel", one))
+    hosts = [host for one in channels for host in _hosts_of_channel(one)]
     return Source(arguments, tuple(dict.fromkeys(hosts)) or (CONDA_HOST, _DEFAULTS_HOST))
+
+
+def _below(alias: str, channel: str) -> str:
+    """Return a channel of conda's usual place as it is found below another; others, and "defaults", stay."""
+    name = channel.removeprefix(_CONDA_PLACE)
+    is_there = "://" not in name and _hosts_of_channel(name) == [CONDA_HOST]
+    return f"{alias.rstrip('/')}/{name}" if is_there else channel
 
 
 def hosts_of(addresses: Sequence[str]) -> list[str]:
@@ -98,8 +124,11 @@ def _host(address: str) -> str:
         return ""
 
 
-def _host_of_channel(name: str) -> str:
-    return _DEFAULTS_HOST if name in ("defaults", "main", "r") else CONDA_HOST
+def _hosts_of_channel(channel: str) -> list[str]:
+    """Return where a channel is; nowhere for a folder of this machine."""
+    if "://" in channel or channel.startswith(("/", ".", "~")):
+        return hosts_of([channel])
+    return [_DEFAULTS_HOST if channel in ("defaults", "main", "r") else CONDA_HOST]
 
 
 def index_arguments(settings: PackageSettings) -> tuple[str, ...]:

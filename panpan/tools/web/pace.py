@@ -1,9 +1,11 @@
 """A pause between two requests to the same host, so that no site suffers from a model in a hurry.
 
 The rule: whoever asks first goes first; all others of the session wait behind, subagents too. Who leaves while he waits
-keeps nobody waiting.
+keeps nobody waiting. A pause is never shorter than it is set, and up to a second longer, so that several panpans that
+began together do not ask together.
 """
 
+import random
 from collections.abc import Awaitable, Callable
 from dataclasses import field
 
@@ -26,9 +28,10 @@ class Pace:
     """Lets requests to one host follow each other slowly.
 
     Args:
-        pause_s: Seconds between two of them.
+        pause_s: Seconds between two of them; with 0 nothing waits.
         clock: Returns the time, in seconds.
         sleep: Waits so many seconds.
+        jitter: Returns a random number of at least 0 and less than 1: the seconds that a pause is longer.
     """
 
     def __init__(
@@ -37,10 +40,12 @@ class Pace:
         *,
         clock: Callable[[], float] = anyio.current_time,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+        jitter: Callable[[], float] = random.random,
     ) -> None:
         self._pause_s = pause_s
         self._clock = clock
         self._sleep = sleep
+        self._jitter = jitter
         self._hosts: dict[str, _Host] = {}
 
     async def turn(self, host: str, *, at_least_s: float = 0.0) -> None:
@@ -58,7 +63,8 @@ class Pace:
                 at = max(now, place.free_at)
                 if at > now:
                     await self._sleep(at - now)
-                place.free_at = at + max(self._pause_s, at_least_s)
+                pause_s = max(self._pause_s, at_least_s)
+                place.free_at = at + (pause_s + self._jitter() if pause_s else 0.0)
         finally:
             place.waiting -= 1
 

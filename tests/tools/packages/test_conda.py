@@ -1,10 +1,12 @@
 """The conda tool against an executable that plays recorded output, and for real where one is installed."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from panpan.config.settings import PackageSettings
 from panpan.errors import ToolError
 from panpan.tools.packages.conda import PROGRAMS, CondaInput, CondaTool
 from tests.tools.packages.conftest import Workspace
@@ -111,6 +113,77 @@ async def test_an_environment_that_is_none_of_condas_is_refused(house: Workspace
 
     with pytest.raises(ToolError, match="is no environment of conda"):
         await house.run(CondaTool, "install", "lamp", environment=".venv")
+
+
+def with_mirrors(house: Workspace, **settings: object) -> Workspace:
+    mirrors = ("https://one.example.org/cloud", "https://two.example.org/cloud/")
+    return replace(
+        house,
+        setup=replace(house.setup, settings=PackageSettings.model_validate({"channel_mirrors": mirrors, **settings})),
+    )
+
+
+UNREACHED = "CondaHTTPError: HTTP 000 CONNECTION FAILED for url <https://conda.anaconda.org/bioconda/repodata.json>"
+
+
+async def test_where_channels_are_not_reached_mirrors_are_asked_in_turn(house: Workspace, conda: Player) -> None:
+    lamp = record(house.root / "env", "lamp", "1.0")
+    conda.plays(UNREACHED, exit_code=1)
+    conda.plays(UNREACHED, exit_code=1)
+    conda.plays("done", {lamp[0]: lamp[1]})
+    folder = with_mirrors(house, channels=("https://lab.example.org/x",))
+    args = CondaInput(operation="install", packages=("lamp",), channels=("bioconda",))
+
+    asked = await CondaTool(folder.setup).explained(args, folder.call_context())
+    told = await folder.text(CondaTool, "install", "lamp", channels=["bioconda"])
+
+    assert "(where that is not reached: one.example.org, two.example.org)" in asked
+    assert "added: lamp 1.0" in told
+    assert told.count("not reached: what") == 2
+    channels = [
+        [word for word in call if "https" in word or word in ("bioconda", "--override-channels")]
+        for call in conda.calls
+    ]
+    assert channels == [
+        ["bioconda", "https://lab.example.org/x"],
+        ["--override-channels", "https://one.example.org/cloud/bioconda", "https://lab.example.org/x"],
+        ["--override-channels", "https://two.example.org/cloud/bioconda", "https://lab.example.org/x"],
+    ]
+
+
+async def test_a_mirror_of_channels_is_not_asked_for_what_they_do_not_have(house: Workspace, conda: Player) -> None:
+    conda.plays("PackagesNotFoundError: not available from current channels:\n\n  - lamp\n", exit_code=1)
+
+    await with_mirrors(house).run(CondaTool, "install", "lamp", channels=["bioconda"])
+
+    assert len(conda.calls) == 1
+
+
+async def test_no_mirror_stands_in_for_channels_that_are_not_named(house: Workspace, conda: Player) -> None:
+    conda.plays(UNREACHED, exit_code=1)
+
+    output = await with_mirrors(house).run(CondaTool, "install", "lamp")
+
+    assert output.is_error
+    assert len(conda.calls) == 1
+
+
+async def test_what_came_from_a_channel_is_taken_back_from_its_mirror(house: Workspace, conda: Player) -> None:
+    old, new = (record(house.root / "env", "shelf", one) for one in ("1.0", "2.0"))
+    noted = old[1].replace('"conda-forge"', '"https://conda.anaconda.org/conda-forge/linux-64"')
+    old[0].write_text(noted)
+    conda.plays("done", {old[0]: None, new[0]: new[1]})
+    conda.plays(UNREACHED, exit_code=1)
+    conda.plays("installed", {new[0]: None, old[0]: noted})
+    folder = with_mirrors(house)
+
+    await folder.text(CondaTool, "install", "shelf>=2", channels=["conda-forge"])
+    back = await folder.text(CondaTool, "rollback")
+
+    assert "changed: shelf 2.0 → 1.0" in back
+    assert conda.calls[1][5:] == ["--channel", "https://conda.anaconda.org/conda-forge/linux-64", "shelf=1.0=py_0"]
+    place = "https://one.example.org/cloud/conda-forge/linux-64"
+    assert conda.calls[2][5:] == ["--override-channels", "--channel", place, "shelf=1.0=py_0"]
 
 
 @pytest.mark.skipif(not any(map(shutil.which, PROGRAMS)), reason="no conda is installed")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from panpan.tools.packages.diagnosis import KNOWN_FAILURES, advice_for
+from panpan.tools.packages.diagnosis import KNOWN_FAILURES, advice_for, is_unreached
 
 PRINTED = {
     "no space": "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device",
@@ -32,3 +32,17 @@ def test_each_failure_is_known_by_what_it_prints(known: object) -> None:
 @pytest.mark.parametrize("printed", ["", "ERROR: No matching distribution found for lamp", "gcc --version\nok"])
 def test_what_is_not_known_gets_no_advice(printed: str) -> None:
     assert advice_for(printed) is None
+
+
+@pytest.mark.parametrize(
+    ("printed", "unreached"),
+    [
+        ("CondaHTTPError: HTTP 000 CONNECTION FAILED for url <https://c.example.org/x/repodata.json>", True),
+        ("CondaHTTPError: HTTP 404 NOT FOUND for url <https://c.example.org/x/repodata.json>", False),
+        ("error    libmamba Download error (6) Could not resolve hostname [https://c.example.org/x]", True),
+        ("critical libmamba Download error (7) Couldn't connect to server [https://c.example.org/x]", True),
+        ("PackagesNotFoundError: The following packages are not available from current channels:\n\n  - lamp", False),
+    ],
+)
+def test_a_channel_that_is_not_reached_is_told_from_one_that_lacks_something(printed: str, unreached: bool) -> None:
+    assert is_unreached(printed) is unreached

@@ -7,7 +7,7 @@ import pytest
 from panpan.config.settings import PackageSettings
 from panpan.system.paths import PathResolver
 from panpan.tools.packages.requirement_file import read_requirement_file
-from panpan.tools.packages.sources import UNKNOWN_HOST, conda_source, pip_source, without_login
+from panpan.tools.packages.sources import UNKNOWN_HOST, conda_source, pip_source, pixi_source, without_login
 from panpan.tools.packages.uv_sources import uv_source
 
 
@@ -82,6 +82,18 @@ def test_channels_of_a_call_come_before_those_of_the_settings() -> None:
         *("--channel", "conda-forge"),
     )
     assert source.hosts == ("conda.anaconda.org", "channels.example.org")
+
+
+def test_channels_with_a_name_are_found_below_the_alias_and_others_where_they_are() -> None:
+    channels = ("conda-forge", "defaults", "https://channels.example.org/x", "file:///srv/channel")
+    settings = PackageSettings(channels=channels, channel_alias="https://mirror.example.org/cloud")
+
+    source = conda_source(settings, [])
+
+    assert source.arguments[0] == "--override-channels"
+    assert source.arguments[2::2] == ("https://mirror.example.org/cloud/conda-forge", *channels[1:])
+    assert source.hosts == ("mirror.example.org", "repo.anaconda.com", "channels.example.org")
+    assert pixi_source(settings).arguments[1::2] == channels
 
 
 def test_no_address_is_told_with_its_key() -> None:

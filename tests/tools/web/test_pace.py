@@ -10,7 +10,7 @@ def paced(waits: list[float], now: list[float]) -> Pace:
         waits.append(seconds)
 
     clock: Callable[[], float] = lambda: now[0]  # noqa: E731
-    return Pace(2.0, clock=clock, sleep=sleep)
+    return Pace(2.0, clock=clock, sleep=sleep, jitter=lambda: 0.0)
 
 
 async def test_requests_to_one_host_follow_each_other_slowly_and_in_order() -> None:
@@ -70,7 +70,7 @@ async def test_who_leaves_while_he_waits_keeps_nobody_waiting() -> None:
         if len(waits) <= 20:
             raise RuntimeError  # whoever waits has left
 
-    pace = Pace(2.0, clock=lambda: 0.0, sleep=sleep)
+    pace = Pace(2.0, clock=lambda: 0.0, sleep=sleep, jitter=lambda: 0.0)
     await pace.turn("a.org")
     for _ in range(20):
         with pytest.raises(RuntimeError):
@@ -78,3 +78,17 @@ async def test_who_leaves_while_he_waits_keeps_nobody_waiting() -> None:
     await pace.turn("a.org")
 
     assert waits == [2.0] * 21
+
+
+@pytest.mark.parametrize(("pause_s", "expected"), [(2.0, [2.75, 5.5]), (0.0, [])])
+async def test_a_pause_is_longer_by_up_to_a_second_and_none_stays_none(pause_s: float, expected: list[float]) -> None:
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    pace = Pace(pause_s, clock=lambda: 0.0, sleep=sleep, jitter=lambda: 0.75)
+    for _ in range(3):
+        await pace.turn("a.org")
+
+    assert waits == expected

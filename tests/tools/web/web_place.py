@@ -77,7 +77,7 @@ async def web_place(
                 "panpan/1",
                 new_restriction=restricts,
                 renderer=renderer,
-                pace=Pace(web.pace_s, clock=lambda: 0.0, sleep=sleep),
+                pace=Pace(web.pace_s, clock=lambda: 0.0, sleep=sleep, jitter=lambda: 0.0),
             )
             yield WebPlace(site, network, found, WebFetchTool(found, reader), folder, waits)
 

@@ -5,7 +5,7 @@ quotes, wrappers or separators.
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import PurePosixPath
 
@@ -51,6 +51,14 @@ _WRAPPERS = frozenset({
     "bundle", "mise", "direnv", "dotenv", "nix", "nix-shell",
 })  # fmt: skip
 """Programs that run other programs which their arguments name."""
+_RUNNERS: Mapping[str, frozenset[str]] = {
+    "npm": frozenset({"exec", "x", "explore"}),
+    "pnpm": frozenset({"exec", "x", "dlx"}),
+    "yarn": frozenset({"exec", "dlx"}),
+    "bun": frozenset({"x"}),
+    "gem": frozenset({"exec"}),
+}
+"""Programs that do so behind one of these words alone; their others are named like programs, such as `npm rm`."""
 _SHELLS = frozenset({
     "bash", "sh", "dash", "zsh", "ksh", "fish", "ash", "mksh", "csh", "tcsh", "rbash", "at", "batch", "source", ".",
 })  # fmt: skip
@@ -193,5 +201,6 @@ def _starts(words: list[str]) -> range:
         first += 1
     if first == len(words):
         return range(0)
-    is_wrapper = is_wrapper or _program(words[first]) in _WRAPPERS
+    program = _program(words[first])
+    is_wrapper = is_wrapper or program in _WRAPPERS or not _RUNNERS.get(program, frozenset()).isdisjoint(words)
     return range(first, len(words) if is_wrapper else first + 1)

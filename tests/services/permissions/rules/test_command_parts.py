@@ -15,6 +15,7 @@ from panpan.services.permissions.rules.command_words import simple_commands
         "f() { rm -rf x; }", "eval 'rm -rf x'", ">& out rm -rf x", "&> out rm -rf x",
         "uv run rm -rf x", "mamba run -n e rm -rf x", "micromamba run -p e rm -rf x", "pdm run rm -rf x",
         "hatch run rm -rf x", "pipenv run rm -rf x", "rye run rm -rf x", "pipx run rm -rf x", "bundle exec rm -rf x",
+        "npm exec -c 'rm -rf x'", "npm x -- rm -rf x", "pnpm dlx rm -rf x", "yarn exec rm -rf x", "A=1 bun x rm -rf x",
         "direnv exec . rm -rf x", "nix-shell --run 'rm -rf x'", "time rm -rf x", "cat <<x\nx\nrm -rf x",
         "sh <<< 'rm -rf x'", "echo rm -rf x | sh", "printf '%s' 'rm -rf x' | /bin/bash -s", ". <(echo rm -rf x)",
         "A=\"${B:-\"x y\"}\" rm -rf x", "A='it'\"'\"'s b' rm -rf x", "A[1]='x y' rm -rf x", "2>'a b' rm -rf x",
@@ -23,6 +24,11 @@ from panpan.services.permissions.rules.command_words import simple_commands
 )  # fmt: skip
 def test_every_command_that_a_line_may_run_is_among_its_parts(command: str) -> None:
     assert ("rm", "-rf", "x") in {part.words for part in command_parts(command)}
+
+
+@pytest.mark.parametrize("command", ["npm rm -rf a", "yarn add rm", "pnpm --dir a rm b"])
+def test_a_subcommand_that_is_named_like_a_program_is_not_taken_for_it(command: str) -> None:
+    assert "rm" not in {part.words[0] for part in command_parts(command)}
 
 
 @pytest.mark.parametrize("command", ["rm2>out x", "rm2>&1 x", "a;2>&1 rm2 x", "2>out rm2 x"])

@@ -66,7 +66,7 @@ class Bubblewrap:
 
     @contextmanager
     def wrap(self, argv: Sequence[str], profile: Profile, cwd: Path) -> Iterator[Boxed]:
-        mounts = _mounts(profile)
+        mounts = _mounts(profile, self.stand_ins)
         if not profile.writable and is_below(cwd, _SHARED_MEMORY):  # else it is the box's own, for processes to share
             mounts[_SHARED_MEMORY] = "read-only"
         proxy = None if profile.has_network else profile.proxy
@@ -137,19 +137,31 @@ def _capabilities() -> Iterator[str]:
         yield from (word for power in _POWERS_OF_ROOT for word in ("--cap-add", power))
 
 
-def _mounts(profile: Profile) -> dict[Path, _Mount]:
-    """Return what is laid over the read-only file system."""
+def _mounts(profile: Profile, stand_ins: Collection[Path]) -> dict[Path, _Mount]:
+    """Return what is laid over the read-only file system.
+
+    Args:
+        profile: What the command may do.
+        stand_ins: The empty folders of other boxes. This one needs those it finds, too, or makes them anew.
+    """
     mounts: dict[Path, _Mount] = {path: "writable" for path in profile.writable if path.exists()}
     for path in profile.protected:
         if not any(is_below(path, root) for root in profile.writable):
             continue
         if path.is_symlink():  # nothing can be laid over a link
             continue
-        if path.exists():
+        if path.exists() and not (path in stand_ins and _is_empty(path)):
             mounts[path] = "read-only"
         elif os.access(path.parent, os.W_OK):  # where nobody can make it, there is nothing to keep from being made
             mounts[path] = "stand-in"
     return _around_held(profile) | mounts
+
+
+def _is_empty(folder: Path) -> bool:
+    try:
+        return not any(folder.iterdir())
+    except OSError:  # it is a file by now, or closed to us
+        return False
 
 
 def _around_held(profile: Profile) -> dict[Path, _Mount]:

@@ -3,7 +3,7 @@
 import os
 import resource
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -254,6 +254,20 @@ async def test_what_a_box_needs_that_is_being_made_stays_while_others_end(empty:
         meanwhile = names(empty.workspace)
 
     assert ".panpan" in meanwhile
+    assert names(empty.workspace) == []
+
+
+async def test_what_another_box_left_there_stays_while_one_is_being_made(empty: Box) -> None:
+    sandbox = CommandSandbox(is_on=True, find=Found(empty.sandbox))
+    true, env = ["true"], child_environment()
+
+    async with AsyncExitStack() as later:
+        async with sandbox.boxed(true, env, empty.workspace, works_in(empty)) as first:
+            await capture(first.argv, cwd=empty.workspace, env=first.env, timeout_s=60, pass_fds=first.pass_fds)
+            second = await later.enter_async_context(sandbox.boxed(true, env, empty.workspace, works_in(empty)))
+        made = await capture(second.argv, cwd=empty.workspace, env=second.env, timeout_s=60, pass_fds=second.pass_fds)
+
+    assert (made.exit_code, made.stderr) == (0, b"")
     assert names(empty.workspace) == []
 
 

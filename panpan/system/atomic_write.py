@@ -21,7 +21,8 @@ from panpan.errors import ToolError
 from panpan.system.canonical import canonical_path
 from panpan.system.read_file import require_regular
 
-_NO_LINKS_HERE = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EACCES})
+NO_LINKS_HERE = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EACCES})
+"""What link(2) fails with on file systems without hard links, such as exFAT and some of other machines."""
 _NO_FOLDER_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF})
 
 
@@ -251,7 +252,7 @@ class _Writer:
         except FileExistsError as exc:
             raise _exists(self._target) from exc
         except OSError as exc:
-            if exc.errno not in _NO_LINKS_HERE:
+            if exc.errno not in NO_LINKS_HERE:
                 raise
             if os.path.lexists(target):
                 raise _exists(self._target) from exc

@@ -8,13 +8,14 @@ import fcntl
 import hashlib
 import os
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from panpan.errors import ToolError
-from panpan.system.atomic_write import sync_folder
+from panpan.system.atomic_write import NO_LINKS_HERE, sync_folder
 from panpan.system.plain_folder import open_plain_folder
 from panpan.tools.data.download_plan import PlannedFile, RemoteFile
 
@@ -72,13 +73,15 @@ class PartialFile:
 
     Args:
         planned: The file.
+        link: Gives a file a second name; a seam for tests.
 
     Raises:
         ToolError: It cannot be written, or another download of it runs.
     """
 
-    def __init__(self, planned: PlannedFile) -> None:
+    def __init__(self, planned: PlannedFile, *, link: Callable[..., None] = os.link) -> None:
         self._planned = planned
+        self._link = link
         self.checksum = Checksum(planned.remote)
         self.size = 0
         """Bytes that are known to be there; all of them once `take_over` has returned True."""
@@ -164,15 +167,31 @@ class PartialFile:
             )
         try:
             os.fsync(self._fd)
-            # unlike a rename, a link takes nobody's place
-            os.link(planned.part.name, planned.target.name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
-            self._unlink()
+            self._take_name()
             sync_folder(planned.target.parent)
         except FileExistsError:
             raise ToolError(f"{planned.target} has come into being meanwhile; it was left as it is") from None
         except OSError as exc:
             raise ToolError(f"cannot put {planned.target} in its place: {exc.strerror}") from exc
         return self.checksum.sha256
+
+    def _take_name(self) -> None:
+        """Give the part the name of the file. Unlike a rename, a link takes nobody's place."""
+        part, target, folder = self._planned.part.name, self._planned.target.name, self._folder
+        try:
+            self._link(part, target, src_dir_fd=folder, dst_dir_fd=folder)
+        except OSError as exc:
+            if exc.errno not in NO_LINKS_HERE:
+                raise
+            # a name that was just made is nobody's
+            os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder))
+            try:
+                os.rename(part, target, src_dir_fd=folder, dst_dir_fd=folder)
+            except OSError:
+                os.unlink(target, dir_fd=folder)
+                raise
+        else:
+            self._unlink()
 
     def _opened(self) -> int:
         """Return the part, open and locked: a file of its own that nobody else holds or knows by another name."""

@@ -1,4 +1,6 @@
+import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -82,3 +84,42 @@ def test_what_came_is_kept_and_nothing_of_what_did_not(tmp_path: Path) -> None:
     with PartialFile(planned(tmp_path)) as part:
         assert taken_over(part) == 2
     assert list((tmp_path / "other").iterdir()) == []
+
+
+def no_links(*_: object, **__: object) -> None:
+    raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+
+def test_where_a_file_system_knows_no_links_it_becomes_the_file_all_the_same(tmp_path: Path) -> None:
+    with PartialFile(planned(tmp_path), link=no_links) as part:
+        part.write(b"four")
+        part.finish()
+
+    assert [path.name for path in tmp_path.iterdir()] == ["words"]
+    assert (tmp_path / "words").read_bytes() == b"four"
+
+
+@pytest.mark.parametrize("link", [os.link, no_links])
+def test_what_came_into_being_in_its_place_stays_as_it_is(tmp_path: Path, link: Callable[..., None]) -> None:
+    with PartialFile(planned(tmp_path), link=link) as part:
+        part.write(b"four")
+        (tmp_path / "words").write_bytes(b"mine")
+
+        with pytest.raises(ToolError, match="it was left as it is"):
+            part.finish()
+
+    assert (tmp_path / "words").read_bytes() == b"mine"
+    assert (tmp_path / ".words.part").read_bytes() == b"four"
+
+
+def test_a_link_that_fails_for_another_reason_is_told(tmp_path: Path) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with PartialFile(planned(tmp_path), link=full) as part:
+        part.write(b"four")
+
+        with pytest.raises(ToolError, match="No space left"):
+            part.finish()
+
+    assert [path.name for path in tmp_path.iterdir()] == [".words.part"]

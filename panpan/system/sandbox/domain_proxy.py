@@ -23,7 +23,7 @@ from panpan.system.sandbox.domain_grants import DomainGrants
 from panpan.system.sandbox.inherited import inherited
 from panpan.system.sandbox.proxy_endpoint import PROXY_PORT, ProxyEndpoint
 from panpan.system.url_guard import Authority, Resolve
-from panpan.system.web.accepting import MAX_REFUSED_CONNECTIONS, answer_connections
+from panpan.system.web.accepting import MAX_REFUSED_CONNECTIONS, Served, answer_connections
 from panpan.system.web.network import Dial, connect
 from panpan.system.web.proxy_connection import ProxyConnection, Route, Waits
 
@@ -141,7 +141,7 @@ class DomainAccess(AsyncContextManagerMixin):
         self._dial = dial
         self._waits = waits or Waits()
         self._open: set[CommandProxy] = set()
-        self._connections = 0
+        self._served = Served(MAX_CONNECTIONS)
         self._lookups = anyio.Semaphore(MAX_LOOKUPS)
 
     @asynccontextmanager
@@ -197,17 +197,7 @@ class DomainAccess(AsyncContextManagerMixin):
         connection = ProxyConnection(
             stream, find_route=find_route, dial=self._dial, note=command.note, waits=self._waits
         )
-        self._connections += 1
-        try:
-            async with stream:
-                if self._connections > MAX_CONNECTIONS:
-                    await connection.refuse(503, f"{MAX_CONNECTIONS} connections are open at the same time already")
-                else:
-                    await connection.serve()
-        except Exception as exc:  # a bug costs one connection, and is told; the session goes on
-            command.note(ToolError(f"panpan's proxy failed unexpectedly: {type(exc).__name__}: {exc}"))
-        finally:
-            self._connections -= 1
+        await self._served.serve(connection, stream, command.note)
 
     async def _looked_up(self, host: str, port: int) -> Sequence[str]:
         async with self._lookups:

@@ -9,10 +9,45 @@ import anyio
 from anyio import BrokenResourceError
 from anyio.abc import SocketListener, SocketStream
 
+from panpan.errors import ToolError
+from panpan.system.web.proxy_connection import ProxyConnection
+
 MAX_REFUSED_CONNECTIONS = 32
 """That are told at the same time that there are too many; others wait in the system's queue."""
 _AGAIN_S = 0.1
 """Seconds until connections are taken again after one could not be, such as for want of file descriptors."""
+
+
+class Served:
+    """Connections of a proxy that are served at the same time; one too many is told so.
+
+    Args:
+        most: How many.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._count = 0
+
+    async def serve(self, connection: ProxyConnection, stream: SocketStream, note: Callable[[ToolError], None]) -> None:
+        """Serve a connection, and close its stream.
+
+        Args:
+            connection: On `stream`.
+            stream: What a program has opened.
+            note: Told of a bug, which costs this connection and nothing else.
+        """
+        self._count += 1
+        try:
+            async with stream:
+                if self._count > self._most:
+                    await connection.refuse(503, f"{self._most} connections are open at the same time already")
+                else:
+                    await connection.serve()
+        except Exception as exc:
+            note(ToolError(f"panpan's proxy failed unexpectedly: {type(exc).__name__}: {exc}"))
+        finally:
+            self._count -= 1
 
 
 async def answer_connections(

@@ -15,7 +15,7 @@ from anyio.abc import SocketAttribute, SocketListener, SocketStream
 
 from panpan.errors import ToolError
 from panpan.system.url_guard import Authority, plain_url, public_addresses
-from panpan.system.web.accepting import MAX_REFUSED_CONNECTIONS, answer_connections
+from panpan.system.web.accepting import MAX_REFUSED_CONNECTIONS, Served, answer_connections
 from panpan.system.web.network import WebNetwork
 from panpan.system.web.proxy_connection import NotReachableError, ProxyConnection, Route, Waits
 
@@ -47,7 +47,7 @@ class FilterProxy(AsyncContextManagerMixin):
         self._refused: dict[str, None] = {}
         self._hosts: dict[str, None] = {}
         self._said: set[str] = set()
-        self._connections = 0
+        self._served = Served(MAX_CONNECTIONS)
         self._lookups = anyio.Semaphore(MAX_LOOKUPS)
 
     @asynccontextmanager
@@ -74,17 +74,7 @@ class FilterProxy(AsyncContextManagerMixin):
         connection = ProxyConnection(
             stream, find_route=self._route, dial=self._network.dial, note=self._note, waits=self._waits, say=self._say
         )
-        self._connections += 1
-        try:
-            async with stream:
-                if self._connections > MAX_CONNECTIONS:
-                    await connection.refuse(503, f"{MAX_CONNECTIONS} connections are open at the same time already")
-                else:
-                    await connection.serve()
-        except Exception as exc:  # a bug costs one connection, and is told; the browser goes on
-            self._note(ToolError(f"panpan's proxy failed unexpectedly: {type(exc).__name__}: {exc}"))
-        finally:
-            self._connections -= 1
+        await self._served.serve(connection, stream, self._note)
 
     def has_said(self, text: str) -> bool:
         """Return whether the proxy itself said this in place of a server, of which pages can know the words."""

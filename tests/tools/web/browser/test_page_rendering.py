@@ -152,14 +152,18 @@ async def test_dialogs_permissions_and_windows_are_turned_down(browser: Browser,
         "navigator.mediaDevices.getUserMedia({audio: true}).catch((e) => said.push('sound ' + e.name));"
         "navigator.clipboard.readText().catch((e) => said.push('clipboard ' + e.name));"
         "for (let i = 0; i < 50; i++) open('/window');"
-        "setTimeout(() => document.body.append(JSON.stringify(said)), 300)</script>"
+        "setInterval(() => said.length < 6 || document.title || document.body.append(JSON.stringify(said),"
+        " document.title = 'all said'), 10)</script>"
     )
 
-    page = await browser.render(f"{HOST}/asks", wait_s=0.7, scroll="none", allow=anywhere)
+    for wait_s in (0.7, 5.0, 20.0):  # a busy machine takes its time to look for a microphone
+        page = await browser.render(f"{HOST}/asks", wait_s=wait_s, scroll="none", allow=anywhere)
+        if page.title:
+            break
 
     for said in ("[null,false,null", "place 1", "sound Not", "clipboard NotAllowedError"):
         assert said in page.html
-    assert site.paths().count("/window") <= 2
+    assert site.paths().count("/window") <= 2 * site.paths().count("/asks")
 
 
 async def test_a_page_that_opens_dialogs_for_ever_is_given_up(browser: Browser, site: Site) -> None:

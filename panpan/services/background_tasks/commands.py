@@ -28,6 +28,8 @@ STOP_GRACE_S = 5.0
 
 _LOOK_S = 0.5
 """How often the size of an output is looked at."""
+_MOMENT_S = 0.2
+"""What ends together with its command, such as the rest of a pipe, is gone by then."""
 _MAX_NAMES = 3
 
 
@@ -177,7 +179,10 @@ async def _bound_what_is_left(task: Task, max_output_bytes: int) -> None:
 
 async def _left_running(tree: ProcessTree | None) -> str:
     """Return a note about what a command that has ended left running; empty where that is nothing."""
-    left: Sequence[RunningProcess] = [] if tree is None else await tree.look()
+    if tree is None or not await tree.look():
+        return ""
+    await anyio.sleep(_MOMENT_S)
+    left: Sequence[RunningProcess] = await tree.look()
     if not left:
         return ""
     names = ", ".join(f"{printable(process.name)} ({process.pid})" for process in left[:_MAX_NAMES])

@@ -88,7 +88,7 @@ class SessionTools:
             sandbox=sandbox,
         )
         self._data = data_setup_of(settings, setup.env, outside, agent, gate.new_restriction)
-        self._packages = PackageSetup(settings.packages, locations.packages_folder)
+        self._packages = PackageSetup(settings.packages, locations.packages_folder, gate.withholds)
         self.language_servers = LanguageServers(
             settings.language_servers,
             locations.project_root,

@@ -66,27 +66,16 @@ class EnvDoctorTool(Tool[EnvDoctorInput]):
 
 
 def _look(place: str, ctx: ToolContext, withholds: Callable[[Path, Path], bool]) -> "EnvReport":
+    from panpan.tools.environment.allowed_look import machine_for, readable_folder
     from panpan.tools.environment.examine import examine
     from panpan.tools.environment.find_environment import find_environment, project_of
-    from panpan.tools.environment.machine_root import MachineRoot
 
-    def may_read(path: Path) -> bool:
-        return ctx.paths.may_show(path) and not withholds(path, ctx.paths.root)
-
-    root = MachineRoot(may_read=may_read)
+    root = machine_for(ctx, withholds)
     environment = find_environment(root, place, ctx.own_environment)
     if environment is not None:
         _require_readable(environment.path, environment.why, ctx)
-    project = _readable(project_of(place, environment, str(ctx.paths.cwd)), ctx)
+    project = readable_folder(project_of(place, environment, str(ctx.paths.cwd)), ctx)
     return examine(root, environment, ctx.own_environment, project)
-
-
-def _readable(folder: str, ctx: ToolContext) -> str:
-    """Return a folder; nothing where only an answer of the user's would open it."""
-    try:
-        return str(ctx.paths.resolve(folder, access="read")) if folder else ""
-    except ToolError:
-        return ""
 
 
 def _require_readable(path: str, why: str, ctx: ToolContext) -> None:

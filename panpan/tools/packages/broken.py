@@ -1,6 +1,11 @@
-"""What a change has broken: packages whose needs what is installed now does not meet."""
+"""What a change has broken: needs of packages, and of the project, that what is installed now does not meet."""
+
+from collections.abc import Iterator, Mapping
 
 from panpan.tools.environment.metadata import normalised
+from panpan.tools.environment.needs import applying, unmet
+from panpan.tools.environment.project.project_wishes import ProjectWishes
+from panpan.tools.environment.project.wish import Wish, is_for_conda
 from panpan.tools.packages.changes import Changes
 from panpan.tools.packages.installed import python_needs
 from panpan.tools.packages.target import Target
@@ -8,39 +13,50 @@ from panpan.tools.packages.target import Target
 _MOST = 20
 
 
-def broken_by(target: Target, changes: Changes) -> list[str]:
-    """Return a sentence for each need that is not met, of packages that were changed or of what was changed.
+def broken_by(target: Target, changes: Changes, wishes: ProjectWishes | None = None) -> list[str]:
+    """Return a sentence for each need that is not met, of what was changed or about it.
 
     Args:
         target: The environment, as it is now.
         changes: What was changed in it.
+        wishes: What the project asks for to which it belongs.
     """
-    from packaging.markers import default_environment
-    from packaging.requirements import InvalidRequirement, Requirement
-    from packaging.version import InvalidVersion
-
     if not changes:
         return []
     touched = (*changes.added, *changes.removed, *(after for _, after in changes.changed))
     names = {normalised(package.name) for package in touched}
-    needs = list(python_needs(target.prefix))
-    versions = {name: version for name, version, _ in needs}
-    about: dict[str, str] = {**{name: str(value) for name, value in default_environment().items()}, "extra": ""}
-    if target.python:
-        about |= {"python_version": target.python.rstrip("t"), "python_full_version": f"{target.python.rstrip('t')}.0"}
-    said: list[str] = []
-    for name, version, texts in needs:
-        for text in texts:
-            try:
-                requirement = Requirement(text)
-                wanted = normalised(requirement.name)
-                if not {name, wanted} & names or (requirement.marker and not requirement.marker.evaluate({**about})):
-                    continue
-                found = versions.get(wanted)
-                is_met = found is not None and requirement.specifier.contains(found, prereleases=True)
-            except (InvalidRequirement, InvalidVersion):
-                continue
-            if not is_met:
-                has = f"{wanted} {found} is installed" if found else "that is not installed"
-                said.append(f"now broken: {name} {version} needs {requirement.name}{requirement.specifier}, but {has}")
+    packages = list(python_needs(target.prefix))
+    versions = {name: version for name, version, _ in packages}
+    of_packages = (
+        (f"now broken: {name} {version} needs", text, name in names)
+        for name, version, texts in packages
+        for text in texts
+    )
+    of_project = (
+        (f"not what the project asks for: {one.source} asks for", one.text, False) for one in _wished(wishes, target)
+    )
+    markers, said = _markers(target), list[str]()
+    for who, text, is_touched in (*of_packages, *of_project):
+        requirement = applying(text, markers)
+        if requirement is None or not (is_touched or normalised(requirement.name) in names):
+            continue
+        if unmet(requirement, versions):
+            found = versions.get(normalised(requirement.name))
+            has = f"{normalised(requirement.name)} {found} is installed" if found else "that is not installed"
+            said.append(f"{who} {requirement.name}{requirement.specifier}, but {has}")
     return [*said[:_MOST], *([f"and {len(said) - _MOST} more"] if len(said) > _MOST else [])]
+
+
+def _wished(wishes: ProjectWishes | None, target: Target) -> Iterator[Wish]:
+    """Yield what has to be in the environment, but for what conda has under names of its own."""
+    for wish in wishes.packages if wishes is not None else ():
+        if not (wish.group or wish.is_bound or wish.is_condas or (is_for_conda(wish.file) and target.kind != "conda")):
+            yield wish
+
+
+def _markers(target: Target) -> Mapping[str, str]:
+    from packaging.markers import default_environment
+
+    markers = {**{name: str(value) for name, value in default_environment().items()}, "extra": ""}
+    minor = target.python.rstrip("t")
+    return markers | ({"python_version": minor, "python_full_version": f"{minor}.0"} if minor else {})

@@ -6,13 +6,17 @@ The rule: what was changed until an interrupt is kept like any change, so that i
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from anyio import move_on_after, to_thread
 
 from panpan.errors import ToolError
 from panpan.system.atomic_write import write_atomic
+from panpan.tools.environment.allowed_look import machine_for, readable_folder
+from panpan.tools.environment.find_environment import Environment, project_of
 from panpan.tools.environment.interpreter import interpreter_of, package_folders
 from panpan.tools.environment.machine_root import MachineRoot
+from panpan.tools.environment.project.project_wishes import project_wishes
 from panpan.tools.packages.broken import broken_by
 from panpan.tools.packages.changes import Changes, difference
 from panpan.tools.packages.installed import Installed, read_installed
@@ -24,12 +28,15 @@ from panpan.tools.packages.step import FileStep, Step, Steps, changed_files, dig
 from panpan.tools.tool import ToolContext
 from panpan.types.tool import Output, Progress
 
+if TYPE_CHECKING:
+    from panpan.tools.packages.package_tool import PackageSetup
+
 _CLEANUP_S = 10.0
 """For telling what was changed until an interrupt."""
 
 
 async def carry_out(
-    plan: Plan, ctx: ToolContext, environment: Mapping[str, str], steps: Steps, *, manager: str, what: str
+    plan: Plan, ctx: ToolContext, environment: Mapping[str, str], setup: "PackageSetup", *, manager: str, what: str
 ) -> AsyncGenerator[Progress | Output, None]:
     """Yield what the commands of a plan print, then what they have changed. Consume it under `aclosing`.
 
@@ -37,11 +44,11 @@ async def carry_out(
         plan: What is done.
         ctx: Of the call.
         environment: What the commands get.
-        steps: Where the change is kept.
+        setup: Says where the change is kept.
         manager: The tool that makes it.
         what: What it was asked to do, on one line.
     """
-    before = await _frozen(plan)
+    before, steps = await _frozen(plan), setup.steps
     folders = await to_thread.run_sync(_package_folders, plan)
     texts = await to_thread.run_sync(kept_texts, plan.files)
     existed = plan.target.prefix.exists()
@@ -69,13 +76,22 @@ async def carry_out(
                 done = _done(plan, changes, files, existed=existed)
                 ctx.note_left(f"Until it was stopped, `{manager} {what}` had {done}.")
     assert ran is not None, "it is the last thing that is yielded"
-    notes = [] if plan.runs_code else await to_thread.run_sync(broken_by, plan.target, changes)
+    notes = [] if plan.runs_code else await to_thread.run_sync(_broken, plan, changes, ctx, setup)
     notes += await to_thread.run_sync(_took_back, plan, ran, steps) if plan.step is not None else []
     yield outcome(plan, ran, changes, files, notes, existed=existed)
 
 
 async def _frozen(plan: Plan) -> list[Installed]:
     return await to_thread.run_sync(read_installed, plan.target.prefix)
+
+
+def _broken(plan: Plan, changes: Changes, ctx: ToolContext, setup: "PackageSetup") -> list[str]:
+    """Return what does not fit together any more, also what the project asks for, as far as that may be read."""
+    target = plan.target
+    environment = Environment(str(target.prefix), target.kind, target.why)
+    folder = readable_folder(project_of(environment.path, environment, str(ctx.paths.cwd)), ctx)
+    wishes = project_wishes(machine_for(ctx, setup.withholds), folder) if folder and changes else None
+    return broken_by(target, changes, wishes)
 
 
 def _package_folders(plan: Plan) -> Sequence[str]:

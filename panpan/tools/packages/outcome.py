@@ -39,9 +39,9 @@ def outcome(
     if ran.went_well:
         where = replace(plan.target, why="")
         head = f"done for {where}" if lines else f"done for {where}; nothing changed"
-        return Output(
-            "\n".join([head, *lines]), SummaryDisplay(text=changed_in_words(plan, changes, files, existed=existed))
-        )
+        more = [f"{len(notes) - 1} more notes"] if len(notes) > 1 else []
+        short = "; ".join([changed_in_words(plan, changes, files, existed=existed), *notes[:1], *more])
+        return Output("\n".join([head, *lines]), SummaryDisplay(text=short))
     done = changed_in_words(plan, changes, files, existed=existed)
     return _failure(plan, ran, lines, done if has_changed(plan, changes, files, existed=existed) else "")
 

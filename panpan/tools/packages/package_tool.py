@@ -5,7 +5,7 @@ the plan is what the user is asked about, and what runs is that plan.
 """
 
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -42,6 +42,8 @@ class PackageSetup:
     settings: PackageSettings = PackageSettings()
     steps_folder: Path | None = None
     """Where the last change of each environment is kept; None: nothing is."""
+    withholds: Callable[[Path, Path], bool] = lambda *_: False
+    """Whether a rule of the user's speaks against showing what is in a file of the project whose root comes second."""
 
     @property
     def steps(self) -> "Steps":
@@ -143,9 +145,8 @@ class PackageTool(Tool[PackageInputT]):
             return
         from panpan.tools.packages.carrying_out import carry_out  # a start needs none of it
 
-        environment, steps = self.environment(ctx), self._setup.steps
-        what = self.title(args)
-        async with aclosing(carry_out(plan, ctx, environment, steps, manager=self.name, what=what)) as items:
+        work = carry_out(plan, ctx, self.environment(ctx), self._setup, manager=self.name, what=self.title(args))
+        async with aclosing(work) as items:
             async for item in items:
                 yield item
 

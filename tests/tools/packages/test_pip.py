@@ -1,6 +1,7 @@
 """The pip tool with a real pip, against wheels that the tests make."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from panpan.errors import ToolError
 from panpan.tools.packages.package_tool import PackageSetup
 from panpan.tools.packages.pip import PipInput, PipTool
 from panpan.tools.packages.uv import UvTool
+from panpan.types.display import SummaryDisplay
 from tests.tools.packages.conftest import Workspace, make_environment
 
 
@@ -62,6 +64,28 @@ async def test_packages_that_an_install_breaks_are_named(house: Workspace, wheel
 
     assert "changed: shelf 1.5 → 2.0" in output.text
     assert "now broken: lamp 1.0 needs shelf<2, but shelf 2.0 is installed" in output.text
+
+
+async def test_what_the_project_asks_for_otherwise_is_named_to_model_and_user(house: Workspace, wheels: Path) -> None:
+    (house.root / "requirements.txt").write_text("shelf<2\nlamp\n")
+    (house.root / "pyproject.toml").write_text('[project]\nname = "toy"\noptional-dependencies = {x = ["shelf<1"]}\n')
+
+    output = await house.run(PipTool, "install", "shelf==2.0", wheels=str(wheels))
+
+    said = "not what the project asks for: requirements.txt:1 asks for shelf<2, but shelf 2.0 is installed"
+    assert [line for line in output.text.splitlines() if "the project asks" in line] == [said]
+    assert isinstance(output.display, SummaryDisplay)
+    assert output.display.text.endswith(f"; {said}")
+
+
+async def test_what_a_rule_withholds_of_the_project_is_not_told(house: Workspace, wheels: Path) -> None:
+    (house.root / "requirements.txt").write_text("shelf<2\n")
+    setup = replace(house.setup, withholds=lambda path, _: path.name == "requirements.txt")
+
+    output = await replace(house, setup=setup).run(PipTool, "install", "shelf==2.0", wheels=str(wheels))
+
+    assert "added: shelf 2.0" in output.text
+    assert "shelf<2" not in output.text
 
 
 async def test_versions_that_there_are_are_named_where_the_wanted_one_is_not(house: Workspace, wheels: Path) -> None:

@@ -7,12 +7,15 @@ what=${1:-run}
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
-# Debian packages: installed where root or a sudo without a password allows, named otherwise.
+# Debian packages, for all of the machine: installed and said where root runs this, or, for the tests, where a sudo without
+# a password allows; named otherwise.
 as_root() {
-    if [ "$(id -u)" = 0 ]; then "$@"; elif sudo -n true 2>/dev/null; then sudo -n "$@"; else return 1; fi
+    if [ "$(id -u)" = 0 ]; then "$@"; elif [ "$what" = dev ] && sudo -n true 2>/dev/null; then sudo -n "$@"; else return 1; fi
 }
 debian() {
     command -v apt-get >/dev/null || return 1
+    as_root true || return 1
+    say "installing on this machine with apt-get: $*"
     as_root sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" >/dev/null' sh "$@"
 }
 

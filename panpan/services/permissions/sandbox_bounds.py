@@ -6,6 +6,7 @@ nothing is asked again has to know what will be.
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 from panpan.core.hooks import ToolCall
 from panpan.services.permissions.subject import Subject
@@ -29,7 +30,7 @@ async def sandbox_bounds(call: ToolCall, subject: Subject) -> str:
     """
     sandbox = call.context.sandbox
     if isinstance(call.tool, PackageTool):
-        return await _bounds_of_packages(call)
+        return await _bounds_of_packages(call, call.tool)
     if not isinstance(call.args, BashInput) or call.args.sandbox == "off":
         return ""
     if not sandbox.is_on or await sandbox.is_missing():
@@ -42,12 +43,14 @@ async def sandbox_bounds(call: ToolCall, subject: Subject) -> str:
     return f"it runs in the sandbox, where it can change files of the workspace but not .git{network}; {_ASKS_AGAIN}"
 
 
-async def _bounds_of_packages(call: ToolCall) -> str:
+async def _bounds_of_packages(call: ToolCall, tool: PackageTool[Any]) -> str:
     """Return what holds a package manager, and so whatever a package runs while it is built."""
     sandbox = call.context.sandbox
     if not sandbox.is_on or await sandbox.is_missing():
         return ""
-    return "it runs in the sandbox, where it can change files of the workspace and the environment, but not .git"
+    may_change = "it can change files of the workspace and the environment, but not .git"
+    is_said = await tool.sandbox_wish(call.args, call.context) == "network"  # that it runs in the sandbox, and has that
+    return may_change if is_said else f"it runs in the sandbox, where {may_change}"
 
 
 def _network(sandbox: CommandSandbox) -> str:

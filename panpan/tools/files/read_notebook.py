@@ -55,7 +55,7 @@ def read_notebook(data: bytes, offset: int, limit: int, shown: str) -> NotebookP
         size += len(text)
     last = first + len(parts) - 1
     summary = f"notebook, {len(cells)} cell{'s' * (len(cells) != 1)}"
-    notes = f"(notebook with {len(cells)} cells; NotebookEdit changes one)"
+    notes = f"({summary.replace(',', ' with')}; NotebookEdit changes one)"
     if last < len(cells):
         summary = f"notebook, cells {first}-{last} of {len(cells)}"
         notes = f"(cells {first}-{last} of {len(cells)} of the notebook; go on with offset={last + 1})"

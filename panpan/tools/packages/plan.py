@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from panpan.errors import ToolError
 from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.system.terminal_text import clean_line
 from panpan.tools.packages.target import Target
 from panpan.tools.shell.bounds import SandboxUse
 from panpan.tools.tool import PathUse
@@ -72,6 +73,8 @@ class Plan:
         said = f"{said[:_MOST_CHARS]}…" if len(said) > _MOST_CHARS else said
         what = "in" if self.runs_code else "for the environment"
         parts = [f"it runs `{said}` {what} {self.target}" if said else f"it changes {self.target}"]
+        if self.step is not None:
+            parts.insert(0, f"it takes back `{self.step.manager} {clean_line(self.step.what)}`")
         if self.hosts:
             mirrors = f" (where that is not reached: {', '.join(self.mirror_hosts)})" if self.mirror_hosts else ""
             parts.append(f"it fetches from {', '.join(self.hosts)}{mirrors}")

@@ -11,7 +11,6 @@ from panpan.types.display import PlanDisplay
 from panpan.types.events import Event, PermissionDecided, SubagentEvent, TurnEnded
 from panpan.types.file_change import FileChange
 from panpan.types.messages import AssistantMessage, ToolResultMessage
-from panpan.types.permission import AskedOf
 from panpan.ui.headless.outcome import Outcome
 
 
@@ -25,8 +24,8 @@ class TurnSummary:
         """The text of the last reply, and before it that of those that it goes on with; or a plan in its place."""
         self.denials: list[ToolUseBlock] = []
         """The calls that were forbidden, those of subagents, too."""
-        self.asked_of: dict[str, AskedOf] = {}
-        """Whose answer each of them lacked, by its id."""
+        self.decided: dict[str, PermissionDecided] = {}
+        """Why each of them was, by its id."""
         self._replies_of_subagents: dict[str, AssistantMessage] = {}
         """The last one of each that may still run, by its id."""
         self.files: Sequence[FileChange] = ()
@@ -71,7 +70,7 @@ class TurnSummary:
     def _note_denial(self, decided: PermissionDecided, asked_in: AssistantMessage | None) -> None:
         if asked_in is not None:
             self.denials.extend(use for use in asked_in.tool_uses if use.id == decided.tool_use_id)
-            self.asked_of[decided.tool_use_id] = decided.asked_of
+            self.decided[decided.tool_use_id] = decided
 
 
 class HeadlessFace(ABC):

@@ -101,7 +101,7 @@ def _message_body(message: AssistantMessage | ToolResultMessage | UserMessage) -
 def notice_line(
     event: RetryScheduled | Waiting | PermissionDecided | SystemReminder | Compacted, session_id: str
 ) -> dict[str, Any]:
-    """Return the line of what happens beside the messages; a decision is a denial."""
+    """Return the line of what happens beside the messages; a decision is a denial, or that a call cannot be made."""
     match event:
         case RetryScheduled():
             body: dict[str, Any] = {
@@ -114,7 +114,7 @@ def notice_line(
             body = {"subtype": "waiting", "reason": event.reason}
         case PermissionDecided():
             body = {
-                "subtype": "permission_denied",
+                "subtype": "permission_denied" if event.is_denial else "call_rejected",
                 "tool_name": event.name,
                 "tool_use_id": event.tool_use_id,
                 "reason": event.reason,

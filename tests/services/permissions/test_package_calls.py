@@ -113,10 +113,13 @@ async def test_a_command_that_is_allowed_for_bash_is_not_allowed_in_an_environme
 async def test_what_holds_a_package_manager_is_told_with_the_question(ctx: ToolContext) -> None:
     boxed = replace(ctx, sandbox=CommandSandbox(is_on=True, find=works))
 
-    decision = await decided(call_of(boxed, UvTool, "install", packages=["lamp"]))
+    fetches = await decided(call_of(boxed, UvTool, "install", packages=["lamp"]))
+    removes = await decided(call_of(boxed, UvTool, "uninstall", packages=["lamp"]))
 
-    assert isinstance(decision, Ask)
-    assert decision.bounds.startswith("it runs in the sandbox, where it can change files of the workspace and the")
+    assert isinstance(fetches, Ask)
+    assert fetches.bounds.startswith("it can change files of the workspace and the environment, but not .git")
+    assert isinstance(removes, Ask)
+    assert removes.bounds.startswith("it runs in the sandbox, where it can change files of the workspace and the")
 
 
 async def test_an_environment_outside_the_workspace_asks_whatever_is_allowed(ctx: ToolContext, tmp_path: Path) -> None:

@@ -37,6 +37,14 @@ async def test_an_install_says_what_it_added_and_is_taken_back(house: Workspace,
     assert listed(await house.text(PipTool, "list")) == []
 
 
+async def test_the_question_of_a_rollback_says_what_it_takes_back(house: Workspace, wheels: Path) -> None:
+    await house.run(PipTool, "install", "shelf==1.0", wheels=str(wheels))
+
+    asked = await PipTool(house.setup).explained(PipInput(operation="rollback"), house.call_context())
+
+    assert asked.startswith("it takes back `pip install shelf==1.0`; it runs `")
+
+
 async def test_a_changed_version_comes_back_exactly_and_only_once(house: Workspace, wheels: Path) -> None:
     await house.run(PipTool, "install", "shelf==1.0", wheels=str(wheels))
     changed = await house.text(PipTool, "install", "shelf", "lamp", upgrade=True, wheels=str(wheels))

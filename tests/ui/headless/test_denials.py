@@ -24,14 +24,20 @@ def test_each_kind_of_no_is_told_with_what_could_change_it() -> None:
         ("Bash", "nobody", "rule"),
         ("pip", "a person", "sandbox"),
         ("Edit", "anybody", "not-allowed"),
+        ("Read", "a person", "protected"),
+        ("Write", "a person", "protected"),
     )
 
-    forbidden, asked, person = denials_told(summary)
+    forbidden, asked, protected, person = denials_told(summary)
 
     assert forbidden.startswith("not allowed, and not run: 1 of the calls (Bash); a rule or the mode forbids")
     assert asked.startswith("not allowed, and not run: 2 of the calls (Write, Edit); with -p or a pipe nobody is asked")
     assert person.startswith("not allowed, and not run: 1 of the calls (pip); no flag allows these")
-    assert "--yes" not in forbidden + person
+    assert protected.startswith(
+        "not allowed, and not run: 2 of the calls (Read, Write): why (and 1 more); no flag and no rule"
+    )
+    assert "sandbox" not in protected
+    assert "--yes" not in forbidden + person + protected
 
 
 @pytest.mark.parametrize("kind", ["bad-call", "bad-path"])

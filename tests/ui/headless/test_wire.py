@@ -1,6 +1,8 @@
+import pytest
+
 from panpan.types.events import PermissionDecided
 from panpan.types.messages import SystemReminder
-from panpan.types.permission import Reason
+from panpan.types.permission import Reason, ReasonKind
 from panpan.ui.headless.wire import notice_line
 
 
@@ -26,3 +28,10 @@ def test_a_reminder_says_what_it_is_about_and_how_much_it_matters() -> None:
         "priority": "high",
         "content": "Look again.",
     }
+
+
+@pytest.mark.parametrize("kind", ["bad-call", "bad-path"])
+def test_a_call_that_cannot_be_made_is_no_denial(kind: ReasonKind) -> None:
+    decided = PermissionDecided("1", "Edit", False, "it was not read", (Reason("it was not read", kind),))
+
+    assert notice_line(decided, "session")["subtype"] == "call_rejected"

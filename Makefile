@@ -12,7 +12,7 @@
 BIN = .venv/bin
 
 demo:
-	@scripts/setup.sh run
+	@scripts/setup.sh $(if $(filter tape,$(DEMO)),tape,run)
 	@$(BIN)/panpan demo $(if $(filter tape,$(DEMO)),,--local)
 
 # Half as many again as there are processors: many tests wait for a program that they started.

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes .venv ready: `scripts/setup.sh run` for using panpan, `scripts/setup.sh dev` for its tests and checks as well.
+# Makes .venv ready: `scripts/setup.sh run` for using panpan, `scripts/setup.sh tape` without what runs a local model,
+# `scripts/setup.sh dev` for its tests and checks as well.
 # Does nothing when it was done before with the same pyproject.toml and constraints.txt.
 set -eu
 cd "$(dirname "$0")/.."
@@ -74,6 +75,8 @@ say "making .venv with $("$python" --version) and installing packages, about a m
 .venv/bin/python -m pip install -q --disable-pip-version-check --upgrade 'pip>=25.1'
 if [ "$what" = dev ]; then
     .venv/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[local,browser]' --group dev
+elif [ "$what" = tape ]; then
+    .venv/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e .
 else
     .venv/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[local]' || {
         say "the runtime of the small model cannot be installed here; going on without it"

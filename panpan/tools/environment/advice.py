@@ -14,7 +14,9 @@ class Advice(NamedTuple):
 
 
 ADVICE: Mapping[str, Advice] = {
-    "environment": Advice("python", "name one, or make one for the project and install what it asks for"),
+    "environment": Advice(
+        "python", "name one (`panpan env doctor PATH`), or make one for the project and install what it asks for"
+    ),
     "project-python": Advice("python", "make the environment with a Python in the range that the project asks for"),
     "project-package": Advice("python", "install what the project asks for"),
     "project-unclear": Advice("python", "look at it yourself; from files alone it cannot be judged"),
@@ -54,10 +56,22 @@ A driver that is too old is mended in its own layer; a build that does not fit w
 """
 
 
-def judged(rule: str, state: State, needs: str, has: str, *, source: str = "", command: str = "") -> Constraint:
-    """Return a constraint of the kind `rule`, with the layer and the advice that belong to it."""
+def judged(
+    rule: str, state: State, needs: str, has: str, *, source: str = "", command: str = "", first: str = ""
+) -> Constraint:
+    """Return a constraint of the kind `rule`, with the layer and the advice that belong to it.
+
+    Args:
+        rule: Its name.
+        state: Whether it holds.
+        needs: What is asked for.
+        has: What is there.
+        source: Who asks.
+        command: What mends it.
+        first: What has to be done before, as the advice says it; empty: nothing.
+    """
     layer, text = ADVICE[rule]
-    advice = "" if state == "holds" else text
+    advice = "" if state == "holds" else f"{first}, then {text}" if first else text
     return Constraint(
         rule=rule, layer=layer, needs=needs, has=has, state=state, advice=advice, source=source, command=command
     )

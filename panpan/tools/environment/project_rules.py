@@ -67,6 +67,7 @@ def _packages(facts: Facts, wishes: ProjectWishes, apart: frozenset[str]) -> Ite
         yield judged("project-unclear", "unknown", needs, has, source=file)
     of_conda = {normalised(name): version for name, version in facts.python.of_conda}
     versions, markers = {**of_conda, **facts.python.versions}, marker_values(facts)
+    refused = {wish.file: wish.source for wish in reversed(needed) if not is_requirement(wish.text)}
     met = missed = 0
     for wish in [wish for wish in needed if is_condas or not wish.is_condas]:
         requirement = applying(wish.text, markers)
@@ -81,7 +82,9 @@ def _packages(facts: Facts, wishes: ProjectWishes, apart: frozenset[str]) -> Ite
                 yield _told(Unclear(wish.source, "its version cannot be compared", what))
             elif lack:
                 needs, command = f"{wish.source} asks for {what}", filling(facts, wishes, wish)
-                yield judged("project-package", "broken", needs, lack, source=wish.source, command=command)
+                line = refused.get(wish.file)
+                first = f"correct {line}, for which the whole file is refused" if line else ""
+                yield judged("project-package", "broken", needs, lack, source=wish.source, command=command, first=first)
     if met and not missed:
         needs = f"what the project asks for ({_packages_in_words(met)})"
         yield judged("project-package", "holds", needs, "all of it is there")

@@ -105,6 +105,17 @@ def test_what_cannot_be_judged_is_told_and_breaks_nothing(tmp_path: Path) -> Non
     assert report.first_broken is None
 
 
+def test_a_line_that_is_no_requirement_has_to_be_corrected_first(tmp_path: Path) -> None:
+    a_machine(tmp_path)
+
+    report = report_of(tmp_path, {"requirements.txt": "old>=1\nnot a thing\nvcs=1\n", "pyproject.toml": ""})
+
+    assert report.first_broken is not None
+    assert report.first_broken.advice == (
+        "correct requirements.txt:2, for which the whole file is refused, then install what the project asks for"
+    )
+
+
 def test_an_environment_of_condas_is_held_against_what_conda_recorded(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.linux()

@@ -197,7 +197,9 @@ class PlanDialog:
             return [*gap, *rows, *(theme.paint("warn", row) for row in wrapped(unread, width))]
         if self._note:
             return [*gap, *rows, theme.paint("warn", cut(f"  {' '.join(prose(self._note).split())}", width))]
-        hint = fitted([("esc ends the turn, plan mode stays", 0), (f"kept in {prose(self._file)}", 1)], width - 2, ", ")
+        hint = fitted(
+            [("esc ends the turn, plan mode stays", 0), (f"the plan is in {prose(self._file)}", 1)], width - 2, "; "
+        )
         return [*gap, *rows, *([] if is_terse else [theme.paint("dim", cut(f"  {hint}", width))])]
 
     def _choice_rows(self, width: int, theme: Theme) -> list[str]:

@@ -6,7 +6,11 @@ checked out, for that would run filters; whoever makes a worktree fills it himse
 """
 
 import os
+import shutil
+from functools import partial
 from pathlib import Path
+
+from anyio import to_thread
 
 from panpan.errors import ToolError
 from panpan.system.canonical import canonical_path, is_below
@@ -81,11 +85,21 @@ async def forget_worktree(top: Path, path: Path) -> None:
     if listed.exit_code != 0:
         raise ToolError(f"git could not list the worktrees of {top}: {_reason(listed)}")
     if b"worktree " + os.fsencode(path) not in listed.stdout.split(b"\n"):
+        await _remove_half_entry(top, path.name)
         return
     # Twice: also where somebody locked it.
     removed = await run_own_git(["worktree", "remove", "--force", "--force", str(path)], cwd=top, timeout_s=_TIMEOUT_S)
     if removed.exit_code != 0:
         raise ToolError(f"git could not forget the worktree {path}: {_reason(removed)}")
+
+
+async def _remove_half_entry(top: Path, name: str) -> None:
+    """Remove an entry that leads nowhere and so is not listed: a git that was interrupted may write into it still."""
+    found = await run_git(["rev-parse", "--git-common-dir"], cwd=top, timeout_s=_TIMEOUT_S)
+    if found.exit_code == 0:
+        entry = canonical_path(top / os.fsdecode(found.stdout.removesuffix(b"\n"))) / "worktrees" / name
+        if entry.is_dir() and not entry.is_symlink() and not (entry / "gitdir").exists():
+            await to_thread.run_sync(partial(shutil.rmtree, entry, ignore_errors=True))
 
 
 def _reason(done: Captured) -> str:

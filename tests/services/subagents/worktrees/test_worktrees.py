@@ -64,6 +64,19 @@ async def test_an_unchanged_worktree_leaves_no_trace(project):
     assert "agents" not in git(project.home / "kept", "--git-dir=.", "for-each-ref")
 
 
+async def test_an_entry_that_an_interrupted_git_left_half_goes_and_nobody_elses(project):
+    half = project.folder / ".git" / "worktrees" / "theirs"
+    half.mkdir(parents=True)
+    (half / "HEAD").write_text("0" * 40)
+    before = project.repository_state()
+    worktree = await project.worktrees.make(AGENT)
+    (project.folder / ".git" / "worktrees" / worktree.top.name / "gitdir").unlink()
+
+    await project.worktrees.remove(worktree, with_changes=True)
+
+    assert project.repository_state() == before
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [("a.py", b"edited\n"), ("new/file.py", b"made\n"), ("clone/.git/HEAD", b"ref: refs/heads/x\n")],

@@ -209,8 +209,8 @@ def _edited(answer: Any, name: str) -> Iterator[tuple[str, Sequence[Any]]]:
     documents, changes = answer.get("documentChanges"), answer.get("changes")
     if isinstance(documents, list):
         for one in documents:
-            uri = one.get("textDocument", {}).get("uri") if isinstance(one, dict) else None
-            edits = one.get("edits") if isinstance(one, dict) else None
+            document, edits = (one.get("textDocument"), one.get("edits")) if isinstance(one, dict) else (None, None)
+            uri = document.get("uri") if isinstance(document, dict) else None
             if not isinstance(uri, str) or not isinstance(edits, list):
                 raise ToolError(f"{name} would do more than edit files, such as move one; nothing was changed")
             yield uri, edits

@@ -20,12 +20,15 @@ from panpan.tools.packages.sources import (
     addresses_in,
     conda_source,
     hosts_of,
+    hosts_of_channels,
     pip_source,
     text_of,
+    usual_conda_hosts,
 )
 from panpan.tools.packages.target import Target, find_program
 from panpan.tools.packages.wanted import (
     channel,
+    channels_named,
     conda_package,
     is_channel,
     named_packages,
@@ -116,7 +119,9 @@ class CondaTool(PackageTool[CondaInput]):
                     *map(conda_package, args.packages),
                 )
                 named, own_hosts = _own_settings(target.prefix)
-                hosts = tuple(dict.fromkeys((*source.hosts, *own_hosts)))
+                hosts = tuple(
+                    dict.fromkeys((*source.hosts, *hosts_of_channels(channels_named(args.packages)), *own_hosts))
+                )
                 return Plan(target, (command,), timeout_s=self.longest_s, hosts=hosts, named=named)
 
     def undo_commands(self, program: str, plan: Plan, undo: "Undo", variables: Mapping[str, str]) -> Plan:
@@ -165,7 +170,8 @@ class CondaTool(PackageTool[CondaInput]):
             require_some(args.packages, python)
             wanted = (*python, *map(conda_package, args.packages))
             command = (conda, "create", "--yes", *place, *source.arguments, *wanted)
-            return Plan(target, (command,), timeout_s=limit, hosts=source.hosts)
+            hosts = tuple(dict.fromkeys((*source.hosts, *hosts_of_channels(channels_named(args.packages)))))
+            return Plan(target, (command,), timeout_s=limit, hosts=hosts)
         if args.packages or args.python or args.channels:
             raise ToolError("a file says what is in the environment; install other packages in a call of their own")
         said = read_requirement_file(args.file, ctx.paths)
@@ -176,7 +182,7 @@ class CondaTool(PackageTool[CondaInput]):
             target,
             ((conda, *verb, *place, "--file", file),),
             timeout_s=limit,
-            hosts=tuple(dict.fromkeys((*source.hosts, *python_hosts, *said.hosts))),
+            hosts=tuple(dict.fromkeys((*usual_conda_hosts(), *python_hosts, *said.hosts))),
             named=said.named,
             uses=(PathUse(args.file, "read"),),
             digests=said.digests,

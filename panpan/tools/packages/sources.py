@@ -82,6 +82,16 @@ def conda_source(settings: PackageSettings, channels: Sequence[str]) -> Source:
     return replace(placed, arguments=("--override-channels", *placed.arguments))
 
 
+def hosts_of_channels(channels: Sequence[str]) -> list[str]:
+    """Return where channels are, each once."""
+    return list(dict.fromkeys(host for one in channels for host in _hosts_of_channel(one)))
+
+
+def usual_conda_hosts() -> tuple[str, ...]:
+    """Return where conda looks without being told of channels."""
+    return CONDA_HOST, _DEFAULTS_HOST
+
+
 def pixi_source(settings: PackageSettings) -> Source:
     """Return where pixi fetches from; it has mirrors of its own, and would write another's into the manifest."""
     return _channel_source(_channels(settings, ()))
@@ -93,8 +103,7 @@ def _channels(settings: PackageSettings, channels: Sequence[str]) -> Sequence[st
 
 def _channel_source(channels: Sequence[str]) -> Source:
     arguments = tuple(word for one in channels for word in ("--channel", one))
-    hosts = [host for one in channels for host in _hosts_of_channel(one)]
-    return Source(arguments, tuple(dict.fromkeys(hosts)) or (CONDA_HOST, _DEFAULTS_HOST))
+    return Source(arguments, tuple(hosts_of_channels(channels)) or usual_conda_hosts())
 
 
 def _below(alias: str, channel: str) -> str:

@@ -13,7 +13,7 @@ from panpan.tools.packages.pip import undo_with_pip
 from panpan.tools.packages.plan import Plan
 from panpan.tools.packages.python_wishes import new_environment, python_wishes, wheels_folder
 from panpan.tools.packages.sources import wheels_source
-from panpan.tools.packages.target import Target, find_program, target_at
+from panpan.tools.packages.target import Target, find_program, require_own, target_at
 from panpan.tools.packages.uv_sources import locked_hosts, own_uv_sources, uv_source
 from panpan.tools.packages.wanted import named_packages, program, python_version, require_some
 from panpan.tools.tool import PathUse, ToolContext
@@ -145,6 +145,8 @@ class UvTool(PackageTool[UvInput]):
         if args.operation == "run":
             command = (uv, "run", "--no-sync", "--project", str(project), "--", *program(args.command))
             return Plan(target, (command,), env=env, timeout_s=self.longest_s, runs_code=True)
+        if args.operation != "lock":
+            require_own(target, is_system_wanted=False)
         wheels = wheels_folder(args.wheels, ctx.paths)
         source = wheels_source(wheels) if wheels else uv_source(self.settings, ctx.environment, top)
         options = [*(["--dev"] if args.dev and args.operation in ("add", "remove") else []), *source.arguments]

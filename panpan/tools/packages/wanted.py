@@ -95,6 +95,8 @@ def is_file_name(name: str) -> bool:
 
 def _local_package(text: str, absolute: Callable[[str], str]) -> Wanted:
     """Return a folder or file of this machine as something to install; extras may follow it."""
+    if ";" in text:  # pip and uv read on behind it, and would take another file than the one that is looked at
+        raise ToolError(f"{text!r} has a ';' in it; name a path without a condition")
     match = re.fullmatch(_EXTRAS, _plain(text, "path"))
     assert match is not None, "it fits all texts"
     path = absolute(match["path"].removeprefix("./") or ".")
@@ -135,6 +137,11 @@ def conda_package(text: str, *, may_name_channel: bool = True) -> str:
     if match is None or (match["channel"] and not may_name_channel):
         raise ToolError(f"{text!r} is no package with versions, such as numpy or numpy>=2,<3")
     return text
+
+
+def channels_named(packages: Sequence[str]) -> list[str]:
+    """Return the channels that specifications of conda name, such as `pytorch` of `pytorch::pytorch>=2`."""
+    return [text.partition("::")[0].strip() for text in packages if "::" in text]
 
 
 def channel(text: str) -> str:

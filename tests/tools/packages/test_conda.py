@@ -203,3 +203,23 @@ async def test_what_an_environment_sets_of_conda_is_told(house: Workspace) -> No
 
     assert plan.named == (f"{house.root}/env/.condarc sets channels: - https://evil.example.org/x",)
     assert "evil.example.org" in plan.hosts
+
+
+@pytest.mark.parametrize("operation", ["install", "create"])
+async def test_the_host_of_a_channel_that_a_package_names_is_told(house: Workspace, operation: str) -> None:
+    settings = PackageSettings(channels=("https://lab.example.org/x",))
+    tool = CondaTool(replace(house.setup, settings=settings))
+    made = "new" if operation == "create" else None
+    args = CondaInput.model_validate({"operation": operation, "packages": ["defaults::lamp"], "environment": made})
+
+    assert tool.plan(args, house.call_context()).hosts == ("lab.example.org", "repo.anaconda.com")
+
+
+async def test_what_a_file_makes_is_fetched_from_where_conda_looks_by_itself(house: Workspace) -> None:
+    (house.root / "environment.yml").write_text("dependencies:\n  - lamp\n")
+    settings = PackageSettings(channels=("https://lab.example.org/x",), channel_alias="https://mirror.example.org")
+    args = CondaInput(operation="create", environment="old", file="environment.yml")
+
+    plan = CondaTool(replace(house.setup, settings=settings)).plan(args, house.call_context())
+
+    assert plan.hosts == ("conda.anaconda.org", "repo.anaconda.com")

@@ -185,3 +185,16 @@ async def test_an_interpreter_that_the_project_names_is_told_before_it_runs(work
     plan = UvTool(workspace.setup).plan(UvInput(operation="create"), workspace.call_context())
 
     assert plan.named == (f"{workspace.root}/.python-version names the interpreter ./evil",)
+
+
+@pytest.mark.parametrize(("operation", "packages"), [("add", ["shelf"]), ("remove", ["shelf"]), ("sync", [])])
+async def test_a_python_of_others_is_no_environment_of_a_project(
+    project: Workspace, operation: str, packages: list[str]
+) -> None:
+    others = project.root / "others"
+    (others / "bin").mkdir(parents=True)
+    (others / "lib" / "python3.12" / "site-packages").mkdir(parents=True)
+    (others / "bin" / "python3").symlink_to("/usr/bin/python3")
+
+    with pytest.raises(ToolError, match="is a Python that other programs use"):
+        await project.run(UvTool, operation, *packages, environment="others")

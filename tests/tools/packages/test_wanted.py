@@ -139,3 +139,9 @@ def test_a_channel_is_a_name_and_no_address() -> None:
 )  # fmt: skip
 def test_the_names_that_a_call_asks_for_are_known(text: str, names: set[str]) -> None:
     assert names_asked([text]) == names
+
+
+@pytest.mark.parametrize("text", ["./link/x.whl ; python_version > '3'", "-e ./lib;extra", "~/a;b"])
+def test_a_path_with_a_condition_behind_it_is_refused_as_another_file_would_be_looked_at(text: str) -> None:
+    with pytest.raises(ToolError, match="name a path without a condition"):
+        python_package(text, str)

@@ -69,6 +69,7 @@ def sandbox_of(settings: SandboxSettings, locations: Locations) -> CommandSandbo
         protected=(locations.home,),
         has_network=settings.network,
         domains=settings.domains,
+        claims_folder=locations.claims_folder,
     )
 
 

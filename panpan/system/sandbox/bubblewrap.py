@@ -20,6 +20,7 @@ from panpan.system.canonical import is_below
 from panpan.system.sandbox import proxy_launcher
 from panpan.system.sandbox.inherited import inherited
 from panpan.system.sandbox.mounts import laid_over
+from panpan.system.sandbox.place_claims import is_empty_folder
 from panpan.system.sandbox.profile import Profile
 from panpan.system.sandbox.proxy_endpoint import PROXY_PORT, ProxyEndpoint
 from panpan.system.sandbox.sandbox import Boxed
@@ -150,18 +151,11 @@ def _mounts(profile: Profile, stand_ins: Collection[Path]) -> dict[Path, _Mount]
             continue
         if path.is_symlink():  # nothing can be laid over a link
             continue
-        if path.exists() and not (path in stand_ins and _is_empty(path)):
+        if path.exists() and not (path in stand_ins and is_empty_folder(path)):
             mounts[path] = "read-only"
         elif os.access(path.parent, os.W_OK):  # where nobody can make it, there is nothing to keep from being made
             mounts[path] = "stand-in"
     return _around_held(profile) | mounts
-
-
-def _is_empty(folder: Path) -> bool:
-    try:
-        return not any(folder.iterdir())
-    except OSError:  # it is a file by now, or closed to us
-        return False
 
 
 def _around_held(profile: Profile) -> dict[Path, _Mount]:

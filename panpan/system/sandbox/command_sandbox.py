@@ -22,6 +22,7 @@ from anyio import CancelScope, to_thread
 from panpan.errors import ConfigError, ToolError
 from panpan.system.canonical import canonical_path
 from panpan.system.private import make_private_folder
+from panpan.system.sandbox.place_claims import PlaceClaims, vacant
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class CommandSandbox:
         protected: What no command changes, beside the protected places of the workspace.
         has_network: Whether all commands may use the network.
         domains: Hosts that commands may reach although the network is off; while `serve` runs.
+        claims_folder: Where sessions say which empty folders their boxes need; None: there are no others.
         find: Looks which sandbox works.
 
     Raises:
@@ -102,6 +104,7 @@ class CommandSandbox:
         protected: Sequence[Path] = (),
         has_network: bool = False,
         domains: Sequence[str] = (),
+        claims_folder: Path | None = None,
         find: "Callable[[], Awaitable[SandboxChoice]]" = _find,
     ) -> None:
         self.is_on = is_on
@@ -122,6 +125,7 @@ class CommandSandbox:
         self._choice: SandboxChoice | None = None
         self._has_warned = False
         self._tidying = anyio.Lock()
+        self._claims = PlaceClaims(claims_folder)
         self._in_use = Counter[Path]()
         """What stands for protected places in boxes that run, or are being made."""
         self._old_folders: tuple[Path, ...] = ()
@@ -221,18 +225,24 @@ class CommandSandbox:
                 env |= proxy.environment()
             inside, env = with_loader_inside(argv, env)
             async with self._tidying:
-                boxed = stack.enter_context(sandbox.wrap(inside, profile.also_writing(*bounds.own_files), cwd))
+                claimed = await to_thread.run_sync(self._claim, sandbox, profile)
+                try:
+                    boxed = stack.enter_context(sandbox.wrap(inside, profile.also_writing(*bounds.own_files), cwd))
+                except BaseException:
+                    self._claims.let_go(claimed)
+                    raise
                 self._in_use.update(boxed.stand_ins)
             has_ended = False
             try:
                 yield Start(boxed.argv, env, profile, proxy, boxed.pass_fds)
                 has_ended = True
             finally:
-                if has_ended or not bounds.may_outlive:
-                    self._in_use.subtract(boxed.stand_ins)
                 with CancelScope(shield=True):
                     async with self._tidying:
-                        await sandbox.tidy(+self._in_use)
+                        if has_ended or not bounds.may_outlive:
+                            self._in_use.subtract(boxed.stand_ins)
+                            self._claims.let_go(claimed)
+                        await self._tidy(sandbox, +self._in_use)
 
     async def aclose(self) -> None:
         """Remove what the session's commands left behind in folders of panpan's, once they have ended."""
@@ -240,10 +250,20 @@ class CommandSandbox:
             await self.choice()
         if self._choice is not None and self._choice.sandbox is not None:
             self._choice.sandbox.stand_ins |= self._old_stand_ins
-            await self._choice.sandbox.tidy(self.left_behind)
+            await self._tidy(self._choice.sandbox, self.left_behind)
         for folder in (self.temporary, *self._old_folders):
             if folder not in self.left_behind:
                 await to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))
+
+    def _claim(self, sandbox: "Sandbox", profile: "Profile") -> Collection[Path]:
+        """Claim the places for which a box may need an empty folder; one of another panpan's is its own, too."""
+        places = vacant(profile.protected)
+        sandbox.stand_ins |= vacant(self._claims.hold(places)) if places else set()
+        return places
+
+    async def _tidy(self, sandbox: "Sandbox", needed: Collection[Path]) -> None:
+        with self._claims.alone(sandbox.stand_ins.difference(needed)) as free:
+            await sandbox.tidy({*needed, *sandbox.stand_ins.difference(free)})
 
     def _proxy(self, sandbox: "Sandbox", bounds: Bounds) -> "CommandProxy | None":
         """Return the command's way to the granted domains, where it has one and needs it."""

@@ -271,6 +271,36 @@ async def test_what_another_box_left_there_stays_while_one_is_being_made(empty: 
     assert names(empty.workspace) == []
 
 
+async def test_what_a_box_of_another_panpan_needs_stays_while_that_is_being_made(empty: Box, tmp_path: Path) -> None:
+    claims = tmp_path / "claims"
+    first = CommandSandbox(is_on=True, find=Found(empty.sandbox), claims_folder=claims)
+    second = CommandSandbox(is_on=True, find=Found(await made("bubblewrap")), claims_folder=claims)
+    true, env = ["true"], child_environment()
+
+    async with AsyncExitStack() as later:
+        async with first.boxed(true, env, empty.workspace, works_in(empty)) as start:
+            await capture(start.argv, cwd=empty.workspace, env=start.env, timeout_s=60, pass_fds=start.pass_fds)
+            start = await later.enter_async_context(second.boxed(true, env, empty.workspace, works_in(empty)))
+        await first.aclose()
+        meanwhile = names(empty.workspace)
+        ended = await capture(start.argv, cwd=empty.workspace, env=start.env, timeout_s=60, pass_fds=start.pass_fds)
+
+    assert ".panpan" in meanwhile
+    assert (ended.exit_code, ended.stderr) == (0, b"")
+    assert names(empty.workspace) == []
+    await second.aclose()
+
+
+async def test_an_empty_folder_of_the_users_stays(empty: Box, tmp_path: Path) -> None:
+    sandbox = CommandSandbox(is_on=True, find=Found(empty.sandbox), claims_folder=tmp_path / "claims")
+    (empty.workspace / ".git").mkdir()
+
+    await run(sandbox, empty, "touch .git/x", works_in(empty))
+    await sandbox.aclose()
+
+    assert names(empty.workspace) == [".git"]
+
+
 @pytest.mark.parametrize("goes_on", [True, False])
 async def test_what_a_command_needs_that_outlives_the_session_is_left_to_the_next_one(
     empty: Box, goes_on: bool

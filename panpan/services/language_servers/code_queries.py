@@ -5,6 +5,7 @@ makes no sense is left out.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,12 +69,12 @@ class CodeQueries:
     async def symbols(self, path: Path) -> Found:
         asked = await self._asked(path, "documentSymbolProvider")
         answer = await asked.server.request("textDocument/documentSymbol", {"textDocument": {"uri": asked.uri}})
-        return asked.found(list(_symbols(answer, path, 0)))
+        return asked.found(list(islice(_symbols(answer, path, 0), MAX_PLACES)))
 
     async def symbols_named(self, query: str, path: Path) -> Found:
         asked = await self._asked(path, "workspaceSymbolProvider")
         answer = await asked.server.request("workspace/symbol", {"query": query})
-        return asked.found(list(_symbols(answer, path, 0)))
+        return asked.found(list(islice(_symbols(answer, path, 0), MAX_PLACES)))
 
     async def problems(self, path: Path) -> Sequence[Problem]:
         from panpan.services.language_servers.edit_look import problem_of

@@ -37,8 +37,10 @@ class Installed(Frozen):
     address: str = ""
     """What it was installed from, as a requirement names it after `@`, where no index gave it."""
     path: str = ""
-    """The folder that it was installed from, where no index gave it."""
+    """The folder or file that it was installed from, where no index gave it."""
     is_editable: bool = False
+    is_of_hidden_origin: bool = False
+    """Whether it came from no index, and its address holds a key, which is not written down again."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -128,17 +130,16 @@ def _origin(direct_url: str | None) -> dict[str, Any]:
     except ValueError:
         return {}
     if not isinstance(url, str) or "@" in parts.netloc:
-        return {}  # or it holds a key, and is not written down again
+        return {"is_of_hidden_origin": isinstance(url, str)}
     if parts.scheme == "file":
         folder = found.get("dir_info")
-        path = unquote(parts.path)
-        if not isinstance(folder, dict):
-            return {}  # a wheel of a folder of wheels: name and version say it all
-        return {"path": path, "is_editable": folder.get("editable") is True}
+        return {"path": unquote(parts.path), "is_editable": isinstance(folder, dict) and folder.get("editable") is True}
     vcs = found.get("vcs_info")
     if isinstance(vcs, dict) and isinstance(vcs.get("vcs"), str):
         revision = vcs.get("commit_id")
-        return {"address": f"{vcs['vcs']}+{url}{f'@{revision}' if isinstance(revision, str) else ''}"}
+        inside = found.get("subdirectory")
+        part = f"#subdirectory={inside}" if isinstance(inside, str) else ""
+        return {"address": f"{vcs['vcs']}+{url}{f'@{revision}' if isinstance(revision, str) else ''}{part}"}
     return {"address": url}
 
 

@@ -9,6 +9,8 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 
+from anyio import current_time
+
 from panpan.config.settings import PackageSettings
 from panpan.tools.packages.diagnosis import is_unreached
 from panpan.tools.packages.plan import Plan
@@ -45,13 +47,15 @@ async def run_with_mirrors(
 ) -> AsyncGenerator[Progress | Ran, None]:
     """Run a plan as `run_plan` does, again with each mirror until one is reached. Consume it under `aclosing`."""
     told: tuple[str, ...] = ()
+    deadline = current_time() + plan.timeout_s
     for commands in (plan.commands, *plan.instead):
         is_last = len(told) == len(plan.instead)
-        async with aclosing(run_plan(replace(plan, commands=commands), ctx, environment)) as items:
+        left_s = max(0.0, deadline - current_time())
+        async with aclosing(run_plan(replace(plan, commands=commands, timeout_s=left_s), ctx, environment)) as items:
             async for item in items:
                 if isinstance(item, Progress):
                     yield item
-                elif is_last or item.went_well or not is_unreached(item.end):
+                elif is_last or item.went_well or item.timed_out or not is_unreached(item.end):
                     yield replace(item, told=told)
                     return
         told = (*told, f"not reached: what `{shlex.join(commands[-1])[:_MOST_CHARS]}` asks; the next mirror was asked")

@@ -238,6 +238,7 @@ class PackageTool(Tool[PackageInputT]):
             target,
             files=tuple(Path(file.path) for file in found.files),
             named=tuple(f"{package}" for package in found.restore if package.path or package.address),
+            uses=tuple(PathUse(package.path, "read") for package in found.restore if package.path),
             wheels=wheels or step.wheels,
             step=step,
             undo=found,

@@ -148,7 +148,9 @@ def undo(step: Step, current: Sequence[Installed]) -> Undo:
         elif not is_plain(before):
             notes.append(f"{before.name!r} cannot come back: its record is none that any installer writes")
         elif before.path and not Path(before.path).exists():
-            notes.append(f"{before} cannot come back: that folder is gone")
+            notes.append(f"{before} cannot come back: what it was installed from is gone")
+        elif before.is_of_hidden_origin:
+            notes.append(f"{before} cannot come back: it came from an address that holds a key")
         else:
             restore.append(before)
     files, file_notes = _files(step)

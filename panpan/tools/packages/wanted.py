@@ -136,6 +136,8 @@ def conda_package(text: str, *, may_name_channel: bool = True) -> str:
     match = re.fullmatch(_CONDA_SPEC, text)
     if match is None or (match["channel"] and not may_name_channel):
         raise ToolError(f"{text!r} is no package with versions, such as numpy or numpy>=2,<3")
+    if match["name"].lower().endswith((".conda", ".tar.bz2")):
+        raise ToolError(f"{text!r} is a file to conda; files are not installed")
     return text
 
 

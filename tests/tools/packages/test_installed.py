@@ -30,7 +30,10 @@ ORIGINS = {
     ),
     '{"url": "https://files.example.org/l.whl", "archive_info": {}}': "lamp @ https://files.example.org/l.whl",
     '{"url": "file:///data/my%20lamp", "dir_info": {"editable": true}}': "-e /data/my lamp",
-    '{"url": "file:///wheels/lamp-1.0-py3-none-any.whl", "archive_info": {}}': "lamp==1.0",
+    '{"url": "file:///wheels/lamp-1.0-py3-none-any.whl", "archive_info": {}}': ("/wheels/lamp-1.0-py3-none-any.whl"),
+    '{"url": "https://code.example.org/l", "vcs_info": {"vcs": "git", "commit_id": "abc"}, "subdirectory": "py"}': (
+        "lamp @ git+https://code.example.org/l@abc#subdirectory=py"
+    ),
     '{"url": "https://user:key@example.org/l.whl"}': "lamp==1.0",
     '{"url": "http://[", "dir_info": 3}': "lamp==1.0",
     "[1]": "lamp==1.0",

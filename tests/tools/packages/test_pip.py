@@ -10,6 +10,7 @@ from panpan.errors import ToolError
 from panpan.tools.packages.package_tool import PackageSetup
 from panpan.tools.packages.pip import PipInput, PipTool
 from panpan.tools.packages.uv import UvTool
+from panpan.tools.tool import PathUse
 from panpan.types.display import SummaryDisplay
 from tests.tools.packages.conftest import Workspace, make_environment
 
@@ -35,6 +36,38 @@ async def test_an_install_says_what_it_added_and_is_taken_back(house: Workspace,
 
     assert back.splitlines()[1:] == ["removed: lamp 1.0, shelf 1.5"]
     assert listed(await house.text(PipTool, "list")) == []
+
+
+async def test_what_came_from_a_file_comes_back_from_that_and_from_no_index(house: Workspace, wheels: Path) -> None:
+    wheel = house.root / "shelf-1.0-py3-none-any.whl"
+    wheel.write_bytes((wheels / wheel.name).read_bytes())
+    await house.run(PipTool, "install", "./shelf-1.0-py3-none-any.whl")
+    await house.run(PipTool, "uninstall", "shelf")
+
+    plan = PipTool(house.setup).plan(PipInput(operation="rollback"), house.call_context())
+    back = await house.text(PipTool, "rollback")
+    await house.run(PipTool, "uninstall", "shelf")
+    wheel.unlink()
+
+    assert plan.commands[0][-1] == str(wheel)
+    assert PathUse(str(wheel), "read") in plan.uses
+    assert "added: shelf 1.0" in back
+    with pytest.raises(ToolError, match="what it was installed from is gone"):
+        await house.run(PipTool, "rollback")
+
+
+async def test_what_came_from_an_address_with_a_key_does_not_come_from_an_index_instead(
+    house: Workspace, wheels: Path
+) -> None:
+    await house.run(PipTool, "install", "shelf", "lamp", wheels=str(wheels))
+    (record,) = (house.root / ".venv" / "lib").glob("python3*/site-packages/shelf-*.dist-info")
+    (record / "direct_url.json").write_text('{"url": "https://user:key@example.org/shelf.whl", "archive_info": {}}')
+    await house.run(PipTool, "uninstall", "shelf", "lamp")
+
+    back = await house.text(PipTool, "rollback", wheels=str(wheels))
+
+    assert "added: lamp 1.0" in back
+    assert "cannot come back: it came from an address that holds a key" in back
 
 
 async def test_the_question_of_a_rollback_says_what_it_takes_back(house: Workspace, wheels: Path) -> None:

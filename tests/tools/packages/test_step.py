@@ -122,7 +122,7 @@ def test_a_folder_that_is_gone_cannot_be_installed_from_again(tmp_path: Path) ->
     found = undo(step_between([mine], []), [])
 
     assert found.restore == ()
-    assert found.notes == (f"mine 1 ({tmp_path}/gone editable) cannot come back: that folder is gone",)
+    assert found.notes == (f"mine 1 ({tmp_path}/gone editable) cannot come back: what it was installed from is gone",)
 
 
 def test_files_that_changed_are_told_with_what_they_were(tmp_path: Path) -> None:

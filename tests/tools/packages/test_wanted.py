@@ -145,3 +145,9 @@ def test_the_names_that_a_call_asks_for_are_known(text: str, names: set[str]) ->
 def test_a_path_with_a_condition_behind_it_is_refused_as_another_file_would_be_looked_at(text: str) -> None:
     with pytest.raises(ToolError, match="name a path without a condition"):
         python_package(text, str)
+
+
+@pytest.mark.parametrize("text", ["evil-1.0-0.conda", "x::evil-1.0-0.tar.bz2", "Evil.CONDA"])
+def test_a_file_is_no_package_of_condas(text: str) -> None:
+    with pytest.raises(ToolError, match="is a file to conda"):
+        conda_package(text)

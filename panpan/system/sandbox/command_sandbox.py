@@ -251,6 +251,7 @@ class CommandSandbox:
         if self._choice is not None and self._choice.sandbox is not None:
             self._choice.sandbox.stand_ins |= self._old_stand_ins
             await self._tidy(self._choice.sandbox, self.left_behind)
+        self._claims.close()
         for folder in (self.temporary, *self._old_folders):
             if folder not in self.left_behind:
                 await to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))

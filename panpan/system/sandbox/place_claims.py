@@ -73,13 +73,19 @@ class PlaceClaims:
         return is_shared
 
     def let_go(self, places: Collection[Path]) -> None:
-        """Take back claims that `hold` has made."""
-        for place in places:
+        """Take back claims that `hold` has made, as far as `close` has not."""
+        for place in self._held.keys() & places:
             fd, count = self._held.pop(place)
             if count > 1:
                 self._held[place] = fd, count - 1
             else:
                 _close(fd)
+
+    def close(self) -> None:
+        """Take all claims back, those for boxes that outlive the session, too: these are seen by what is mounted."""
+        for fd, _ in self._held.values():
+            _close(fd)
+        self._held.clear()
 
     @contextmanager
     def alone(self, places: Collection[Path]) -> Iterator[set[Path]]:

@@ -47,6 +47,16 @@ def test_a_place_is_claimed_until_the_last_of_a_session_lets_go(
         assert free == set()
 
 
+def test_a_session_that_ends_claims_nothing_any_more(mine: PlaceClaims, theirs: PlaceClaims, place: Path) -> None:
+    mine.hold([place])
+    mine.hold([place])
+    mine.close()
+    mine.let_go([place])  # of a box that was left later
+
+    with theirs.alone([place]) as free:
+        assert free == {place}
+
+
 def test_who_does_not_end_removing_is_not_waited_for_without_end_and_leaves_no_claim(
     mine: PlaceClaims, tmp_path: Path, place: Path
 ) -> None:

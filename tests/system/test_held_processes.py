@@ -102,7 +102,8 @@ async def test_a_shell_that_waits_in_the_kernel_for_a_child_stands_still_where_t
 
     held = HeldProcesses(tree, state_of=lambda process: "D" if process.pid == shell.pid else child)
 
-    assert held.hold() == stands_still
+    held.hold()  # what it returns depends on the machine's load: it gives up where a look takes long
+    assert (await held.hold_rest() == []) == stands_still
     held.release()
 
 

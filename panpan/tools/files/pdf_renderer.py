@@ -1,11 +1,13 @@
 """Draws pages of a PDF: a program of its own, so that a file that breaks the renderer breaks nothing else.
 
-It reads the PDF from its input and the numbers of pages, from 1 on, from its arguments. For each page it writes the
-size of a picture in bytes, itself four bytes, and the picture; zero for a page that cannot be drawn.
+It reads the PDF from its input and the numbers of pages, from 1 on, from its arguments. For each page it writes a
+picture, framed; an empty one for a page that cannot be drawn.
 """
 
 import sys
 from io import BytesIO
+
+from panpan.tools.files.framed import framed
 
 MAX_EDGE_PIXELS = 1568
 """As for other pictures, see `read_image`."""
@@ -20,8 +22,7 @@ def main(pages: list[int]) -> None:
 
     document = pypdfium2.PdfDocument(sys.stdin.buffer.read())
     for number in pages:
-        data = _drawn(document, number)
-        sys.stdout.buffer.write(len(data).to_bytes(4) + data)
+        sys.stdout.buffer.write(framed([_drawn(document, number)]))
 
 
 def _drawn(document: object, number: int) -> bytes:

@@ -3,6 +3,7 @@
 import stat
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
@@ -13,13 +14,14 @@ from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.tools.files.file_text import decode_file
 from panpan.tools.files.pdf_pictures import MAX_PICTURES, page_pictures
 from panpan.tools.files.pdf_text import pdf_text
-from panpan.tools.files.read_image import image_format, prepare_image
-from panpan.tools.files.read_notebook import read_notebook
+from panpan.tools.files.prepared_images import prepared_images
+from panpan.tools.files.read_image import Picture, image_format
+from panpan.tools.files.read_notebook import NotebookPage, read_notebook
 from panpan.tools.files.read_page import read_page
 from panpan.tools.files.read_pdf import PdfText, is_pdf
 from panpan.tools.files.similar import similar_files
 from panpan.tools.tool import PathUse, Tool, ToolContext
-from panpan.types.content import ResultContent, TextBlock
+from panpan.types.content import TextBlock
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield
 
@@ -27,6 +29,7 @@ SMALL_BYTES = 100_000
 MAX_BYTES = 50_000_000
 """Largest file that is read."""
 DEFAULT_LINES = 2_000
+Found: TypeAlias = Output | NotebookPage | Literal["PDF", "picture"]
 _PDF_LINES_UNUSED = 'a PDF is read by pages; give pages, such as "1-5", and neither offset nor limit'
 
 
@@ -64,11 +67,8 @@ class ReadTool(Tool[ReadInput]):
         return (PathUse(args.file_path, "read"),)
 
     async def run(self, args: ReadInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
-        path, data, output = await anyio.to_thread.run_sync(_look, args, ctx, abandon_on_cancel=True)
-        if output is None:
-            shown = ctx.paths.shown(path)
-            pdf = await pdf_text(data, args.pages, shown, ctx.sandbox)
-            output = await _with_pictures(pdf, data, args, shown, ctx.sandbox)
+        path, data, found = await anyio.to_thread.run_sync(_look, args, ctx, abandon_on_cancel=True)
+        output = await _output_of(found, data, args, ctx.paths.shown(path), ctx.sandbox)
         # Only now, since a call that was given up has shown the model nothing.
         if len(data) > SMALL_BYTES:
             await anyio.to_thread.run_sync(ctx.seen_files.saw, path, data)
@@ -77,7 +77,34 @@ class ReadTool(Tool[ReadInput]):
         yield output
 
 
-async def _with_pictures(pdf: PdfText, data: bytes, args: ReadInput, shown: str, sandbox: CommandSandbox) -> Output:
+async def _output_of(found: Found, data: bytes, args: ReadInput, shown: str, sandbox: CommandSandbox) -> Output:
+    """Return what the model is shown of a file; what only programs of their own may decode is decoded there."""
+    match found:
+        case Output():
+            return found
+        case NotebookPage():
+            return await _with_its_pictures(found, shown, sandbox)
+        case "PDF":
+            return await _with_pages(await pdf_text(data, args.pages, shown, sandbox), data, args, shown, sandbox)
+        case "picture":
+            (picture,) = await prepared_images([data], shown, sandbox)
+            if isinstance(picture, ToolError):
+                raise picture
+            told = TextBlock(text=f"{shown}: {picture.description}")
+            return Output((told, picture.block), SummaryDisplay(text=picture.description))
+
+
+async def _with_its_pictures(notebook: NotebookPage, shown: str, sandbox: CommandSandbox) -> Output:
+    """Return the cells of a notebook, and the pictures that their outputs name."""
+    pictures = await prepared_images(notebook.images, f"a picture of {shown}", sandbox)
+    blocks = (
+        one.block if isinstance(one, Picture) else TextBlock(text=f"(picture {number}: {one})")
+        for number, one in enumerate(pictures, 1)
+    )
+    return Output((TextBlock(text=notebook.text), *blocks), SummaryDisplay(text=notebook.summary))
+
+
+async def _with_pages(pdf: PdfText, data: bytes, args: ReadInput, shown: str, sandbox: CommandSandbox) -> Output:
     """Return what the model is shown of a PDF: its text, and its pages where they are asked for or are pictures."""
     wanted = tuple(range(pdf.first, pdf.last + 1)) if args.pictures else pdf.scans
     count = f"{pdf.total} page{'' if pdf.total == 1 else 's'}"
@@ -98,29 +125,26 @@ async def _with_pictures(pdf: PdfText, data: bytes, args: ReadInput, shown: str,
     return Output((text, *pictures), display)
 
 
-def _look(args: ReadInput, ctx: ToolContext) -> tuple[Path, bytes, Output | None]:
+def _look(args: ReadInput, ctx: ToolContext) -> tuple[Path, bytes, Found]:
     path = ctx.paths.resolve(args.file_path, access="read")
     shown = ctx.paths.shown(path)
     _require_file(path, shown, ctx)
     data = read_regular_file(path, max_bytes=MAX_BYTES)
-    return path, data, _output(data, args, path, shown)
+    return path, data, _found(data, args, path, shown)
 
 
-def _output(data: bytes, args: ReadInput, path: Path, shown: str) -> Output | None:
-    """Return what the model is shown of `data`, by what its content says that it is; None: it is a PDF."""
+def _found(data: bytes, args: ReadInput, path: Path, shown: str) -> Found:
+    """Return what the model is shown of `data`, or what it is to be decoded as, by what its content says that it is."""
     if is_pdf(data):
         if args.offset > 1 or args.limit != DEFAULT_LINES:
             raise ToolError(_PDF_LINES_UNUSED)
-        return None
+        return "PDF"
     if args.pages is not None or args.pictures:
         raise ToolError(f"{shown} is no PDF, so it has no pages; use offset and limit")
     if image_format(data):
-        picture = prepare_image(data, shown)
-        told = TextBlock(text=f"{shown}: {picture.description}")
-        return Output((told, picture.block), SummaryDisplay(text=picture.description))
+        return "picture"
     if path.suffix == ".ipynb" and (notebook := read_notebook(data, args.offset, args.limit, shown)):
-        content: tuple[ResultContent, ...] = (TextBlock(text=notebook.text), *notebook.images)
-        return Output(content, SummaryDisplay(text=notebook.summary))
+        return notebook
     file_text = decode_file(data)
     if file_text is None:
         raise ToolError(

@@ -11,9 +11,8 @@ from typing import Any
 
 from panpan.errors import ToolError
 from panpan.tools.files.file_text import readable
-from panpan.tools.files.read_image import image_format, prepare_image
+from panpan.tools.files.read_image import image_format
 from panpan.tools.files.read_page import MAX_PAGE_CHARS
-from panpan.types.content import ImageBlock
 from panpan.types.dataclass import dataclass
 
 _MAX_OUTPUT_CHARS = 2_000
@@ -28,7 +27,8 @@ class NotebookPage:
     """Some cells of a notebook."""
 
     text: str
-    images: tuple[ImageBlock, ...]
+    images: tuple[bytes, ...]
+    """Pictures that the text names, in that order, as the notebook has them."""
     summary: str
 
 
@@ -44,7 +44,7 @@ def read_notebook(data: bytes, offset: int, limit: int, shown: str) -> NotebookP
     first = max(offset, 1)
     if first > max(len(cells), 1):
         raise ToolError(f"{shown} has only {len(cells)} cells; offset {first} is past its end")
-    images: list[ImageBlock] = []
+    images: list[bytes] = []
     parts: list[str] = []
     size = 0
     for number, cell in enumerate(cells[first - 1 : first - 1 + limit], first):
@@ -71,7 +71,7 @@ def _cells(data: bytes) -> list[Any] | None:
     return cells if isinstance(cells, list) and all(isinstance(cell, dict) for cell in cells) else None
 
 
-def _cell(cell: dict[str, Any], number: int, images: list[ImageBlock]) -> str:
+def _cell(cell: dict[str, Any], number: int, images: list[bytes]) -> str:
     kind = cell.get("cell_type", "unknown")
     cell_id = f", id {cell['id']}" if isinstance(cell.get("id"), str) else ""
     parts = [f"── cell {number}, {kind}{cell_id} ──", _shortened(_joined(cell.get("source")), _MAX_SOURCE_CHARS)]
@@ -81,7 +81,7 @@ def _cell(cell: dict[str, Any], number: int, images: list[ImageBlock]) -> str:
     return _shortened("\n".join(parts), _MAX_CELL_CHARS)
 
 
-def _output(output: dict[str, Any], images: list[ImageBlock]) -> str:
+def _output(output: dict[str, Any], images: list[bytes]) -> str:
     """Return one output as text, and put its picture with the others."""
     bundle = output.get("data")
     if output.get("output_type") == "error":
@@ -98,17 +98,17 @@ def _output(output: dict[str, Any], images: list[ImageBlock]) -> str:
     return f"── {label}:\n{_shortened(_ANSI.sub('', text), _MAX_OUTPUT_CHARS)}"
 
 
-def _picture(encoded: str, images: list[ImageBlock]) -> str:
+def _picture(encoded: str, images: list[bytes]) -> str:
     """Return what stands in the text for a picture."""
     if len(images) >= _MAX_IMAGES:
         return "(a picture, left out)"
     try:
         data = b64decode(encoded)
-        if image_format(data) is None:
-            return "(a picture that is damaged)"
-        images.append(prepare_image(data, "the picture").block)
-    except (Base64Error, ValueError, ToolError):
+    except (Base64Error, ValueError):
+        data = b""
+    if image_format(data) is None:
         return "(a picture that is damaged)"
+    images.append(data)
     return f"(picture {len(images)} below)"
 
 

@@ -1,5 +1,7 @@
 import json
 import os
+import subprocess
+import sys
 from base64 import b64decode, b64encode
 from io import BytesIO
 
@@ -11,8 +13,10 @@ from pydantic import ValidationError
 
 from panpan.errors import ToolError
 from panpan.system.sandbox.command_sandbox import CommandSandbox
-from panpan.tools.files.pdf_pictures import page_pictures, pictures_in
+from panpan.tools.files.framed import framed, unframed
+from panpan.tools.files.pdf_pictures import page_pictures
 from panpan.tools.files.pdf_text import pdf_text
+from panpan.tools.files.prepared_images import prepared_images
 from panpan.tools.files.read import ReadInput, ReadTool
 from panpan.tools.seen_files import digest_of
 from panpan.types.content import ImageBlock, TextBlock
@@ -248,6 +252,30 @@ class TestImages:
         workspace.put("f.png", bytes(data))
         assert "too many" in await workspace.refusal("Read", file_path="f.png")
 
+    async def test_a_damaged_picture_costs_the_others_nothing(self):
+        good, cut = picture(), picture((200, 200))[:100]
+
+        first, second, third = await prepared_images([good, cut, good], "f", CommandSandbox())
+
+        assert first == third
+        assert "f is a damaged PNG image" in str(second)
+
+    async def test_pictures_that_take_too_long_are_given_up(self):
+        first, second = await prepared_images([picture()] * 2, "f", CommandSandbox(), within_s=0.01)
+        assert str(first) == str(second) == "f cannot be decoded: it took more than 0.01 s"
+
+    def test_no_picture_is_decoded_in_the_process_of_the_session(self, tmp_path):
+        (tmp_path / "f.png").write_bytes(picture())
+        reads = (
+            "import asyncio, sys\n"
+            "from pathlib import Path\n"
+            "from tests.tools.files.conftest import Workspace\n"
+            "output = asyncio.run(Workspace(Path(sys.argv[1])).call('Read', file_path='f.png'))\n"
+            "print(output.content[1].source.media_type, 'PIL' in sys.modules)\n"
+        )
+        said = subprocess.run([sys.executable, "-c", reads, str(tmp_path)], check=True, capture_output=True, text=True)
+        assert said.stdout == "image/png False\n"
+
     async def test_a_picture_counts_as_read(self, workspace):
         path = workspace.put("f.png", picture())
         await read(workspace, "f.png")
@@ -356,11 +384,15 @@ class TestPdf:
         label, _ = await page_pictures(pdf("x"), [7, 1], "f.pdf", CommandSandbox())
         assert label.text == "page 1, as it looks:"
 
+    @given(st.lists(st.binary(max_size=20), max_size=5))
+    def test_what_is_framed_comes_out_as_it_was(self, files):
+        assert unframed(framed(files)) == files
+
     @given(st.binary(max_size=100))
     @example(b"-0000008")
     @example(b"\xff" * 9)
     def test_whatever_is_written_in_the_place_of_pictures_is_no_more_than_that(self, output):
-        assert sum(map(len, pictures_in(output))) <= len(output)
+        assert sum(map(len, unframed(output))) <= len(output)
 
     async def test_pictures_are_of_pdfs(self, workspace):
         workspace.put("f.txt", "x")
@@ -473,6 +505,17 @@ class TestNotebooks:
         workspace.put("f.ipynb", notebook(*cells))
         (text,) = (await read(workspace, "f.ipynb")).content
         assert "(a picture that is damaged)" in text.text
+
+    async def test_a_damaged_picture_of_a_notebook_leaves_the_others(self, workspace):
+        bundles = [{"image/png": b64encode(data).decode()} for data in (picture((200, 200))[:100], picture())]
+        outputs = [{"output_type": "display_data", "data": bundle} for bundle in bundles]
+        workspace.put("f.ipynb", notebook({"cell_type": "code", "source": "s", "outputs": outputs}))
+
+        text, damaged, whole = (await read(workspace, "f.ipynb")).content
+
+        assert "(picture 1 below)" in text.text
+        assert damaged.text.startswith("(picture 1: a picture of f.ipynb is a damaged PNG image")
+        assert b64decode(whole.source.data) == picture()
 
 
 def test_the_title_tells_the_part():

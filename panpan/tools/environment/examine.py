@@ -8,7 +8,7 @@ from panpan.tools.environment.advice import judged
 from panpan.tools.environment.binary_rules import binary_constraints
 from panpan.tools.environment.driver_layer import driver_findings, look_at_driver
 from panpan.tools.environment.facts import look
-from panpan.tools.environment.filling import making
+from panpan.tools.environment.filling import lacking, making
 from panpan.tools.environment.find_environment import Environment
 from panpan.tools.environment.gpu_rules import gpu_constraints
 from panpan.tools.environment.hardware_layer import hardware_findings, look_at_hardware
@@ -70,7 +70,8 @@ def _first_of_each_kind(constraints: Iterable[Constraint]) -> list[Constraint]:
 def _without_environment(root: MachineRoot, wishes: ProjectWishes) -> EnvReport:
     driver, hardware = look_at_driver(root, LibrarySearch(root, {})), look_at_hardware(root)
     needs, has = "an environment to look at", f"there is none in {wishes.folder or 'this folder'}"
-    none = judged("environment", "broken", needs, has, command=making(root, wishes))
+    command = making(root, wishes)
+    none = judged("environment", "broken", needs, has, command=command, first=lacking(root, command))
     return EnvReport(
         environment="",
         project=wishes.folder,

@@ -11,15 +11,20 @@ from panpan.tools.environment.project.project_wishes import ProjectWishes
 from panpan.tools.environment.project.wish import Wish, is_for_conda
 
 _BUILT = ("pyproject.toml", "setup.cfg", "setup.py")
+_PIPENV = "PIPENV_VENV_IN_PROJECT=1 pipenv install"
+"""It has environments elsewhere otherwise, where nobody finds them by the project."""
 _MANAGED = {
     "uv.lock": (".venv", "uv sync"),
     "poetry.lock": (".venv", "poetry install"),
     "pixi.lock": (".pixi/envs/default", "pixi install"),
+    "Pipfile.lock": (".venv", _PIPENV),
 }
 """Files of managers that do it all by themselves: where each has the environment, and its command."""
+_OF_MANAGERS = ("pyproject.toml", "pixi.toml", "Pipfile")
 _NEWEST = 30
 """More than any minor version of Python 3 that there is, and than any patch of one."""
 _MAX_RANGES = 10
+_PROGRAMS = ("/usr/local/bin", "/usr/bin")
 _USUAL = 12
 """One that most packages have wheels for."""
 
@@ -34,6 +39,8 @@ def making(root: MachineRoot, wishes: ProjectWishes) -> str:
         return ""
     if is_for_conda(file):
         return "pixi install" if file == "pixi.toml" else shlex.join(("conda", "env", "create", "--file", file))
+    if file == "Pipfile":
+        return _PIPENV
     specifiers = [one.specifier for one in wishes.python if not is_for_conda(one.file)]
     return f"{_python_for(root, specifiers)} -m venv .venv && .venv/bin/python -m pip install {_asked(file)}"
 
@@ -49,7 +56,7 @@ def remaking(facts: Facts, folder: str, specifiers: Sequence[str]) -> str:
     if managed := _managed(facts.root, folder, facts.environment.path):
         return managed
     near = facts.python.minor[1] if facts.python.minor else _USUAL
-    minor = _fitting_minor(specifiers, near)
+    minor = _fitting_minor(facts.root, specifiers, near)
     if minor is None:
         return ""
     prefix = facts.environment.path
@@ -59,11 +66,19 @@ def remaking(facts: Facts, folder: str, specifiers: Sequence[str]) -> str:
     return shlex.join((f"python3.{minor}", "-m", "venv", *place))
 
 
+def lacking(root: MachineRoot, command: str) -> str:
+    """Return what has to be done before a command that makes an environment; empty where nothing has."""
+    program = command.partition(" ")[0]
+    if not program.startswith("python3.") or _is_there(root, program):
+        return ""
+    return f"make sure of {program}, which is neither in {' nor in '.join(_PROGRAMS)}"
+
+
 def filling(facts: Facts, wishes: ProjectWishes, wish: Wish) -> str:
     """Return the command, to be run in the project's folder, that installs what a wish is part of."""
     prefix, file = facts.environment.path, wish.file
     managed = _managed(facts.root, wishes.folder, prefix)
-    if managed and file in ("pyproject.toml", "pixi.toml"):
+    if managed and file in _OF_MANAGERS:
         return managed
     if file.endswith((".yml", ".yaml")) and facts.environment.kind == "conda":
         return shlex.join(("conda", "env", "update", "--prefix", prefix, "--file", file))
@@ -72,7 +87,8 @@ def filling(facts: Facts, wishes: ProjectWishes, wish: Wish) -> str:
     python = shlex.quote(f"{prefix}/bin/python")
     has_pip = facts.python.package("pip") is not None
     pip = f"{python} -m pip install" if has_pip else f"uv pip install --python {python}"
-    return f"{pip} {shlex.quote(wish.text) if is_for_conda(file) else _asked(file)}"
+    is_no_files = is_for_conda(file) or file == "Pipfile"
+    return f"{pip} {shlex.quote(wish.text) if is_no_files else _asked(file)}"
 
 
 def _asked(file: str) -> str:
@@ -87,19 +103,23 @@ def _managed(root: MachineRoot, folder: str, prefix: str = "") -> str:
     return ""
 
 
+def _is_there(root: MachineRoot, program: str) -> bool:
+    return any(root.exists(f"{folder}/{program}") for folder in _PROGRAMS)
+
+
 def _python_for(root: MachineRoot, specifiers: Sequence[str]) -> str:
     """Return the program: that of the machine, if it will do or nobody knows what it is and every newer one will."""
     own = interpreter_of(root, ("/usr/local", "/usr")).minor
     if all(fits_python(one, f"3.{_NEWEST if own is None else own}") is not False for one in specifiers):
         return "python3"
-    minor = _fitting_minor(specifiers, _USUAL if own is None else own)
+    minor = _fitting_minor(root, specifiers, _USUAL if own is None else own)
     return "python3" if minor is None else f"python3.{minor}"
 
 
-def _fitting_minor(specifiers: Sequence[str], near: int) -> int | None:
-    """Return the N of the Python 3.N that is in all ranges and nearest to one; None where none is."""
+def _fitting_minor(root: MachineRoot, specifiers: Sequence[str], near: int) -> int | None:
+    """Return the N of the Python 3.N in all ranges: one that is there, nearest to another; None where none is."""
     ranges = list(dict.fromkeys(specifiers))[:_MAX_RANGES]
-    minors = sorted(range(_NEWEST), key=lambda minor: abs(minor - near))
+    minors = sorted(range(_NEWEST), key=lambda minor: (not _is_there(root, f"python3.{minor}"), abs(minor - near)))
 
     def fit(version: str) -> bool:
         return all(fits_python(one, version) for one in ranges)

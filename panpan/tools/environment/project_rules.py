@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from panpan.tools.environment.advice import judged
 from panpan.tools.environment.facts import Facts
-from panpan.tools.environment.filling import filling, remaking
+from panpan.tools.environment.filling import filling, lacking, remaking
 from panpan.tools.environment.layers import Constraint, Finding, State
 from panpan.tools.environment.metadata import normalised
 from panpan.tools.environment.needs import applying, fits_python, is_requirement, marker_values, unmet
@@ -54,7 +54,8 @@ def _python(facts: Facts, wishes: ProjectWishes, apart: frozenset[str]) -> Itera
     for one, fits in asked:
         state: State = "unknown" if fits is None else "holds" if fits else "broken"
         needs, command = f"{one.source} asks for Python {one.specifier}", mend if state == "broken" else ""
-        yield judged("project-python", state, needs, f"it is {version}", source=one.source, command=command)
+        first, has = lacking(facts.root, command), f"it is {version}"
+        yield judged("project-python", state, needs, has, source=one.source, command=command, first=first)
 
 
 def _packages(facts: Facts, wishes: ProjectWishes, apart: frozenset[str]) -> Iterator[Constraint]:

@@ -11,6 +11,7 @@ from tests.tools.environment.project.projects import of_project, report_of, writ
 
 PYPROJECT = '[project]\nname = "p"\ndependencies = ["scipy"]\n'
 UV = f"uv pip install --python {ENVIRONMENT}/bin/python"
+PIPENV = "PIPENV_VENV_IN_PROJECT=1 pipenv install"
 VENV = "-m venv .venv && .venv/bin/python -m pip install"
 
 
@@ -23,6 +24,8 @@ VENV = "-m venv .venv && .venv/bin/python -m pip install"
         ({"pyproject.toml": PYPROJECT}, f"{UV} --editable ."),
         ({"pyproject.toml": PYPROJECT, "uv.lock": ""}, "uv sync"),
         ({"pyproject.toml": PYPROJECT, "poetry.lock": ""}, "poetry install"),
+        ({"Pipfile": '[packages]\nscipy = ">=1"\n'}, f"{UV} 'scipy>=1'"),
+        ({"Pipfile": '[packages]\nscipy = ">=1"\n', "Pipfile.lock": ""}, PIPENV),
         ({"environment.yml": "dependencies:\n- pip:\n  - scipy>=1\n"}, f"{UV} 'scipy>=1'"),
     ],
 )
@@ -71,6 +74,28 @@ def test_a_python_in_the_range_that_is_nearest_to_the_present_one_is_named(
     assert broken.command == f"python3.{minor} -m venv --clear {ENVIRONMENT}"
 
 
+def test_a_python_that_is_there_is_named_before_one_that_is_nearer(tmp_path: Path) -> None:
+    a_machine(tmp_path).library("/usr/local/bin/python3.14")
+
+    (broken,) = of_project(report_of(tmp_path, {"setup.cfg": "[options]\npython_requires = >=3.12\n"}))
+
+    assert broken.command == f"python3.14 -m venv --clear {ENVIRONMENT}"
+    assert broken.advice.startswith("make the environment")
+
+
+def test_a_python_that_is_not_there_is_to_be_got_first(tmp_path: Path) -> None:
+    a_machine(tmp_path)
+    manifest = {"setup.cfg": "[options]\npython_requires = >=3.12\n"}
+
+    (broken,) = of_project(report_of(tmp_path, manifest))
+    nothing = examine(MachineRoot(written(tmp_path / "other", manifest)), None, {}, PROJECT).constraints[0]
+
+    says = "make sure of python3.12, which is neither in /usr/local/bin nor in /usr/bin, then "
+    assert broken.advice.startswith(says)
+    assert nothing.command.startswith("python3 ")  # it may be new enough
+    assert nothing.advice.startswith("name one")
+
+
 def test_where_no_python_is_in_all_ranges_no_command_is_made_up(tmp_path: Path) -> None:
     a_machine(tmp_path)
 
@@ -88,6 +113,8 @@ def test_where_no_python_is_in_all_ranges_no_command_is_made_up(tmp_path: Path) 
         ({"pyproject.toml": PYPROJECT, "uv.lock": ""}, "uv sync"),
         ({"environment.yml": "dependencies:\n- numpy\n"}, "conda env create --file environment.yml"),
         ({"pixi.toml": '[dependencies]\nnumpy = "*"\n'}, "pixi install"),
+        ({"Pipfile": '[packages]\nnumpy = "*"\n'}, PIPENV),
+        ({"requirements/base.txt": "numpy\n"}, f"python3 {VENV} --requirement requirements/base.txt"),
         ({"README": "numpy\n"}, ""),
     ],
 )

@@ -5,6 +5,7 @@ What is there and cannot be read is kept as unclear, so that nobody takes it for
 """
 
 import codecs
+from collections.abc import Sequence
 from posixpath import join
 
 from panpan.tools.environment.machine_root import MachineRoot
@@ -40,6 +41,17 @@ class ProjectFiles:
     def has(self, name: str) -> bool:
         """Return whether there is anything of that name, of whatever kind."""
         return self._root.exists(join(self._folder, name))
+
+    def names(self, folder: str) -> Sequence[str]:
+        """Return the names in a folder below that of the project, empty for itself; none of one that leads outside."""
+        place = self._root.resolve(join(self._folder, folder))
+        if place is None or self._own is None or not f"{place}/".startswith(f"{self._own}/"):
+            return ()
+        return self._root.names(place)
+
+    def was_read(self, name: str) -> bool:
+        """Return whether the text of a file was asked for before."""
+        return self._root.resolve(join(self._folder, name)) in self._seen
 
     def text(self, name: str, *, is_named: bool = False) -> str | None:
         """Return the text of a file; None where there is none, it was read before, or it cannot be read.

@@ -10,6 +10,8 @@ from panpan.config.bounded_toml import parse_toml
 from panpan.tools.environment.machine_root import MachineRoot
 from panpan.tools.environment.metadata import normalised
 from panpan.tools.environment.project.conda_wishes import CONDA_FILES, conda_wishes
+from panpan.tools.environment.project.optional_requirements import optional_requirements
+from panpan.tools.environment.project.pipfile_wishes import pipfile_wishes
 from panpan.tools.environment.project.pixi_wishes import pixi_wishes
 from panpan.tools.environment.project.project_files import ProjectFiles
 from panpan.tools.environment.project.pyproject_wishes import pyproject_wishes
@@ -61,6 +63,14 @@ def project_wishes(root: MachineRoot, folder: str) -> ProjectWishes:
 
 
 def _said_in(files: ProjectFiles) -> Iterator[Said]:
+    is_said = False
+    for one in _of_manifests(files):
+        is_said = is_said or one != OwnName("")
+        yield one
+    yield from optional_requirements(files, are_all=not is_said)
+
+
+def _of_manifests(files: ProjectFiles) -> Iterator[Said]:
     yield from _of_toml(files)
     yield from setup_cfg_wishes(files)
     yield from setup_py_wishes(files)
@@ -71,7 +81,7 @@ def _said_in(files: ProjectFiles) -> Iterator[Said]:
 
 
 def _of_toml(files: ProjectFiles) -> Iterator[Said]:
-    for name in ("pyproject.toml", "pixi.toml"):
+    for name in ("pyproject.toml", "pixi.toml", "Pipfile"):
         text = files.text(name)
         try:
             manifest = parse_toml(text or "")
@@ -80,6 +90,8 @@ def _of_toml(files: ProjectFiles) -> Iterator[Said]:
             continue
         if name == "pixi.toml":
             yield from pixi_wishes(manifest, name)
+        elif name == "Pipfile":
+            yield from pipfile_wishes(manifest, name)
         else:
             yield from pyproject_wishes(files, text or "", manifest)
             yield from pixi_wishes(table_of(manifest, "tool", "pixi"), name)

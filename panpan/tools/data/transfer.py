@@ -136,6 +136,9 @@ class Transfer:
         """
         if response.status in _RETRIED:
             raise _CutError(f"its server answers {response.status}")
+        if response.status == 416 and part.size:  # what came is all that there is, or more
+            part.begin_anew()
+            raise _CutError("its server has nothing behind what came")
         if response.status not in (200, 206):
             raise ChangedError(f"{remote.url} cannot be had: its server answers {response.status}; {_left(part)}")
         size = size_of(response)

@@ -285,6 +285,21 @@ class TestHub:
         assert "another checksum" in said
         assert place.tree() == {}
 
+    async def test_where_nothing_is_behind_what_came_it_begins_anew(self, place: Place) -> None:
+        readme, of_no_size = RESOLVED + "README.md", [{"rfilename": "README.md", "blobId": "0" * 40}]
+        await self.at_hub(place, siblings=of_no_size)
+
+        def shorten() -> None:
+            if not place.files.cut_after:
+                place.files.contents[readme] = b"# Wor"
+
+        async with place.served():
+            plan = await place.prepare(HUB)
+            place.files.before, place.files.cut_after = shorten, [5]
+            await place.call("download", plan=plan)
+
+        assert place.tree() == {"data/README.md": b"# Wor"}
+
     async def test_the_token_goes_to_the_hub_alone(self, place: Place) -> None:
         await self.at_hub(place)
         place.env["HF_TOKEN"] = "hf_secret0123456789"

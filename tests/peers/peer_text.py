@@ -12,6 +12,8 @@ from panpan.types.events import BlockFinished, BlockStarted, ReplyStarted, TextD
 from panpan.types.messages import UserMessage
 from tests.peers.asking import DIALECTS, Peer, client_of, prompt_tokens, reply_events, request_of
 
+pytestmark = pytest.mark.timeout(600)  # on a busy machine it writes a word a second
+
 HELLO = UserMessage.of("Say hello.")
 
 both_dialects = pytest.mark.parametrize("dialect", DIALECTS)

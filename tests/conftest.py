@@ -4,13 +4,18 @@ import gc
 import os
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 EXAMPLES = 50
 """Of each property that names no number; they are others in each run but those of CI."""
 
 settings.register_profile(
-    "panpan", max_examples=EXAMPLES, deadline=None, derandomize="CI" in os.environ, print_blob=True
+    "panpan",
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],  # a machine that stands still says nothing about a test
+    derandomize="CI" in os.environ,
+    print_blob=True,
 )
 settings.load_profile("panpan")
 

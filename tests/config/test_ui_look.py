@@ -30,7 +30,7 @@ def toml(values: dict[str, object]) -> str:
 
 
 @given(user=UI, local=UI, project=UI, flag=st.sampled_from([None, True]))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=50)
 def test_it_is_what_the_settings_say(tmp_path: Path, user: dict, local: dict, project: dict, flag: bool | None) -> None:
     env = {"HOME": str(tmp_path), "PANPAN_HOME": str(tmp_path / "home")}
     places = Locations.find(tmp_path, env)
@@ -63,7 +63,7 @@ def test_what_cannot_be_understood_is_passed_over(tmp_path: Path, text: str) -> 
 
 
 @given(user=UI, local=UI, theme=st.sampled_from(["auto", "light", "dark", "high-contrast", "plain"]))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=20)
 def test_what_is_written_into_the_file_that_decides_is_how_it_looks(
     tmp_path: Path, user: dict, local: dict, theme: str
 ) -> None:

@@ -36,7 +36,9 @@ RULES = [
     "Edit(//**)", "Bash(cd src && git log)",
 ]  # fmt: skip
 anything = st.lists(st.sampled_from(RULES), max_size=4, unique=True).map(tuple)
-few = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 @pytest.fixture(scope="module")

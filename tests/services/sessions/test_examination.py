@@ -254,7 +254,9 @@ _RECORD = st.fixed_dictionaries(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60, deadline=None
+)
 @given(st.lists(_RECORD, min_size=1, max_size=7), st.binary(max_size=5))
 def test_whatever_is_in_a_log_its_copies_are_sound_and_lose_nothing_of_the_session(
     tmp_path: Path, records: list[dict[str, Any]], tail: bytes

@@ -97,7 +97,7 @@ _JSON = st.recursive(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(_JSON | st.fixed_dictionaries({"type": st.just("user"), "message": _JSON}), max_size=4), st.binary())
 def test_whatever_a_log_holds_it_is_listed(tmp_path: Path, records: list[Any], tail: bytes) -> None:
     path = tmp_path / "01.jsonl"

@@ -179,7 +179,9 @@ NAMES = st.text("ab./\\\n:~\u202e", min_size=1, max_size=12) | st.sampled_from([
 
 
 @given(names=st.lists(NAMES, max_size=4))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 def test_whatever_the_names_nothing_lies_outside(tmp_path_factory: pytest.TempPathFactory, names: list[str]) -> None:
     place = tmp_path_factory.mktemp("names")
     archive = tar(place / "a.tar.gz", *(file(name) for name in names))

@@ -367,7 +367,9 @@ class TestHub:
 
 
 @given(size=st.integers(0, 5000), cuts=st.lists(st.integers(0, 4000), max_size=4), parts=st.booleans())
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 async def test_however_often_it_is_cut_the_file_is_whole_or_not_there(
     tmp_path_factory: pytest.TempPathFactory, size: int, cuts: list[int], parts: bool
 ) -> None:

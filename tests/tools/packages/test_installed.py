@@ -48,7 +48,7 @@ def test_where_a_package_came_from_is_part_of_its_pin(packages: Path, direct_url
     assert [package.pin for package in read_installed(packages.parents[2])] == [ORIGINS[direct_url]]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=50)
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_no_record_stops_the_reading(packages: Path, head: str, direct_url: str) -> None:
     write_record(packages, f"Name: lamp\nVersion: 1\n{head}".encode(errors="replace").decode(), None)

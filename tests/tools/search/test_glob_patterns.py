@@ -138,7 +138,9 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     return root, files
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(
     parts=st.lists(_PART, min_size=1, max_size=3), suffixes=st.lists(st.sampled_from(["", ".d", ".f", "*"]), min_size=3)
 )

@@ -208,7 +208,9 @@ def ignoring(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(top=st.lists(_IGNORE_LINE, max_size=4), below=st.lists(_IGNORE_LINE, max_size=3))
 def test_any_gitignore_means_to_the_fallback_what_it_means_to_ripgrep(
     ignoring: Path, top: list[str], below: list[str]

@@ -88,7 +88,9 @@ def test_names_that_xargs_would_take_for_something_else_are_found(root: Path, na
     assert "use find with -exec" in (look_for_odd_names([folder]) or "")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(st.text("abc.py*?[]\\-x!env/src", min_size=1, max_size=7).filter(lambda text: not text.startswith("/")))
 def test_bash_matches_nothing_that_is_not_found(root: Path, pattern: str) -> None:
     need("bash")

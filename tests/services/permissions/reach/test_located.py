@@ -55,7 +55,9 @@ def together(path: str, locator: Locator) -> LocatedUse | None:
 paths_in_it = st.lists(st.sampled_from(NAMES), min_size=1, max_size=4).map("/".join)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(st.lists(paths_in_it, min_size=1, max_size=8), st.booleans())
 def test_many_paths_are_located_as_each_is(paths: PathResolver, some: Sequence[str], is_absolute: bool) -> None:
     locator = Locator(paths)
@@ -82,7 +84,9 @@ def regular_files(folder: Path) -> list[str]:
     return [place.name for place in folder.iterdir() if place.is_file() and not place.is_symlink()]
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(paths_in_it, st.sampled_from(["read", "write"]))
 def test_the_plain_files_of_a_folder_are_as_each_is(
     paths: PathResolver, folder: str, access: Literal["read", "write"]

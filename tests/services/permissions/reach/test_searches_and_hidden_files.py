@@ -95,7 +95,9 @@ RULES = [
 ]  # fmt: skip
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(st.lists(st.sampled_from(RULES), max_size=3), st.lists(st.sampled_from(RULES), max_size=2))
 def test_ripgrep_comes_by_nothing_that_the_walk_does_not(
     tmp_path_factory: pytest.TempPathFactory, above: Sequence[str], below: Sequence[str]

@@ -293,7 +293,7 @@ _JSON = st.recursive(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=40)
 @given(
     st.lists(_JSON | st.fixed_dictionaries({"type": st.just("user"), "message": _JSON}), max_size=4),
     st.text(min_size=1),
@@ -311,7 +311,7 @@ def test_whatever_logs_hold_and_people_type_it_is_answered(tmp_path: Path, recor
     assert len(found) <= 1
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=40)
 @given(st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "Zs"]), min_size=1, max_size=40))
 def test_whatever_was_said_is_found_by_itself(tmp_path: Path, text: str) -> None:
     path = tmp_path / "a.jsonl"

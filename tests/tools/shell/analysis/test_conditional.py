@@ -62,7 +62,9 @@ words = st.sampled_from([
 ])  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(st.lists(words, min_size=1, max_size=6))
 def test_bash_runs_nothing_of_what_is_taken_to_be_harmless(tmp_path: Path, parts: list[str]) -> None:
     line = f"[[ {' '.join(parts)} ]]"

@@ -98,7 +98,9 @@ def test_what_is_no_flag_makes_no_list(line: str) -> None:
     assert of(line).searches
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(st.lists(st.sampled_from(GREP_FLAGS), max_size=4), st.booleans())
 def test_grep_shows_nothing_that_was_not_said(tree: Path, flags: list[str], is_behind: bool) -> None:
     need("grep")
@@ -107,7 +109,9 @@ def test_grep_shows_nothing_that_was_not_said(tree: Path, flags: list[str], is_b
     assert_said(line, tree)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(st.lists(st.sampled_from(RG_FLAGS), max_size=4), st.sampled_from(["", ".", "sub", ".hid"]))
 def test_ripgrep_shows_nothing_that_was_not_said(tree: Path, flags: list[str], place: str) -> None:
     ripgrep = find_ripgrep(PathResolver(tree))

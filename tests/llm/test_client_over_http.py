@@ -57,7 +57,8 @@ def served(*steps: Any, dialect: str, **retry: Any) -> Iterator[tuple[ModelServe
         async def no_pause(seconds: float) -> None:
             await anyio.lowlevel.checkpoint()
 
-        provider = create_provider(resolved, idle_timeout_s=0.5)
+        stalls = any(isinstance(fault, Stall) for step in steps for fault in getattr(step, "faults", ()))
+        provider = create_provider(resolved, idle_timeout_s=0.5 if stalls else 30)
         options = model_options(resolved, AnswerWishes())
         yield (
             server,

@@ -127,6 +127,19 @@ async def test_no_way_of_a_download_leads_to_a_host_that_a_rule_denies(denied: s
     assert [asked for asked, _ in files.asked] == (["HEAD /words.csv"] if denied.startswith("cdn") else [])
 
 
+async def test_an_archive_is_not_unpacked_where_a_rule_lets_nothing_be_written(place: Place) -> None:
+    files = Files({"/words.zip": CONTENT})
+    rules = {"permission.deny": ["Edit(data/words)"], "permission.mode": "bypassPermissions"}
+    source = {"action": "prepare", "source": "http://data.example.org/words.zip", "unpack": True}
+    prepare = call("DatasetDownload", source)
+    async with opened(place, files, prepare, download(), say("done"), asked=[], **rules) as session:
+        _, refused = results(await turn(session))
+
+    assert refused.is_error
+    assert "the rule Edit(data/words)" in refused.text
+    assert [asked for asked, _ in files.asked] == ["HEAD /words.zip"]
+
+
 async def test_a_host_that_is_asked_about_is_not_reached_by_way_of_another(place: Place) -> None:
     files = Files({"/there.csv": CONTENT}, redirects={"/words.csv": "http://cdn.example.net/there.csv"})
     network = Network(names={"data.example.org": [PUBLIC], "cdn.example.net": [PUBLIC]})

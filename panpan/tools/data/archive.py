@@ -67,7 +67,8 @@ def folder_name(name: str) -> str:
     suffix = next(
         suffix for suffix in sorted((".zip", *_TAR_SUFFIXES), key=len, reverse=True) if name.lower().endswith(suffix)
     )
-    return name[: -len(suffix)] or "unpacked"
+    bare = name[: -len(suffix)]
+    return bare if bare.strip(".") else "unpacked"
 
 
 def unpack(archive: Path, folder: Path, limits: UnpackLimits, is_wanted: Callable[[], bool] = lambda: True) -> int:
@@ -185,7 +186,7 @@ class _Unpacking:
             return []
         if not parts or name.startswith("/") or len(name) > _MAX_PATH_CHARS or not all(map(_is_plain, parts)):
             raise self._refused(f"a name that leads elsewhere, {member.name[:200]!r}")
-        if any(not group.is_only_as_named for group, _ in protections(self._folder.parent.joinpath(*parts))):
+        if any(not group.is_only_as_named for group, _ in protections(self._folder.joinpath(*parts))):
             raise self._refused(f"a name that is protected, {name[:200]!r}")
         # as a file system that knows no case would have it
         folded = unicodedata.normalize("NFC", "/".join(parts)).casefold()

@@ -10,7 +10,7 @@ from anyio import to_thread
 
 from panpan.errors import ToolError
 from panpan.tools.data.amounts import size_text, time_text
-from panpan.tools.data.archive import folder_name, is_archive, remove_leavings, unpack
+from panpan.tools.data.archive import remove_leavings, unpack
 from panpan.tools.data.data_setup import UnpackLimits
 from panpan.tools.data.download_plan import DownloadPlan, PlannedFile
 from panpan.tools.data.transfer import Transfer
@@ -53,11 +53,10 @@ class CarryingOut:
             async with aclosing(self._brought(one)) as lines:
                 async for line in lines:
                     yield line
-        if self._plan.unpack:
-            for one in self._plan.files:
-                if is_archive(one.target.name):
-                    yield f"unpacking {one.remote.path}"
-                    await self._unpack(one)
+        for one in self._plan.files:
+            if one.unpacked is not None:
+                yield f"unpacking {one.remote.path}"
+                await self._unpack(one, one.unpacked)
 
     async def _brought(self, one: PlannedFile) -> AsyncGenerator[str, None]:
         first: int | None = None
@@ -81,8 +80,7 @@ class CarryingOut:
         whole = size_text(one.remote.size)
         return f"{one.remote.path}: {size_text(size)} of {whole}, {size_text(int(speed))} a second, {left} left"
 
-    async def _unpack(self, one: PlannedFile) -> None:
-        folder = one.target.with_name(folder_name(one.target.name))
+    async def _unpack(self, one: PlannedFile, folder: Path) -> None:
         with _ends_with_the_caller() as is_wanted:
             try:
                 await to_thread.run_sync(_unpacked, one.target, folder, self._limits, is_wanted, abandon_on_cancel=True)

@@ -30,7 +30,7 @@ TIMEOUT_S = 4 * 3600.0
 MAX_PLANS = 50
 """That are remembered."""
 _MOST_PATHS = 200
-"""Files of a plan that the permission gate looks at one by one, beside their folder."""
+"""Files of a plan that are looked at at once; the permission gate looks at the others in a thread."""
 
 
 class DatasetDownloadInput(BaseModel):
@@ -92,7 +92,14 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         plan = self._found(args) if args.action == "download" else None
         if plan is None:
             return ()
-        places = [plan.folder, *(one.target for one in plan.wanted[:_MOST_PATHS])]
+        places = [plan.folder, *plan.unpacked[:_MOST_PATHS], *(one.target for one in plan.wanted[:_MOST_PATHS])]
+        return [PathUse(str(place), "write") for place in places]
+
+    async def further_path_uses(self, args: DatasetDownloadInput, ctx: ToolContext) -> Sequence[PathUse]:
+        plan = self._found(args) if args.action == "download" else None
+        if plan is None:
+            return ()
+        places = [*plan.unpacked[_MOST_PATHS:], *(one.target for one in plan.wanted[_MOST_PATHS:])]
         return [PathUse(str(place), "write") for place in places]
 
     def web_uses(self, args: DatasetDownloadInput, ctx: ToolContext) -> Sequence[str]:
@@ -121,9 +128,9 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
             raise ToolError("another download was prepared since the user agreed to one; call download with its id")
         plan = await to_thread.run_sync(still_free, plan)
         require_space(plan)
-        for one in plan.wanted:  # a link may have come into being since it was prepared
-            if ctx.paths.resolve(str(one.target), access="write") != one.target:
-                raise ToolError(f"{ctx.paths.shown(one.target)} leads elsewhere now; prepare the download again")
+        for place in (*plan.unpacked, *(one.target for one in plan.wanted)):
+            if ctx.paths.resolve(str(place), access="write") != place:  # a link may have come into being since
+                raise ToolError(f"{ctx.paths.shown(place)} leads elsewhere now; prepare the download again")
         if args.run_in_background:
             yield self._start(plan, ctx)
             return
@@ -152,7 +159,7 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         self._plans[plan.id] = plan
         while len(self._plans) > MAX_PLANS:
             del self._plans[next(iter(self._plans))]
-        if not plan.wanted and not plan.unpack:
+        if not plan.wanted and not plan.unpacked:
             return Output(f"nothing to download: all of it is in {plan.shown_folder}, with the right checksums")
         text = (
             f"plan {plan.id}: {plan.text()}\nthe user could run himself: {plan.command()}\n"

@@ -61,6 +61,8 @@ class PlannedFile:
     """Bytes of it that an earlier download has left there."""
     is_there: bool
     """Whether the target exists, with the checksum that it should have."""
+    unpacked: Path | None = None
+    """The folder that it is unpacked into; None: it is not unpacked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +79,13 @@ class DownloadPlan:
     """On the disk of the folder."""
     licence: str
     """Empty: nobody says."""
-    unpack: bool
-    """Whether archives are unpacked beside themselves."""
     notes: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
         """Eight characters that belong to exactly this plan."""
         told = [
-            f"{self.source}\n{self.folder}\n{self.unpack}",
+            f"{self.source}\n{self.folder}\n{bool(self.unpacked)}",
             *(f"{one.remote.key} {one.target}" for one in self.files),
         ]
         return sha256("\n".join(told).encode(errors="replace")).hexdigest()[:8]
@@ -94,6 +94,11 @@ class DownloadPlan:
     def wanted(self) -> tuple[PlannedFile, ...]:
         """The files that are not there yet."""
         return tuple(one for one in self.files if not one.is_there)
+
+    @property
+    def unpacked(self) -> tuple[Path, ...]:
+        """The folders that archives are unpacked into, beside themselves."""
+        return tuple(one.unpacked for one in self.files if one.unpacked is not None)
 
     @property
     def size(self) -> int | None:
@@ -174,7 +179,7 @@ class DownloadPlan:
             "can go on after a cut" if can_go_on else "begins anew after a cut",
             "checksum: known" if is_checked else "checksum: nobody says it; that of what came is told",
             f"licence: {clean_line(self.licence) or 'not told; look where it is offered'}",
-            *(["archives are unpacked"] if self.unpack else []),
+            *(["archives are unpacked"] if self.unpacked else []),
             "cost: no money, but the traffic and the space",
         ]
 

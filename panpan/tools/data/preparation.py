@@ -3,6 +3,7 @@
 The rule: nothing is downloaded here, and nothing is changed.
 """
 
+import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ from anyio import to_thread
 from panpan.errors import ToolError
 from panpan.system.web.guarded_client import Allow
 from panpan.tools.data.amounts import size_text
-from panpan.tools.data.archive import is_archive
+from panpan.tools.data.archive import folder_name, is_archive
 from panpan.tools.data.data_setup import DataSetup
 from panpan.tools.data.download_plan import DownloadPlan, PlannedFile, RemoteFile
 from panpan.tools.data.hub_source import is_hub_source, look_at_repository
@@ -60,7 +61,7 @@ async def prepared(
         remote = await look_at(setup.client, source, allow)
         files, licence, notes = (replace(remote, sha256=sha256),), "", ()
     _require_small(files, setup)
-    planned = [await to_thread.run_sync(_planned, one, place, ctx, abandon_on_cancel=True) for one in files]
+    planned = [await to_thread.run_sync(_planned, one, place, ctx, unpack, abandon_on_cancel=True) for one in files]
     plan = DownloadPlan(
         source=source,
         folder=place,
@@ -68,7 +69,6 @@ async def prepared(
         files=tuple(planned),
         free_bytes=await to_thread.run_sync(_free_bytes, place),
         licence=licence,
-        unpack=unpack and any(is_archive(one.path) for one in files),
         notes=notes,
     )
     require_space(plan)
@@ -102,11 +102,12 @@ def _require_small(files: Sequence[RemoteFile], setup: DataSetup) -> None:
         )
 
 
-def _planned(remote: RemoteFile, folder: Path, ctx: ToolContext) -> PlannedFile:
+def _planned(remote: RemoteFile, folder: Path, ctx: ToolContext, unpack: bool) -> PlannedFile:
     """Return a file with its place, and what is there of it."""
     target = ctx.paths.resolve(str(folder / remote.path), access="write")
     if folder not in target.parents:
         raise ToolError(f"{remote.path} would not lie in {ctx.paths.shown(folder)}, as a link there leads elsewhere")
+    unpacked = _unpacked(target, ctx) if unpack and is_archive(target.name) else None
     part = target.with_name(f".{target.name}.{remote.key}.part")
     if target.exists():
         if not _is_same(target, remote):
@@ -114,9 +115,22 @@ def _planned(remote: RemoteFile, folder: Path, ctx: ToolContext) -> PlannedFile:
                 f"{ctx.paths.shown(target)} exists and is another file, or nobody knows that it is the same; choose "
                 "another folder, or let the user move it away"
             )
-        return PlannedFile(remote, target, part, 0, is_there=True)
+        return PlannedFile(remote, target, part, 0, is_there=True, unpacked=unpacked)
     arrived = part.stat().st_size if part.is_file() else 0
-    return PlannedFile(remote, target, part, arrived, is_there=False)
+    return PlannedFile(remote, target, part, arrived, is_there=False, unpacked=unpacked)
+
+
+def _unpacked(archive: Path, ctx: ToolContext) -> Path:
+    """Return the folder that an archive is unpacked into: a new one beside it."""
+    folder = archive.with_name(folder_name(archive.name))
+    if ctx.paths.resolve(str(folder), access="write") != folder:
+        raise ToolError(f"{archive.name} would not be unpacked beside itself, as a link there leads elsewhere")
+    if os.path.lexists(folder):
+        raise ToolError(
+            f"{ctx.paths.shown(folder)} exists, and {archive.name} would be unpacked into it; choose another "
+            "folder, or prepare it without unpack"
+        )
+    return folder
 
 
 def _is_same(target: Path, remote: RemoteFile) -> bool:

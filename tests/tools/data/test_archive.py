@@ -93,6 +93,12 @@ def test_what_is_dangerous_is_refused_with_all_else(
     assert reason in refusal(archive, tmp_path / "a")
 
 
+def test_a_name_that_is_protected_where_it_would_lie_is_refused(tmp_path: Path) -> None:
+    archive = tar(tmp_path / "gradle.tar.gz", file("wrapper/gradle-wrapper.properties"))
+
+    assert "a name that is protected" in refusal(archive, tmp_path / "gradle")
+
+
 def test_a_link_in_a_zip_is_refused(tmp_path: Path) -> None:
     info = zipfile.ZipInfo("link")
     info.create_system, info.external_attr = 3, 0o120777 << 16
@@ -168,7 +174,15 @@ def test_what_a_killed_one_left_is_removed_and_what_another_makes_is_not(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("name", "folder"), [("x.zip", "x"), ("x.tar.gz", "x"), ("X.TGZ", "X"), ("a.b.tar.xz", "a.b"), (".zip", "unpacked")]
+    ("name", "folder"),
+    [
+        ("x.zip", "x"),
+        ("x.tar.gz", "x"),
+        ("X.TGZ", "X"),
+        ("a.b.tar.xz", "a.b"),
+        (".zip", "unpacked"),
+        ("..zip", "unpacked"),
+    ],
 )
 def test_a_folder_is_called_like_its_archive(name: str, folder: str) -> None:
     assert is_archive(name)

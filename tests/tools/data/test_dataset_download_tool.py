@@ -345,6 +345,43 @@ class TestHub:
             await place.refusal("prepare", source=HUB)
         assert place.tree() == {}
 
+    @pytest.mark.parametrize("path", [".git.zip", ".vscode.tar.gz", "x/.husky.zip", "gradle/wrapper.tgz"])
+    async def test_an_archive_that_would_unpack_into_a_protected_folder_is_refused_beforehand(
+        self, place: Place, path: str
+    ) -> None:
+        place.settings = {"data": {"hub": "http://data.example.org"}}
+        place.files.contents[API] = repository({path: b"x", "fine": b"y"})
+        async with place.served():
+            said = await place.refusal("prepare", source=HUB, folder=".", unpack=True)
+
+        assert "is protected" in said
+        assert place.tree() == {}
+
+    async def test_an_archive_that_would_unpack_through_a_link_is_refused(self, place: Place) -> None:
+        await self.at_hub(place)
+        place.files.contents[API] = repository({"words.zip": b"x"})
+        (place.root / "data").mkdir()
+        (place.root / "data" / "words").symlink_to(place.root / "elsewhere")
+        async with place.served():
+            said = await place.refusal("prepare", source=HUB, unpack=True)
+
+        assert "a link there leads elsewhere" in said
+
+    async def test_the_gate_is_told_of_every_place_that_is_written(self, place: Place) -> None:
+        files = {f"{number:03}.csv": b"x" for number in range(250)} | {"words.zip": b"y"}
+        place.settings = {"data": {"hub": "http://data.example.org"}}
+        place.files.contents[API] = repository(files)
+        async with place.served():
+            plan = await place.prepare(HUB, unpack=True)
+            args = place.tool.input_model(action="download", plan=plan)
+            uses = [*place.tool.path_uses(args), *await place.tool.further_path_uses(args, place.ctx)]
+
+        data = place.root / "data"
+        wanted = {str(data), str(data / "words"), *(str(data / path) for path in files)}
+        assert {use.path for use in uses} == wanted
+        assert len(uses) == len(wanted)
+        assert {use.access for use in uses} == {"write"}
+
     async def test_a_folder_that_is_a_link_elsewhere_is_refused(self, place: Place) -> None:
         await self.at_hub(place)
         outside = place.root.parent / "outside"

@@ -3,6 +3,7 @@ import resource
 import signal
 import sys
 import tracemalloc
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
@@ -54,10 +55,15 @@ def has_number(file: Path) -> bool:
 
 
 async def everything(script: str, *arguments: str, timeout_s: float | None = 20) -> tuple[bytes, ProcessEnded]:
-    output = bytearray()
     argv = ["sh", "-c", script, "sh", *arguments]
-    async with aclosing(run_process(argv, cwd=Path("/"), env=ENV, timeout_s=timeout_s, kill_grace_s=0.1)) as items:
+    return await everything_of(run_process(argv, cwd=Path("/"), env=ENV, timeout_s=timeout_s, kill_grace_s=0.1))
+
+
+async def everything_of(process: AsyncGenerator[bytes | ProcessEnded | Leaving, None]) -> tuple[bytes, ProcessEnded]:
+    output = bytearray()
+    async with aclosing(process) as items:
         async for item in items:
+            assert not isinstance(item, Leaving)
             if isinstance(item, ProcessEnded):
                 return bytes(output), item
             output += item
@@ -140,28 +146,25 @@ def test_a_command_ends_although_a_background_child_holds_its_pipe(backend: str,
 @pytest.mark.parametrize(
     ("script", "timeout_s", "is_taken"),
     [
-        pytest.param("sleep 600 & echo x", 20, True, id="held"),
-        pytest.param("echo x", 20, False, id="not held"),
-        pytest.param("echo x; setsid sleep 600", 1, False, id="timed out"),
+        pytest.param("sleep 600 & echo x; touch $0", 20, True, id="held"),
+        pytest.param("echo x; touch $0", 20, False, id="not held"),
+        pytest.param("echo x; touch $0; setsid sleep 600", 0.1, False, id="timed out"),
     ],
 )
 def test_a_pipe_that_a_background_child_holds_is_handed_over(
-    backend: str, script: str, timeout_s: float, is_taken: bool
+    backend: str, script: str, timeout_s: float, is_taken: bool, tmp_path: Path
 ) -> None:
     async def main() -> None:
         session = ProcessTree()
         taken: list[int] = []
         before = open_descriptors()
-        process = run_process(
-            ["sh", "-c", script],
-            cwd=Path("/"),
-            env=session.marked(ENV),
-            timeout_s=timeout_s,
-            kill_grace_s=0.1,
-            take_pipe=taken.append,
-        )
+        has_printed = tmp_path / "printed"
+        argv = ["sh", "-c", script, str(has_printed)]
+        child = await Child.start(argv, cwd=Path("/"), env=session.marked(ENV), has_stderr=False)
+        await until(has_printed.exists)
 
-        async with aclosing(process) as items:
+        following = run_child(child, timeout_s=timeout_s, kill_grace_s=0.1, take_pipe=taken.append)
+        async with aclosing(following) as items:
             collected = [item async for item in items]
         await session.end(0.1)
         rest = [os.read(fd, 100) for fd in taken]
@@ -203,8 +206,10 @@ def test_a_timeout_ends_the_whole_tree_and_keeps_what_was_printed(backend: str, 
         ended_by_file: dict[Path, tuple[bytes, ProcessEnded]] = {}
 
         async def run(script: str, pid_file: Path) -> None:
-            whole = f"echo partial; {script}; while ! test -s $1; do sleep 0.01; done"
-            ended_by_file[pid_file] = await everything(whole, str(pid_file), timeout_s=4)
+            argv = ["sh", "-c", f"echo partial; {script}", "sh", str(pid_file)]
+            child = await Child.start(argv, cwd=Path("/"), env=ENV, has_stderr=False)
+            await until(lambda: has_number(pid_file))  # its time begins behind that
+            ended_by_file[pid_file] = await everything_of(run_child(child, timeout_s=0.1, kill_grace_s=0.1))
 
         async with anyio.create_task_group() as task_group:
             for number, script in enumerate(SURVIVORS.values()):
@@ -437,9 +442,12 @@ async def test_capture_takes_exactly_as_much_as_it_may(tmp_path: Path) -> None:
 @on_both_backends
 def test_capture_bounds_the_time_and_keeps_what_came(backend: str, tmp_path: Path) -> None:
     async def main() -> None:
-        captured = await capture(["sh", "-c", "echo here; exec sleep 600"], cwd=tmp_path, timeout_s=2)
+        for timeout_s in (0.3, 3, 15):  # a machine that stands still has not printed anything when the time is up
+            captured = await capture(["sh", "-c", "echo here; exec sleep 600"], cwd=tmp_path, timeout_s=timeout_s)
+            assert captured.timed_out
+            if captured.stdout:
+                break
 
-        assert captured.timed_out
         assert captured.stdout == b"here\n"
         assert captured.exit_code == 128 + signal.SIGTERM
 
@@ -475,7 +483,7 @@ async def test_a_cancelled_capture_leaves_nothing_behind(tmp_path: Path) -> None
 
 
 async def test_the_environment_is_exactly_what_was_given_and_the_marks() -> None:
-    captured = await capture(["env"], cwd=Path("/"), env={"PATH": ENV["PATH"], "ONE": "1"}, timeout_s=30)
+    captured = await capture(["env"], cwd=Path("/"), env={"PATH": ENV["PATH"], "ONE": "1"}, timeout_s=20)
 
     names = {line.partition(b"=")[0] for line in captured.stdout.splitlines()}
     assert names - {b"PWD", b"SHLVL", b"_"} == {b"PATH", b"ONE", b"PANPAN_PROCESS_MARKS"}

@@ -143,7 +143,7 @@ def test_a_server_that_never_answers_does_not_hold_up_the_others() -> None:
         async with raw_server(None) as (silent, received), raw_server(good) as (port, _):
             probes = [Probe("a", "A", silent, "/"), Probe("b", "B", port, "/")]
             with anyio.fail_after(PATIENT_S):
-                found = await find_local_servers(probes, time_limit_s=0.5)
+                found = await find_local_servers(probes, time_limit_s=2)
         assert [server.provider for server in found] == ["b"]
         assert len(received) == 1
 

@@ -131,11 +131,11 @@ async def test_no_message_shows_the_key(make: Make, stream: bytes) -> None:
 async def test_a_server_that_stops_sending_is_given_up(make: Make, stream: bytes) -> None:
     started = time.monotonic()
 
-    in_mid_stream = await failure(make, Answer([stream[:40], Stall()]), idle_timeout_s=0.5)
-    before_it = await failure(make, Answer(is_silent=True), idle_timeout_s=0.5)
+    in_mid_stream = await failure(make, Answer([stream[:40], Stall()]), idle_timeout_s=1)  # its beginning must come
+    before_it = await failure(make, Answer(is_silent=True), idle_timeout_s=0.1)
 
     assert type(in_mid_stream) is StreamError
-    assert "sent nothing for 0.5 seconds" in str(in_mid_stream)
+    assert "sent nothing for 1 second" in str(in_mid_stream)
     assert type(before_it) is RetryableError
     assert "did not answer within 0.5 seconds" in str(before_it)
     assert time.monotonic() - started < 30  # not the minutes of the SDK's own time-out
@@ -260,7 +260,7 @@ async def test_who_leaves_early_leaves_no_connection_behind(make: Make, stream: 
             async for _ in events:
                 break
 
-        with anyio.fail_after(30):
+        with anyio.fail_after(20):
             await server.left.wait()
         await provider.aclose()
 
@@ -275,7 +275,7 @@ def test_a_cancelled_request_ends_at_once(make: Make, stream: bytes, backend: st
                 group.start_soon(collect, provider)
                 await server.asked.wait()
                 group.cancel_scope.cancel()
-            with anyio.fail_after(30):
+            with anyio.fail_after(20):
                 await server.left.wait()
             await provider.aclose()
 

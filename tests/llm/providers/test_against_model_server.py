@@ -150,7 +150,7 @@ async def test_a_reply_that_is_cut_is_an_error(make: Make, how: Any, at: Any) ->
 @BOTH
 async def test_a_reply_that_stalls_is_an_error(make: Make) -> None:
     with pytest.raises(StreamError, match="sent nothing for"):
-        await answer(make, play.say("I look.", faults=(play.Stall("text"),)), idle_timeout_s=0.5)
+        await answer(make, play.say("I look.", faults=(play.Stall("text"),)), idle_timeout_s=1)
 
 
 @BOTH

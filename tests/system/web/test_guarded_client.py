@@ -468,7 +468,7 @@ def test_a_server_that_drips_is_left(backend: str, head: bytes) -> None:
     async def main() -> None:
         async with serving(drip) as port, client_of(Network(ports={(PUBLIC, 80): port})) as client:
             with pytest.raises(ToolError, match=r"within 0\.05 s"):
-                async with client.stream("GET", "http://example.org/", timeout_s=30 if head else 0.05) as response:
+                async with client.stream("GET", "http://example.org/", timeout_s=20 if head else 0.05) as response:
                     await response.read(MAX, within_s=0.05)
 
     run_on(backend, main)
@@ -482,7 +482,7 @@ async def test_a_body_that_stops_is_left() -> None:
 
     async with serving(stops) as port:
         with pytest.raises(ToolError, match="stopped in the middle"):
-            await got(Network(ports={(PUBLIC, 80): port}), "http://example.org/", timeout_s=2)
+            await got(Network(ports={(PUBLIC, 80): port}), "http://example.org/", timeout_s=2)  # the head must come
 
 
 async def test_an_address_that_nobody_answers_at_is_told() -> None:
@@ -681,7 +681,7 @@ def test_whatever_a_server_answers_nothing_that_is_not_public_is_dialled(
 
             network = Anywhere()
             with suppress(ToolError):
-                await got(network, "http://example.org/", timeout_s=5)
+                await got(network, "http://example.org/", timeout_s=20)
 
         assert network.dialled[0] == (PUBLIC, 80)
         assert all(is_public(ip_address(address)) for address, _ in network.dialled)

@@ -132,7 +132,7 @@ async def test_a_server_that_stops_sending_is_given_up(make: Make, stream: bytes
     started = time.monotonic()
 
     in_mid_stream = await failure(make, Answer([stream[:40], Stall()]), idle_timeout_s=1)  # its beginning must come
-    before_it = await failure(make, Answer(is_silent=True), idle_timeout_s=0.1)
+    before_it = await failure(make, Answer(is_silent=True), idle_timeout_s=0.5)
 
     assert type(in_mid_stream) is StreamError
     assert "sent nothing for 1 second" in str(in_mid_stream)

@@ -19,6 +19,8 @@ class Files:
     etag: str = '"one"'
     sends_parts: bool = True
     knows_head: bool = True
+    tells_size_to_head: bool = True
+    """Whether HEAD is told the length, or 0."""
     tells_size: bool = True
     cut_after: list[int] = field(default_factory=list)
     """Bytes after which the next answers end early, one for each."""
@@ -69,7 +71,7 @@ class Files:
         if self.tells_size:
             told["Content-Length"] = str(len(body))
         if method == "HEAD":
-            return _head(status, told)
+            return _head(status, told if self.tells_size_to_head else told | {"Content-Length": "0"})
         if self.cut_after and status in (200, 206) and len(body) > 1:
             body = body[: self.cut_after.pop(0)]
         return _head(status, told) + body

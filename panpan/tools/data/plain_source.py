@@ -1,6 +1,7 @@
 """A file at an address: what its server tells of it before anything is downloaded.
 
-The rule: it is asked with HEAD, and where a server does not answer that, for the first byte alone.
+The rule: it is asked with HEAD, and where a server does not answer that, or with a length of 0, as some do for whatever
+they make themselves, for the first byte alone.
 """
 
 import re
@@ -24,8 +25,10 @@ _MAX_NAME_CHARS = 150
 _MAX_VALIDATOR_CHARS = 500
 _DISPOSITION = re.compile(r'filename\*?=(?:UTF-8\'[^\']*\')?(?:"((?:[^"\\]|\\.)*)"|([^;\s]+))', re.IGNORECASE)
 """RFC 6266, section 4."""
-_CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
+_CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)")
 """RFC 9110, section 14.4."""
+_OF_NOTHING = "bytes */0"
+"""What the same section has for a part of a file that is empty."""
 
 
 async def look_at(client: GuardedClient, url: str, allow: Allow, *, name: str = "") -> RemoteFile:
@@ -43,7 +46,7 @@ async def look_at(client: GuardedClient, url: str, allow: Allow, *, name: str = 
     url = read_url(url).url  # as it is asked for, and shown: other letters of the host encoded
     plain = {"accept-encoding": "identity"}
     async with client.stream("HEAD", url, headers=plain, timeout_s=TIMEOUT_S, allow=allow) as response:
-        if response.status == 200 and (size_of(response) is not None or "chunked" in _codings(response)):
+        if response.status == 200 and (size_of(response) or "chunked" in _codings(response)):
             return _told(response, url, size_of(response), name)
         is_refused = response.status in (401, 403, 404, 410)
     if not is_refused:
@@ -53,6 +56,8 @@ async def look_at(client: GuardedClient, url: str, allow: Allow, *, name: str = 
                 return _told(response, url, sent[1], name)
             if response.status == 200:
                 return _told(response, url, size_of(response), name)
+            if response.status == 416 and response.headers.get("content-range", "").strip() == _OF_NOTHING:
+                return _told(response, url, 0, name)
     raise ToolError(f"{url} cannot be had: its server answers {response.status}{_why(response.status)}")
 
 

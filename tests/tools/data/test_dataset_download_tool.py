@@ -78,6 +78,28 @@ async def test_servers_that_tell_little_are_asked_for_the_first_byte(
     assert place.tree() == {"data/numbers.csv": WORDS}
 
 
+@pytest.mark.parametrize("sends_parts", [True, False])
+@pytest.mark.parametrize("content", [WORDS, b""])
+async def test_a_server_that_tells_head_of_no_byte_is_asked_for_the_first_one(
+    place: Place, sends_parts: bool, content: bytes
+) -> None:
+    place.files.contents["/numbers.csv"] = content
+    place.files.tells_size_to_head, place.files.sends_parts = False, sends_parts
+    async with place.served():
+        await place.call("download", plan=await place.prepare())
+
+    assert place.tree() == {"data/numbers.csv": content}
+
+
+async def test_a_size_that_no_number_holds_is_none(place: Place) -> None:
+    place.files.contents["/numbers.csv"] = WORDS
+    place.files.knows_head, place.files.status = False, 206
+    place.files.headers["Content-Range"] = f"bytes 0-0/{'9' * 5000}"
+    place.files.sends_parts = False
+    async with place.served():
+        assert "its server answers 206" in await place.refusal("prepare", source=URL)
+
+
 @pytest.mark.parametrize("can_go_on", [True, False])
 async def test_after_cuts_it_goes_on_or_begins_anew(place: Place, can_go_on: bool) -> None:
     place.files.contents["/numbers.csv"] = WORDS

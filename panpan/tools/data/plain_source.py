@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 TIMEOUT_S = 60.0
 _UNPLAIN = re.compile(r"[^\w.+@=,()\[\] -]")
 """What stays out of the names of files."""
-_MAX_NAME_CHARS = 150
+_MAX_NAME_BYTES = 200
+"""What it grows under is longer by some letters, and file systems take 255."""
 _MAX_VALIDATOR_CHARS = 500
 _DISPOSITION = re.compile(r'filename\*?=(?:UTF-8\'[^\']*\')?(?:"((?:[^"\\]|\\.)*)"|([^;\s]+))', re.IGNORECASE)
 """RFC 6266, section 4."""
@@ -106,7 +107,12 @@ def _file_name(disposition: str, *urls: str) -> str:
     named = [unquote(found[1] or found[2])] if found else []
     named += [unquote(urlsplit(url).path) for url in urls]
     names = (_UNPLAIN.sub("_", text.replace("\\", "/").rstrip("/").rpartition("/")[2]).strip(" .") for text in named)
-    return next((name[-_MAX_NAME_CHARS:] for name in names if name.strip("_")), "download")
+    return next((_with_its_end(name) for name in names if name.strip("_")), "download")
+
+
+def _with_its_end(name: str) -> str:
+    """Return a name with no more bytes than a file system takes; its end says what it is, and stays."""
+    return name.encode()[-_MAX_NAME_BYTES:].decode(errors="ignore").strip(" .")
 
 
 def _why(status: int) -> str:

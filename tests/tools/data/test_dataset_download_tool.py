@@ -1,6 +1,7 @@
 import hashlib
 from itertools import count
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -235,6 +236,19 @@ async def test_a_name_that_the_server_gives_stays_in_the_folder(place: Place, na
         await place.call("download", plan=await place.prepare())
 
     assert place.tree() == {path: WORDS}
+
+
+@pytest.mark.parametrize("name", ["数" * 120, "n" * 400, f"{'n' * 100}.{'b' * 195}"])
+async def test_a_name_of_any_length_becomes_one_that_file_systems_take(place: Place, name: str) -> None:
+    path = f"/{quote(name)}.csv"
+    place.files.contents[path] = WORDS
+    async with place.served():
+        await place.call("download", plan=await place.prepare(f"http://data.example.org{path}"))
+
+    ((made, content),) = place.tree().items()
+    assert made.startswith(f"data/{name[-1]}")
+    assert made.endswith(f"{name[-1]}.csv")
+    assert content == WORDS
 
 
 async def test_what_does_not_fit_is_refused_beforehand(place: Place) -> None:

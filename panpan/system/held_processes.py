@@ -21,8 +21,9 @@ from panpan.system.terminal_text import printable
 
 _AT_ONCE_S = 0.05
 """How long everything else waits for it."""
-_LIMIT_S = 0.5
-"""How long it goes on after that, while new processes are found or those that were signalled do not stand still."""
+_LOOKS = 20
+"""How often it looks after that, while new processes are found or those that were signalled do not stand still: half a
+second, and longer on a machine that takes long for a look, since what no look has seen is not stopped."""
 _POLL_S = 0.005
 _REST_POLL_S = 0.02
 _STOPPED = frozenset(("T", "t", "Z", "X", ""))
@@ -75,12 +76,13 @@ class HeldProcesses:
         Returns:
             The names of what goes on all the same, such as processes of another user.
         """
-        with anyio.move_on_after(_LIMIT_S):
-            while self._is_holding:
-                members = self._members_among(await look())
-                if not self._is_holding or not (self._stop(members) or self._going_on()):
-                    break
-                await anyio.sleep(_REST_POLL_S)
+        for _ in range(_LOOKS):
+            if not self._is_holding:
+                break
+            members = self._members_among(await look())
+            if not self._is_holding or not (self._stop(members) or self._going_on()):
+                break
+            await anyio.sleep(_REST_POLL_S)
         return [_named(process) for process in self._going_on()] if self._is_holding else []
 
     def release(self) -> None:

@@ -48,8 +48,10 @@ def read_notebook(data: bytes, offset: int, limit: int, shown: str) -> NotebookP
     parts: list[str] = []
     size = 0
     for number, cell in enumerate(cells[first - 1 : first - 1 + limit], first):
-        text = _cell(cell, number, images)
+        of_cells_before = len(images)
+        text = readable(_cell(cell, number, images))
         if parts and size + len(text) > MAX_PAGE_CHARS:
+            del images[of_cells_before:]
             break
         parts.append(text)
         size += len(text)
@@ -116,7 +118,7 @@ def _joined(value: Any) -> str:
     """Return a text that the format may keep as a list of lines."""
     if isinstance(value, list):
         value = "".join(map(str, value))
-    return readable(value) if isinstance(value, str) else ""
+    return value if isinstance(value, str) else ""
 
 
 def _shortened(text: str, max_chars: int) -> str:

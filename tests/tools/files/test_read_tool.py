@@ -480,6 +480,22 @@ class TestNotebooks:
         assert len(text.text) <= 60_000
         assert "go on with offset=2" in text.text
 
+    async def test_pictures_of_cells_that_no_longer_fit_do_not_come(self, workspace):
+        shown = [{"data": {"image/png": b64encode(picture()).decode()}}]
+        cells = [{"cell_type": "code", "source": "x" * 20_000, "outputs": shown} for _ in range(4)]
+        workspace.put("f.ipynb", notebook(*cells))
+
+        text, *pictures = (await read(workspace, "f.ipynb")).content
+
+        assert len(pictures) == text.text.count(" below)")
+        assert "go on with offset" in text.text
+
+    async def test_what_no_encoding_can_write_is_replaced_wherever_it_stands(self, workspace):
+        error = {"output_type": "error", "traceback": ["t\ud800"]}
+        workspace.put("f.ipynb", notebook({"cell_type": "code\0", "id": "i\ud800", "source": "s", "outputs": [error]}))
+        (text,) = (await read(workspace, "f.ipynb")).content
+        assert text.text.startswith("── cell 1, code\ufffd, id i\ufffd ──\ns\n── error:\nt\ufffd\n")
+
     async def test_cells_are_paged(self, workspace):
         workspace.put("f.ipynb", notebook(*({"cell_type": "raw", "source": f"s{number}"} for number in range(9))))
         (text,) = (await read(workspace, "f.ipynb", offset=3, limit=2)).content

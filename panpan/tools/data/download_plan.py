@@ -86,7 +86,7 @@ class DownloadPlan:
         """Eight characters that belong to exactly this plan."""
         told = [
             f"{self.source}\n{self.folder}\n{bool(self.unpacked)}",
-            *(f"{one.remote.key} {one.target}" for one in self.files),
+            *(f"{one.remote.key} {one.remote.sent_on_to} {one.target}" for one in self.files),
         ]
         return sha256("\n".join(told).encode(errors="replace")).hexdigest()[:8]
 

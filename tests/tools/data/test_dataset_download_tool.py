@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.fakes.file_server import repository
+from tests.fakes.outside import PUBLIC
 from tests.tools.data.conftest import URL, Place
 
 WORDS = b"a,b\n" * 1000
@@ -531,6 +532,17 @@ async def test_a_folder_that_is_swapped_for_a_link_while_files_come_leads_nothin
     assert "is it a link or no folder by now?" in said
     assert list((tmp_path / "outside").iterdir()) == []
     assert (place.root / "moved" / "one.txt").read_bytes() == files["one.txt"]
+
+
+async def test_a_plan_that_leads_to_another_host_is_another_plan(place: Place) -> None:
+    place.files.contents = {"/numbers.csv": WORDS, "/there/numbers.csv": WORDS}
+    place.network.names["cdn.example.net"] = [PUBLIC]
+    async with place.served():
+        before = await place.prepare()
+        place.files.redirects["/numbers.csv"] = "http://cdn.example.net/there/numbers.csv"
+        after = await place.prepare()
+
+    assert before != after
 
 
 async def test_the_plan_names_hosts_in_the_letters_in_which_they_are_asked(place: Place) -> None:

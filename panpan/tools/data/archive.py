@@ -28,7 +28,6 @@ from panpan.tools.data.bounded_stream import BoundedStream
 from panpan.tools.data.data_setup import UnpackLimits
 from panpan.types.dataclass import dataclass
 
-MAX_MEMBERS = 1_000_000
 _MAX_PATH_CHARS = 1_000
 _PIECE_BYTES = 1 << 20
 _MAX_LIST_BYTES = 150_000_000
@@ -121,14 +120,16 @@ class _Unpacking:
         self._room = self._limit = min(limits.max_bytes, by_ratio)
         self._is_wanted = is_wanted
         self._names: set[str] = set()
+        self._places = limits.max_places
+        """Files and folders that may still be made."""
+        self._parents: set[str] = set()
 
     def run(self) -> int:
         files = 0
         with self._members() as members:
-            for number, member in enumerate(members, 1):
-                if number > MAX_MEMBERS:
-                    raise self._refused(f"more than {MAX_MEMBERS:,} members")
+            for member in members:
                 parts = self._parts(member)
+                self._count(parts)
                 folder = open_below(self._top, parts if member.is_folder else parts[:-1], is_made=True)
                 try:
                     if not member.is_folder:
@@ -194,6 +195,18 @@ class _Unpacking:
             raise self._refused(f"two files of one name, {name[:200]!r}")
         self._names.add(folded)
         return parts
+
+    def _count(self, parts: list[str]) -> None:
+        """Count a member, and with the first one of a folder those on the way: they take room of which no size tells.
+
+        Raises:
+            ToolError: They are too many.
+        """
+        parent = "/".join(parts[:-1])
+        self._places -= 1 if parent in self._parents else max(1, len(parts))
+        self._parents.add(parent)
+        if self._places < 0:
+            raise self._refused("more files and folders than are unpacked")
 
     def _write(self, member: _Member, folder: int, name: str) -> None:
         source = member.open()

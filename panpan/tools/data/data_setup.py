@@ -17,6 +17,8 @@ class UnpackLimits:
     """Of all files together."""
     max_ratio: float
     """Times the size of the archive."""
+    max_places: int = 2_000_000
+    """Files and folders; of those folders that several lie in some are counted more than once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ import os
 import tarfile
 import threading
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,15 @@ def test_a_bomb_is_ended_at_its_limit(tmp_path: Path, kind: str) -> None:
             archive.addfile(info, io.BytesIO(data))
 
     assert "more than 10 MB, as much as may come of it" in refusal(path, tmp_path / "a")
+
+
+def test_folders_on_the_way_count_as_files_do(tmp_path: Path) -> None:
+    limits = replace(LIMITS, max_places=100)
+    few = tar(tmp_path / "few.tar.gz", *(file(f"a/b/{number}") for number in range(90)))
+    deep = tar(tmp_path / "deep.tar.gz", *(file(f"{number}/{'d/' * 20}x") for number in range(6)))
+
+    assert unpack(few, tmp_path / "few", limits) == 90
+    assert "more files and folders" in refusal(deep, tmp_path / "deep", limits)
 
 
 def test_a_zip_that_lies_about_its_sizes_is_held_to_the_limit(tmp_path: Path) -> None:

@@ -36,6 +36,8 @@ class RemoteFile:
     git_sha1: str = ""
     """The hash under which git keeps its content."""
     media_type: str = ""
+    coding: str = ""
+    """How the server packs it although it was asked not to; empty: it does not, or in no usual way."""
     sent_on_to: str = ""
     """Address that the server sends on to, where that is another."""
     needs_token: bool = False
@@ -175,11 +177,13 @@ class DownloadPlan:
     def _others(self) -> list[str]:
         can_go_on = all(one.remote.can_go_on for one in self.wanted)
         is_checked = all(one.remote.sha256 or one.remote.git_sha1 for one in self.files)
+        coding = self.files[0].remote.coding
         return [
             "can go on after a cut" if can_go_on else "begins anew after a cut",
             "checksum: known" if is_checked else "checksum: nobody says it; that of what came is told",
             f"licence: {clean_line(self.licence) or 'not told; look where it is offered'}",
             *(["archives are unpacked"] if self.unpacked else []),
+            *([f"its server sends it packed with {coding}, and so it stays"] if coding else []),
             "cost: no money, but the traffic and the space",
         ]
 

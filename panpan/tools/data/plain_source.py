@@ -26,6 +26,8 @@ _MAX_NAME_BYTES = 200
 _MAX_VALIDATOR_CHARS = 500
 _DISPOSITION = re.compile(r'filename\*?=(?:UTF-8\'[^\']*\')?(?:"((?:[^"\\]|\\.)*)"|([^;\s]+))', re.IGNORECASE)
 """RFC 6266, section 4."""
+_CODINGS = ("gzip", "deflate", "br", "zstd")
+"""Those that a server may send although none is asked for; some keep their files so."""
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)")
 """RFC 9110, section 14.4."""
 _OF_NOTHING = "bytes */0"
@@ -93,6 +95,7 @@ def _told(response: "GuardedResponse", url: str, size: int | None, name: str) ->
         validator=validator_of(headers),
         can_go_on=response.status == 206 or headers.get("accept-ranges", "").strip().lower() == "bytes",
         sent_on_to=response.url if response.history else "",
+        coding=coding if (coding := headers.get("content-encoding", "").strip().lower()) in _CODINGS else "",
         media_type=clean_line(headers.get("content-type", ""))[:100],
     )
 

@@ -93,6 +93,15 @@ async def test_a_server_that_tells_head_of_no_byte_is_asked_for_the_first_one(
     assert place.tree() == {"data/numbers.csv": content}
 
 
+async def test_the_question_says_that_a_file_stays_packed_as_its_server_has_it(place: Place) -> None:
+    place.files.contents["/numbers.csv"] = WORDS
+    place.files.headers["Content-Encoding"] = "gzip"
+    async with place.served():
+        args = place.tool.input_model(action="download", plan=await place.prepare())
+
+    assert "its server sends it packed with gzip, and so it stays" in await place.tool.explained(args, place.ctx)
+
+
 async def test_a_size_that_no_number_holds_is_none(place: Place) -> None:
     place.files.contents["/numbers.csv"] = WORDS
     place.files.knows_head, place.files.status = False, 206

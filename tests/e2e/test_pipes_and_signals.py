@@ -1,9 +1,11 @@
 """Pipes of any size and signals at any time do no harm."""
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
+import termios
 import time
 from pathlib import Path
 
@@ -86,7 +88,7 @@ def test_a_signal_while_a_command_runs_ends_all_of_it(panpan: Panpan, number: in
         process.send_signal(number)
         done = finished(process)
 
-    assert time.monotonic() - began_at < 60  # the promise is 5 s; the rest is for a busy machine, and it sleeps for 98
+    assert time.monotonic() - began_at < 40  # the promise is 5 s; the rest is for a machine that stands still
     assert done.code == code
     assert "Traceback" not in done.stderr
     wait_until(lambda: marker_processes(marker) == [])
@@ -115,11 +117,14 @@ def test_an_interrupt_in_the_middle_of_the_answer_keeps_what_was_read(panpan: Pa
 def test_a_signal_before_the_prompt_is_read_ends_the_process(panpan: Panpan) -> None:
     panpan.env["ANTHROPIC_API_KEY"] = "sk-ant-test-0123456789"
     process = panpan.start()
-    wait_until(lambda: (panpan.home / "projects").exists())
-    time.sleep(0.3)
+    assert process.stdin is not None
+    process.stdin.write(b" ")
+    process.stdin.flush()
+    waiting = process.stdin.fileno()
+    wait_until(lambda: fcntl.ioctl(waiting, termios.FIONREAD, bytes(4)) == bytes(4))  # it reads, and waits for more
 
     process.send_signal(signal.SIGINT)
-    process.wait(timeout=10)
+    process.wait(timeout=30)
 
     assert process.returncode == 130
     assert process.stderr is not None
@@ -156,7 +161,7 @@ def test_a_background_job_does_not_hold_the_run(panpan: Panpan) -> None:
     marker = f"sleep 97.{os.getpid()}"
     with serving([call("Bash", {"command": f"{marker} & echo begun"}), say("ok")]) as server:
         panpan.use(server)
-        done = panpan.run("-p", "go", "-y", timeout_s=30)
+        done = panpan.run("-p", "go", "-y")
 
     assert done.stdout == "ok\n"
     assert "begun" in json.dumps(server.requests[1].messages[-1])

@@ -7,7 +7,7 @@ from tests.model_server import Reply, call, say, serving
 from tests.terminal_emulator.keys import DOWN, ENTER, ctrl
 
 FREE = ("--permission-mode", "bypassPermissions")
-HELD = "for n in $(seq 400); do sleep 0.05; done"
+HELD = "for n in $(seq 4000); do sleep 0.05; done"
 
 
 def background(command: str) -> Reply:

@@ -18,7 +18,7 @@ from panpan.tools.web.browser.running_chromium import Launch
 from tests.fakes.outside import OTHER, PUBLIC, Network
 from tests.fakes.web_site import Forbidden, Site, forbidden_place, served
 
-QUICK = Waits(open_s=5, begin_s=8, load_s=2, scroll_s=0.1, answer_s=5)
+QUICK = Waits(open_s=5, begin_s=8, load_s=2, scroll_s=0.25, answer_s=5)
 
 
 @pytest.fixture(scope="session")

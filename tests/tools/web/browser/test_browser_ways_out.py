@@ -9,6 +9,7 @@ from panpan.system.url_guard import PlainUrl
 from panpan.tools.web.browser.browser import Browser
 from tests.fakes.outside import PUBLIC, Network, anywhere
 from tests.fakes.web_site import Answer, Forbidden, Site, quoted
+from tests.tools.web.browser.patience import rendered
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -108,11 +109,14 @@ def ways(*targets: str) -> Answer:
 async def test_each_way_that_is_tried_leads_to_a_public_host(browser: Browser, site: Site) -> None:
     site.pages["/ways"] = ways("http://cdn.example.net/out")
 
-    page = await browser.render(f"{HOST}/ways", wait_s=1.5, scroll="none", allow=anywhere)
+    def arrived() -> set[str]:
+        return {path.removeprefix("/out/") for path in site.paths() if path.startswith("/out/")}
+
+    url = f"{HOST}/ways"
+    page = await rendered(browser, url, lambda page: "done" in page.html and arrived() >= OF_EVERY_PAGE, first_s=1.5)
 
     assert "done" in page.html
-    arrived = {path.removeprefix("/out/") for path in site.paths() if path.startswith("/out/")}
-    assert arrived >= OF_EVERY_PAGE
+    assert arrived() >= OF_EVERY_PAGE
     assert "/service.js" not in "".join(site.paths())  # service workers are blocked
 
 
@@ -132,7 +136,7 @@ async def test_no_way_leads_into_this_machine_or_its_network(
     site.pages["/ways"] = ways(*(f"http://{host}:{forbidden.port}" for host in hosts), "http://169.254.169.254")
     network.dialled.clear()
 
-    page = await browser.render(f"{HOST}/ways", wait_s=2, scroll="none", allow=anywhere)
+    page = await rendered(browser, f"{HOST}/ways", lambda page: "done" in page.html, first_s=2)
 
     assert "done" in page.html
     assert forbidden.reached == []
@@ -166,7 +170,7 @@ async def test_a_page_that_goes_into_this_machine_stays_and_its_refusal_is_told(
 ) -> None:
     site.pages["/leaves"] = Answer("<p>here</p>" + body.replace("TARGET", f"http://127.0.0.1:{forbidden.port}/"))
 
-    page = await browser.render(f"{HOST}/leaves", wait_s=0.5, scroll="none", allow=anywhere)
+    page = await rendered(browser, f"{HOST}/leaves", lambda page: page.notes)
 
     assert "here" in page.html
     assert any("127.0.0.1 is no public address" in note for note in page.notes)
@@ -248,7 +252,7 @@ async def test_a_page_stays_at_the_hosts_that_were_allowed(browser: Browser, sit
     site.pages["/bounce"] = Answer(status=303, headers={"Location": target})
     site.pages["/leaves"] = Answer(f"<p>still here{way.replace('TARGET', target)}")
 
-    page = await browser.render(f"{HOST}/leaves", wait_s=0.5, scroll="none", allow=only_here)
+    page = await rendered(browser, f"{HOST}/leaves", lambda page: page.notes, allow=only_here)
 
     assert page.url == f"{HOST}/leaves"
     assert "still here" in page.html
@@ -261,7 +265,8 @@ async def test_what_a_page_loads_of_other_hosts_is_there(browser: Browser, site:
     site.pages["/whole"] = Answer("<iframe id=f src='http://cdn.example.net/part'></iframe>")
     site.requests.clear()
 
-    page = await browser.render(f"{HOST}/whole", wait_s=0.3, scroll="none", allow=only_here)
+    url = f"{HOST}/whole"
+    page = await rendered(browser, url, lambda _: "/part" in site.paths(), first_s=0.3, allow=only_here)
 
     assert page.notes == ()
     assert "/part" in site.paths()

@@ -9,6 +9,7 @@ from panpan.tools.web.browser.browser import Browser
 from panpan.tools.web.browser.page_rendering import MAX_HTML_CHARS, _why_not_shown
 from tests.fakes.outside import Network, anywhere
 from tests.fakes.web_site import Answer, Site
+from tests.tools.web.browser.patience import rendered
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -45,7 +46,7 @@ async def test_what_comes_later_is_waited_for_as_long_as_asked(browser: Browser,
         "setTimeout(() => document.body.append('too ' + 'late'), 600000)</script>"
     )
 
-    page = await browser.render(f"{HOST}/later", wait_s=0.5, scroll="none", allow=anywhere)
+    page = await rendered(browser, f"{HOST}/later", lambda page: "later" in page.html)
 
     assert "later" in page.html
     assert "too late" not in page.html
@@ -56,7 +57,7 @@ async def test_a_page_that_moved_is_shown_where_it_is(browser: Browser, site: Si
     site.pages["/moved"] = Answer("<script>location.replace('/gone')</script>")
     site.pages["/gone"] = Answer("<p>no longer here", 410)
 
-    page = await browser.render(f"{HOST}/old", wait_s=0.5, scroll="none", allow=anywhere)
+    page = await rendered(browser, f"{HOST}/old", lambda page: page.status == 410)
 
     assert (page.url, page.status) == ("http://cdn.example.net/gone", 410)
     assert "no longer here" in page.html
@@ -156,10 +157,8 @@ async def test_dialogs_permissions_and_windows_are_turned_down(browser: Browser,
         " document.title = 'all said'), 10)</script>"
     )
 
-    for wait_s in (0.7, 5.0, 20.0):  # a busy machine takes its time to look for a microphone
-        page = await browser.render(f"{HOST}/asks", wait_s=wait_s, scroll="none", allow=anywhere)
-        if page.title:
-            break
+    # a busy machine takes its time to look for a microphone
+    page = await rendered(browser, f"{HOST}/asks", lambda page: page.title, first_s=0.7)
 
     for said in ("[null,false,null", "place 1", "sound Not", "clipboard NotAllowedError"):
         assert said in page.html

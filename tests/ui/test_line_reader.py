@@ -11,7 +11,7 @@ from panpan.ui.line_reader import LineReader
 from tests.ui.terminal import Keyboard, terminal
 
 END_OF_INPUT = "\x04"
-LONGER_THAN_A_PASTE_PAUSES_S = 0.15
+LONGER_THAN_A_PASTE_PAUSES_S = 0.5
 
 
 @asynccontextmanager

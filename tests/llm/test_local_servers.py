@@ -1,7 +1,8 @@
 import json
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from panpan.config.vendors import LOCAL_PORTS, vendor_named
 from panpan.llm.local_servers import PROBES, LocalServer, Probe, advice_without_model, find_local_servers
 from tests.model_server import serving
 
-PATIENT_S = 10
+PATIENT_S = 30
 """For tests in which the time limit must not matter."""
 
 
@@ -37,18 +38,24 @@ async def raw_server(answer: bytes | None) -> AsyncIterator[tuple[int, list[byte
         task_group.cancel_scope.cancel()
 
 
-async def free_port() -> int:
-    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
-    async with listener:
-        return int(listener.extra(SocketAttribute.local_port))
+@contextmanager
+def deaf_port() -> Iterator[int]:
+    """A port at which nobody listens, and which nobody else gets meanwhile."""
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        yield deaf.getsockname()[1]
 
 
 async def test_servers_are_found_by_the_models_that_they_list() -> None:
     tags = {"models": [{"name": "qwen3-coder:30b", "size": 1}, {"name": "gpt-oss:20b"}]}
-    with serving([], probes={"/api/tags": tags}, models=()) as ollama, serving([], models=("local-model",)) as studio:
+    with (
+        serving([], probes={"/api/tags": tags}, models=()) as ollama,
+        serving([], models=("local-model",)) as studio,
+        deaf_port() as deaf,
+    ):
         probes = [
             Probe("ollama", "Ollama", ollama.port, "/api/tags"),
-            Probe("vllm", "vLLM", await free_port(), "/v1/models"),
+            Probe("vllm", "vLLM", deaf, "/v1/models"),
             Probe("lmstudio", "LM Studio", studio.port, "/v1/models"),
         ]
 

@@ -48,7 +48,7 @@ async def main(argv, most, tries):
             with anyio.move_on_after(1):
                 await ended.wait()
         task_group.cancel_scope.cancel()
-    with anyio.move_on_after(10):  # what was killed has to be collected, on a busy machine a moment later
+    with anyio.move_on_after(30):  # what was killed has to be collected, on a busy machine a moment later
         while tree.members() or processes() > 3:
             await anyio.sleep(0.05)
     print(json.dumps({"said": said, "members": len(tree.members()), "processes": processes()}))
@@ -90,7 +90,7 @@ def test_what_multiplies_is_ended_whole(backend: str, bomb: str) -> None:
 
     driver = [sys.executable, "-c", DRIVER, json.dumps(command), str(MOST), backend, str(TRIES)]
     found = subprocess.run(
-        [*BOX, *driver], env=dict(os.environ), capture_output=True, text=True, timeout=60, check=False
+        [*BOX, *driver], env=dict(os.environ), capture_output=True, text=True, timeout=100, check=False
     )
 
     assert found.returncode == 0, found.stderr
@@ -142,11 +142,11 @@ def _own_tasks() -> int:
 def test_many_processes_within_the_limit_are_left_alone() -> None:
     need("bwrap")
     script = "for i in $(seq 40); do sleep 600 & done; sleep 1; jobs -r | wc -l; exit"
-    watched = DRIVER.replace("move_on_after(10)", "move_on_after(0)")  # nobody ends what the command left
+    watched = DRIVER.replace("move_on_after(30)", "move_on_after(0)")  # nobody ends what the command left
 
     driver = [sys.executable, "-c", watched, json.dumps(["bash", "-c", script]), str(MOST), "asyncio", "1"]
     found = subprocess.run(
-        [*BOX, *driver], env=dict(os.environ), capture_output=True, text=True, timeout=60, check=False
+        [*BOX, *driver], env=dict(os.environ), capture_output=True, text=True, timeout=100, check=False
     )
 
     assert found.stdout.splitlines()[0] == "40"

@@ -98,7 +98,7 @@ class PtyProcess:
         self._outgoing.put(None)
         os.write(self._woken, b"x")
         for thread in self._threads:
-            thread.join(5)
+            thread.join(30)
         for fd in (self._fd, self._wake, self._woken):
             os.close(fd)
 

@@ -117,7 +117,7 @@ class Terminal:
         """The rows above the screen."""
         return self.read(lambda screen: list(screen.scrollback))
 
-    def wait_for(self, wanted: Wanted, *, timeout_s: float = 30) -> None:
+    def wait_for(self, wanted: Wanted, *, timeout_s: float = 60) -> None:
         """Wait until the screen is as wanted.
 
         Raises:
@@ -135,7 +135,7 @@ class Terminal:
 
     # its end
 
-    def wait(self, *, timeout_s: float = 30) -> int:
+    def wait(self, *, timeout_s: float = 60) -> int:
         """Wait for the end of the program and return its exit code, as shells count it."""
         try:
             code = self._pty.wait(timeout_s)
@@ -156,7 +156,7 @@ class Terminal:
         """Return the command lines of what the program started and still runs."""
         return [command for pid, command in pids_with(self.mark).items() if pid != self._pty.process.pid]
 
-    def left_over(self, *, within_s: float = 5) -> list[str]:
+    def left_over(self, *, within_s: float = 20) -> list[str]:
         """Return what runs on although the program has ended."""
         return left_with(self.mark, within_s=within_s)
 

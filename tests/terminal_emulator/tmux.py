@@ -98,7 +98,7 @@ class Tmux:
         """How it ended."""
         return int(self._ask("#{pane_dead_status}"))
 
-    def wait_for(self, wanted: str | Callable[["Tmux"], object], *, timeout_s: float = 30) -> None:
+    def wait_for(self, wanted: str | Callable[["Tmux"], object], *, timeout_s: float = 60) -> None:
         """Wait until a text is in scrollback or screen, or something holds.
 
         Raises:
@@ -113,7 +113,7 @@ class Tmux:
     def end(self) -> None:
         """End the server and all that runs in it."""
         subprocess.run(self._argv("kill-server"), env=self._env, capture_output=True, check=False)
-        left = left_with(self.mark, within_s=10)
+        left = left_with(self.mark, within_s=20)
         shutil.rmtree(self._folder, ignore_errors=True)
         assert not left, f"still running after the terminal was closed: {left}"
 

@@ -331,7 +331,7 @@ async def test_when_the_client_leaves_the_server_is_left_too() -> None:
         async with await anyio.connect_tcp("127.0.0.1", proxy) as client:
             await client.send(GET)
 
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             await left.wait()
 
 

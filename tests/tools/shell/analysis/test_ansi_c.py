@@ -22,7 +22,7 @@ PIECES = [
 
 def in_bash(words: list[str]) -> list[bytes]:
     script = "printf '%s\\0' " + " ".join(f"x$'{word}'y" for word in words)
-    ran = subprocess.run(["bash", "-c", script], env={"LC_ALL": "C.UTF-8"}, capture_output=True, check=True, timeout=20)
+    ran = subprocess.run(["bash", "-c", script], env={"LC_ALL": "C.UTF-8"}, capture_output=True, check=True, timeout=60)
     return [word.removeprefix(b"x").removesuffix(b"y") for word in ran.stdout.split(b"\0")[:-1]]
 
 

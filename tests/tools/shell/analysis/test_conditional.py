@@ -74,7 +74,7 @@ def test_bash_runs_nothing_of_what_is_taken_to_be_harmless(tmp_path: Path, parts
     for value in ("", "a[$(touch pwned)]"):
         ran = subprocess.run(
             ["/bin/bash", "--norc", "-c", line], cwd=tmp_path, env={"x": value, "PATH": "/usr/bin:/bin"},
-            capture_output=True, timeout=10, check=False,
+            capture_output=True, timeout=60, check=False,
         )  # fmt: skip
         assert ran.returncode in (0, 1), (line, ran.stderr)
     assert not (tmp_path / "pwned").exists(), line

@@ -128,7 +128,7 @@ def assert_said(line: str, tree: Path, program: str = "") -> None:
     command = f"{program} {line.partition(' ')[2]}" if program else line
     ran = subprocess.run(
         ["bash", "-c", command], cwd=tree, stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, check=False, timeout=20,
+        capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     [effect] = facts.effects
     for shown in ran.stdout.splitlines():

@@ -37,7 +37,7 @@ def test_a_tilde_is_the_home_where_it_is_to_bash(tmp_path_factory: pytest.TempPa
     script = "".join(f"printf '%s\\0' {source}\n" for source in found)
     ran = subprocess.run(
         ["bash", "-c", script], env={"HOME": "/h o"}, cwd=tmp_path_factory.mktemp("empty"),
-        capture_output=True, text=True, check=True, timeout=20,
+        capture_output=True, text=True, check=True, timeout=60,
     )  # fmt: skip
 
     assert ran.stdout.split("\0")[:-1] == [f"/h o{at_home[1:]}" for at_home in found.values()]

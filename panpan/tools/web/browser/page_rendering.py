@@ -31,6 +31,7 @@ MAX_HTML_CHARS = 5_000_000
 MAX_SCROLLS: Mapping[Scroll, int] = {"none": 0, "smart": 10, "full": 50}
 _MAX_REFUSED_TOLD = 3
 _CLOSE_S = 5.0
+_NO_PAGE = (204, 205)
 _OF_PROXY = "panpan: "
 """How what the proxy answers itself begins."""
 
@@ -181,6 +182,8 @@ class _Answers:
 
     def _note(self, response: "Response") -> None:
         request = response.request
+        if response.status in _NO_PAGE or 300 <= response.status < 400:
+            return  # the page stays, or what it leads to answers in turn, unless it may not go there
         if request.is_navigation_request() and request.frame == self._page.main_frame:
             self.status = response.status
 

@@ -3,7 +3,7 @@ import threading
 import pytest
 
 from panpan.errors import ToolError
-from panpan.system.url_guard import plain_url
+from panpan.system.url_guard import PlainUrl, plain_url
 from panpan.system.web.filter_proxy import FilterProxy
 from panpan.tools.web.browser.browser import Browser
 from panpan.tools.web.browser.page_rendering import MAX_HTML_CHARS, _why_not_shown
@@ -50,6 +50,23 @@ async def test_what_comes_later_is_waited_for_as_long_as_asked(browser: Browser,
 
     assert "later" in page.html
     assert "too late" not in page.html
+
+
+@pytest.mark.parametrize(
+    "answer", [Answer(status=302, headers={"Location": "http://cdn.example.net/"}), Answer(status=204)]
+)
+async def test_a_page_that_stays_has_its_own_status(browser: Browser, site: Site, answer: Answer) -> None:
+    def allow(plain: PlainUrl) -> None:
+        if plain.host != "paper.example.org":
+            raise ToolError("nobody was asked")
+
+    site.pages["/stays"] = Answer("<p>here<script>location = '/away'</script>")
+    site.pages["/away"] = answer
+
+    page = await browser.render(f"{HOST}/stays", wait_s=0.5, scroll="none", allow=allow)
+
+    assert (page.url, page.status) == (f"{HOST}/stays", 200)
+    assert "here" in page.html
 
 
 async def test_a_page_that_moved_is_shown_where_it_is(browser: Browser, site: Site) -> None:

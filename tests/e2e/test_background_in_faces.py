@@ -1,14 +1,16 @@
 """What faces do with background tasks: programs are told of them, and what runs at the end is as it was wanted."""
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.conftest import COMMAND, Panpan, finished, wait_until
+from tests.e2e.conftest import COMMAND, Done, Panpan, finished, wait_until
 from tests.model_server import ModelServer, Reply, call, say, serving
 from tests.terminal_emulator import Terminal
 
 FREE = ("--permission-mode", "bypassPermissions")
+HELD = "until [ -e go ]; do sleep 0.02; done"
 
 
 def background(command: str) -> Reply:
@@ -24,10 +26,19 @@ def users_words(server: ModelServer) -> str:
     return json.dumps(server.requests[-1].body["messages"])
 
 
+def drained(panpan: Panpan, server: ModelServer, output_format: str) -> Done:
+    """Run to the end, with a task that ends once the model has said that it runs."""
+    wishes = ("-f", output_format, "--background", "drain", *FREE)
+    process = panpan.start("-p", "build it", *wishes, stdin=subprocess.DEVNULL)
+    wait_until(lambda: len(server.requests) == 2 and server.requests[1].finished_at is not None)
+    (panpan.workspace / "go").touch()
+    return finished(process)
+
+
 def test_drain_waits_and_lets_the_model_answer_before_the_result(panpan: Panpan) -> None:
-    with serving([background("sleep 0.2; echo built"), say("It runs."), say("It is done.")]) as server:
+    with serving([background(f"{HELD}; echo built"), say("It runs."), say("It is done.")]) as server:
         panpan.use(server)
-        done = panpan.run("-p", "build it", "-f", "stream-json", "--background", "drain", *FREE)
+        done = drained(panpan, server, "stream-json")
 
     kinds = subtypes(done.lines)
     assert kinds.index("task_started") < kinds.index("task_notification")
@@ -41,9 +52,9 @@ def test_drain_waits_and_lets_the_model_answer_before_the_result(panpan: Panpan)
 
 
 def test_with_json_there_is_one_object_for_all_of_it(panpan: Panpan) -> None:
-    with serving([background("sleep 0.2; exit 3"), say("It runs."), say("It failed.")]) as server:
+    with serving([background(f"{HELD}; exit 3"), say("It runs."), say("It failed.")]) as server:
         panpan.use(server)
-        done = panpan.run("-p", "build it", "-f", "json", "--background", "drain", *FREE)
+        done = drained(panpan, server, "json")
 
     (result,) = done.lines
     assert (result["result"], result["num_turns"], done.code) == ("It failed.", 3, 0)

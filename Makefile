@@ -17,15 +17,16 @@ demo:
 
 # Half as many again as there are processors: many tests wait for a program that they started.
 WORKERS = $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
-TESTS = $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+PARALLEL = -q -n $(WORKERS) --dist worksteal
 
+# A test that fails is run again alone; the run ends with a list of those that passed then.
 test: lint
-	$(TESTS)
+	$(BIN)/python -m scripts.run_tests $(PARALLEL)
 
 coverage:
 	@scripts/setup.sh dev
 	@rm -f .coverage .coverage.*
-	$(TESTS) --cov=panpan --cov-report=term:skip-covered
+	$(BIN)/python -m pytest $(PARALLEL) --cov=panpan --cov-report=term:skip-covered
 
 test-peers:
 	@scripts/setup.sh dev

@@ -72,7 +72,7 @@ async def _round(round_: Round, turn: Turn) -> AsyncGenerator[Event, None]:
     async with aclosing(replied(round_, turn.llm, turn.hooks)) as replies:
         async for event in replies:
             if isinstance(event, AssistantMessage):
-                reply = event
+                event = reply = turn.executor.with_known_names(event)
                 conversation.append(reply)
             yield event
     if reply is None:

@@ -33,9 +33,10 @@ from panpan.core.single_exception import unwrap_single_exception
 from panpan.core.tool_call import PreparedCall, batches, prepared, shortened
 from panpan.errors import PanpanError
 from panpan.tools.tool import Tool, ToolContext
-from panpan.types.content import ToolResultBlock, ToolUseBlock
+from panpan.types.content import AssistantContent, ToolResultBlock, ToolUseBlock
 from panpan.types.events import PermissionDecided, SubagentEvent, ToolEvent, ToolFinished, ToolProgress, ToolStarted
-from panpan.types.messages import ToolResultMessage
+from panpan.types.messages import AssistantMessage, ToolResultMessage
+from panpan.types.names import known_name
 from panpan.types.permission import Asker
 from panpan.types.tool import Output, Progress
 
@@ -89,6 +90,13 @@ class ToolExecutor(AsyncContextManagerMixin):
             async with create_task_group() as self._task_group:
                 yield self
                 self._task_group.cancel_scope.cancel("the turn is over")
+
+    def with_known_names(self, reply: AssistantMessage) -> AssistantMessage:
+        """Return the reply with each tool called by its own name, which models write in other cases, as `bash`."""
+        names = {use.name: known_name(use.name, self._tools.keys()) for use in reply.tool_uses}
+        if all(name == written for written, name in names.items()):
+            return reply
+        return reply.model_copy(update={"content": tuple(_renamed(block, names) for block in reply.content)})
 
     async def run(self, tool_uses: Sequence[ToolUseBlock]) -> AsyncGenerator[ToolEvent, None]:
         """Yield progress as it comes, and each call's result in the order of the calls."""
@@ -216,6 +224,10 @@ async def _run_tool(
     except PanpanError as error:
         return Output(str(error), is_error=True)
     return output or Output(f"{tool.name} ended without an output", is_error=True)
+
+
+def _renamed(block: AssistantContent, names: Mapping[str, str]) -> AssistantContent:
+    return block.model_copy(update={"name": names[block.name]}) if isinstance(block, ToolUseBlock) else block
 
 
 def _result(tool_use_id: str, output: Output) -> ToolResultMessage:

@@ -3,7 +3,6 @@ from itertools import permutations
 import pytest
 
 from panpan.core.enabled_tools import enabled_tools
-from panpan.errors import ConfigError
 from tests.fakes.tools import FakeTool
 
 TOOLS = [FakeTool(name) for name in ("Read", "Edit", "Bash", "mcp__git__log", "mcp__git__push", "mcp__web__get")]
@@ -38,10 +37,12 @@ def test_a_rule_without_parentheses_that_denies_takes_the_tool_away() -> None:
     assert names({"Bash": True}, ("Bash", "Edit(/src/**)", "mcp__git__*")) == ["Read", "Edit", "mcp__web__get"]
 
 
-@pytest.mark.parametrize(("patterns", "disallowed"), [({"bash": False}, ()), ({}, ("BASH",))])
-def test_a_name_in_another_case_is_an_error(patterns: dict[str, bool], disallowed: tuple[str, ...]) -> None:
-    with pytest.raises(ConfigError, match="it is called Bash"):
-        names(patterns, disallowed)
+@pytest.mark.parametrize(
+    ("patterns", "disallowed"),
+    [({"bash": False}, ()), ({}, ("BASH",)), ({"*": True, "ba*": False}, ()), ({"Bash": True, "bash": False}, ())],
+)
+def test_enabled_tools_takes_a_tool_away_in_any_case(patterns: dict[str, bool], disallowed: tuple[str, ...]) -> None:
+    assert "Bash" not in names(patterns, disallowed)
 
 
 def test_a_name_that_no_tool_has_is_no_error() -> None:

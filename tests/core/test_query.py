@@ -41,6 +41,19 @@ def asked(prompt: str = "go") -> Conversation:
     return Conversation(messages=[UserMessage.of(prompt)])
 
 
+async def test_query_runs_a_tool_that_is_named_in_another_case(tmp_path: Path) -> None:
+    llm = ScriptedLLM(call(("1", "look", {}), ("2", "LOOK", {"seconds": 0.001}), ("3", "lok", {})), say("done"))
+    conversation = asked()
+
+    async with turn_of(tmp_path, llm, looking()) as turn:
+        events = await collect(conversation, turn)
+
+    replies = [event for event in events if isinstance(event, AssistantMessage)]
+    assert [use.name for use in replies[0].tool_uses] == ["Look", "Look", "lok"]
+    results = [message for message in conversation.messages if isinstance(message, ToolResultMessage)]
+    assert [result.result.is_error for result in results] == [False, False, True]
+
+
 async def test_a_turn_goes_on_until_a_reply_asks_for_no_tool(tmp_path: Path) -> None:
     llm = ScriptedLLM(call(("1", "Look", {})), call(("2", "Look", {}), ("3", "Look", {})), say("all is well"))
     conversation = asked()

@@ -13,6 +13,7 @@ AGENTS = ("explore", "code-reviewer")
         ("@explore where is the loss?", ["explore"]),
         ("let (@agent-explore) look, then @code-reviewer.", ["explore", "code-reviewer"]),
         ("@explore and @agent-explore", ["explore"]),
+        ("@Explore, @AGENT-Code-Reviewer", ["explore", "code-reviewer"]),
         ("@explorer @agent- @explore.py me@explore", []),
         ("```\n@explore\n```", []),
         ("nothing", []),
@@ -20,6 +21,11 @@ AGENTS = ("explore", "code-reviewer")
 )
 def test_only_names_that_there_are_count(text: str, expected: list[str]) -> None:
     assert list(mentioned_agents(text, AGENTS)) == expected
+
+
+def test_mentioned_agents_leaves_an_attached_file_alone() -> None:
+    assert list(mentioned_agents("@Explore/ @explore", AGENTS, ["Explore"])) == ["explore"]
+    assert list(mentioned_agents("@Explore/", AGENTS, ["Explore"])) == []
 
 
 def test_what_means_a_subagent_is_no_file() -> None:

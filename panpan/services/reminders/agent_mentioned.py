@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from panpan.core.hooks import Round
 from panpan.services.agent_mentions import mentioned_agents
+from panpan.services.mentions import attached_names
 from panpan.services.reminders.source import ReminderSource
 from panpan.tools.agents.task import TaskTool
 from panpan.types.content import TextBlock
@@ -33,7 +34,7 @@ class AgentMentioned(ReminderSource):
         for message in messages:
             first = message.content[0] if message.content else None  # behind it stands what is attached
             text = first.text if isinstance(first, TextBlock) else ""
-            if "@" in text and (names := mentioned_agents(text, self._agents())):
+            if "@" in text and (names := mentioned_agents(text, self._agents(), attached_names(message))):
                 which = f"subagent {names[0]}" if len(names) == 1 else f"subagents {' and '.join(names)}"
                 yield SystemReminder(
                     text=f"The user wants the {which} for this: use Task.", cause=f"{MENTIONED}{message.uuid}"

@@ -61,4 +61,5 @@ def gets(definition: AgentDefinition, tool: str) -> bool:
 
 def _names(pattern: str, tool: str) -> bool:
     match = _NAME.match(pattern)
-    return fnmatchcase(tool, match.group().strip() if match else pattern)
+    name = match.group().strip() if match else pattern
+    return fnmatchcase(tool.casefold(), name.casefold())

@@ -27,6 +27,7 @@ from panpan.tools.seen_files import SeenFiles
 from panpan.tools.tool import Tool, ToolContext
 from panpan.types.agent import AgentDefinition
 from panpan.types.dataclass import dataclass
+from panpan.types.names import known_name
 
 IN_GENERAL = (
     "You are a subagent: your task came from another agent, not from a user, and your last message is all that it gets "
@@ -77,7 +78,7 @@ def find(host: SubagentHost, parent: Parent, task: SubagentTask) -> Opened:
         raise ConfigError(f"the subagent {known.id} belongs to another agent; start a new one without resume")
     if not parent.agent_id and (copy := _agent_around(place, known)):
         raise ConfigError(f"the subagent {known.id} worked in the worktree of the subagent {copy}; go on with that one")
-    if task.agent != known.name:
+    if known_name(task.agent, (known.name,)) != known.name:
         raise ConfigError(f"the subagent {known.id} is a {known.name}; go on with it as subagent_type {known.name!r}")
     definition = host.definition_of(task)
     before = resumed(path, cwd=Path(known.worktree or "/"), warn=lambda _: None)

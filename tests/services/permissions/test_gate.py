@@ -330,6 +330,14 @@ async def test_rules_for_servers_agents_and_hosts_hold(calls: Calls) -> None:
     assert isinstance(await opened.before_tool(calls.fetch("https://example.org.evil/x")), Ask)
 
 
+@pytest.mark.parametrize(("rule", "called"), [("Agent(explore)", "Explore"), ("task(Expl*)", "explore")])
+async def test_a_denied_agent_is_denied_in_any_case(calls: Calls, rule: str, called: str) -> None:
+    task = calls.of("Task", "command", subagent_type=called)
+
+    assert isinstance(await gate(deny=(rule,)).before_tool(task), Deny)
+    assert isinstance(await gate(allow=(rule,)).before_tool(task), Ask)
+
+
 @pytest.mark.parametrize("order", list(permutations(range(3))))
 async def test_deny_is_stronger_than_ask_and_ask_than_allow_in_any_order(calls: Calls, order: tuple[int, ...]) -> None:
     sources = [

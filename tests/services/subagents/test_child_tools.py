@@ -29,6 +29,10 @@ def test_a_list_takes_names_wildcards_and_names_with_brackets() -> None:
     assert names(agent("Read", "G*", "Bash(git diff *)")) == {"Read", "Glob", "Grep", "Bash"}
 
 
+def test_child_tools_match_in_any_case() -> None:
+    assert names(agent("read", "g*", "BASH", without=("grep",))) == {"Read", "Glob", "Bash"}
+
+
 def test_what_is_disallowed_is_gone_although_it_is_listed() -> None:
     assert names(agent("Read", "Bash", without=("Bash",))) == {"Read"}
 

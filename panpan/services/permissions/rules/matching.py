@@ -36,7 +36,7 @@ def restriction(rule: Rule, subject: Subject) -> Restriction | None:
         case DomainPattern() as pattern:
             return "holds" if any(map(pattern.restricts, subject.web_uses)) else None
         case NamePattern() as pattern if rule.names(subject.tool):
-            return "holds" if pattern.matches(subject.names) else None
+            return "holds" if pattern.restricts(subject.names) else None
         case _:
             return None
 

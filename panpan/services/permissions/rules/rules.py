@@ -17,6 +17,7 @@ from panpan.services.permissions.rules.command_pattern import CommandPattern
 from panpan.services.permissions.rules.domain_pattern import DomainPattern
 from panpan.services.permissions.rules.path_pattern import PathPattern
 from panpan.types.dataclass import dataclass
+from panpan.types.names import known_name
 from panpan.types.permission import Behaviour
 
 READ_TOOLS = frozenset({"Read", "LS", "Glob", "Grep"})
@@ -65,6 +66,10 @@ class NamePattern:
     def matches(self, names: Sequence[str]) -> bool:
         """Return whether one of `names` is meant."""
         return any(fnmatchcase(name, self.text) for name in names)
+
+    def restricts(self, names: Sequence[str]) -> bool:
+        """Return whether one of `names` may be meant: an agent is started by its name in any case."""
+        return any(fnmatchcase(name.casefold(), self.text.casefold()) for name in names)
 
 
 Specifier: TypeAlias = CommandPattern | PathPattern | DomainPattern | NamePattern
@@ -149,9 +154,7 @@ def parse_rule(text: str, source: str) -> Rule:
     if match is None:
         raise _unreadable(text, source, "write Tool or Tool(specifier), such as Bash(npm run *) or Edit(/src/**)")
     tool, specifier = match["tool"], match["specifier"]
-    known = _WELL_KNOWN.get(tool.lower(), tool)
-    if known != tool:
-        raise _unreadable(text, source, f"the tool is called {known}")
+    tool = _WELL_KNOWN.get(tool.lower(), tool)
     if "*" in tool and not tool.startswith("mcp__"):
         raise _unreadable(text, source, "only names that begin with mcp__ may have a *")
     if specifier is None or specifier.strip() in ("*", "**"):
@@ -178,7 +181,7 @@ def rules_of_no_tool(sources: Sequence[RuleSource], tools: Collection[str]) -> I
     for source in sources:
         for rule in (*source.written("allow"), *source.written("ask"), *source.written("deny")):
             name = rule.text.partition("(")[0].strip()
-            if name in tools or "*" in name or name.startswith("mcp__"):
+            if known_name(name, known.values()) in tools or "*" in name or name.startswith("mcp__"):
                 continue
             if meant := _slip_for(name, known):
                 raise _unreadable(rule.text, rule.place, f"there is no tool {name}; did you mean {meant}?")

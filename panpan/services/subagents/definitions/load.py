@@ -20,6 +20,7 @@ from panpan.services.subagents.definitions.problem import Problem
 from panpan.services.subagents.definitions.shipped import shipped_definitions
 from panpan.types.agent import AgentDefinition
 from panpan.types.dataclass import dataclass
+from panpan.types.names import known_name
 
 MAX_WARNINGS = 10
 MAX_ROUNDS_OF_PROJECT = 100
@@ -77,8 +78,8 @@ class AgentDefinitions:
         return sorted(self._loaded.found)
 
     def get(self, name: str) -> AgentDefinition | None:
-        """Return the one of this name."""
-        found = self._loaded.found.get(name)
+        """Return the one of this name; case makes no difference where only one is called so."""
+        found = self._loaded.found.get(known_name(name, self._loaded.found))
         return None if found is None else found.definition
 
     def is_bound(self, name: str) -> bool:

@@ -103,10 +103,11 @@ def notes_on_unknown(
     """
     from difflib import get_close_matches
 
-    lower = {name.lower(): name for name in known}
+    lower = {name.casefold(): name for name in known}
     for name in names:
-        if any(fnmatchcase(tool, name) for tool in known) or name.startswith("mcp__"):
+        meant = name.casefold()
+        if any(fnmatchcase(tool, meant) for tool in lower) or name.startswith("mcp__"):
             continue
-        close = lower.get(name.lower()) or next(iter(get_close_matches(name, known, n=1, cutoff=0.75)), None)
-        advice = f"; did you mean {close}?" if close else ""
+        close = get_close_matches(meant, lower, n=1, cutoff=0.75)
+        advice = f"; did you mean {lower[close[0]]}?" if close else ""
         yield Problem(f"there is no tool {name}, so it means nothing{advice}", line, is_error=False, source=source)

@@ -58,7 +58,7 @@ def test_a_rule_does_not_speak_of_other_tools(rule: str, tool: str) -> None:
 @pytest.mark.parametrize(
     "rule",
     [
-        "", "Bash(", "Bash)", "Bash()", "(npm)", "Bash npm", "bash", "read(x)", "Read()", "WebFetch(example.org)",
+        "", "Bash(", "Bash)", "Bash()", "(npm)", "Bash npm", "Read()", "WebFetch(example.org)",
         "WebFetch(domain:)", "WebFetch(domain:a b)", "mcp__x__y(z)", "B*sh", "Read(!x)", "Bash(echo ')", "evaluate(x)",
         "Bash(a) (b", "1tool",
     ],
@@ -81,7 +81,7 @@ TOOLS = ["Read", "Write", "Edit", "LS", "Bash"]
 @pytest.mark.parametrize("kind", ["allow", "ask", "deny"])
 @pytest.mark.parametrize(
     ("rule", "meant"),
-    [("Reed", "Read"), ("Bsh(ls)", "Bash"), ("bash", "Bash"), ("Wirte(/a)", "Write"), ("WebFech", "WebFetch")],
+    [("Reed", "Read"), ("Bsh(ls)", "Bash"), ("bsh", "Bash"), ("Wirte(/a)", "Write"), ("WebFech", "WebFetch")],
 )
 def test_a_slip_in_the_name_of_a_tool_is_an_error_in_every_list(kind: str, rule: str, meant: str) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -97,6 +97,16 @@ def test_a_rule_about_a_tool_that_is_not_here_is_a_warning_in_every_list(kind: s
     (warning,) = rules_of_no_tool(sources(**{kind: [rule]}), TOOLS)
 
     assert f"{rule!r} from s.toml" in warning
+
+
+@pytest.mark.parametrize("written", ["bash", "BASH(git *)", "readhistory", "webfetch(domain:example.org)", "task(X)"])
+def test_parse_rule_reads_a_tool_in_any_case(written: str) -> None:
+    rule = parse_rule(written, "--allowedTools")
+
+    name = written.partition("(")[0]
+    (meant,) = [tool.name for tool in all_tools() if tool.name.lower() == name.lower()]
+    assert (rule.tool, rule.text) == (meant, written)
+    assert list(rules_of_no_tool(sources(allow=[written]), [meant])) == []
 
 
 def test_rules_about_tools_that_are_there_or_may_come_are_fine() -> None:

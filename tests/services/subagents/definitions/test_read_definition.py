@@ -182,13 +182,12 @@ def test_a_problem_drives_no_terminal() -> None:
     assert error.isprintable()
 
 
-def test_tools_that_do_not_exist_are_noted() -> None:
+def test_tools_that_do_not_exist_are_noted_in_any_case() -> None:
     definition = defined(with_head("tools: Read, bash, Grepp, mcp__x__*, Multi*", "disallowedTools: Nothing"))
 
     found = [problem.text for problem in notes_on_tools(definition, ["Read", "Bash", "Grep", "MultiEdit"])]
 
     assert found == [
-        "there is no tool bash, so it means nothing; did you mean Bash?",
         "there is no tool Grepp, so it means nothing; did you mean Grep?",
         "there is no tool Nothing, so it means nothing",
     ]

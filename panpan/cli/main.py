@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import click
 
 from panpan import __version__
+from panpan.cli.bare_words import SEVERAL_WORDS, refuse_bare_word
 from panpan.cli.collection import put_off_collection
 from panpan.cli.options import RUN_OPTIONS, check_options_before, run_options
 from panpan.cli.start import EXIT_INTERRUPTED, leave_at_interrupt
@@ -67,15 +68,17 @@ class LazyGroup(click.Group):
     """A group that imports a command when it is called, and lists them without."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the options; a first word that is no command is a prompt, and options may follow it."""
-        _, words, _ = self.make_parser(ctx).parse_args(list(args))
-        if words and words[0] not in (*COMMANDS, "help"):
-            _refuse_misspelt_command(words[0])
+        """Read the options; a first text that is no command is a prompt, and options may follow it."""
+        given, words, _ = self.make_parser(ctx).parse_args(list(args))
+        before = args[: len(args) - len(words)]
+        is_literal = before[-1:] == ["--"]
+        if words and (is_literal or words[0] not in (*COMMANDS, "help")):
+            if not (is_literal or "prompt" in given):
+                refuse_bare_word(words, COMMANDS)
             if self.make_parser(ctx).parse_args(words[1:])[1]:
-                raise click.UsageError("a prompt of several words needs quotes: panpan 'fix the failing test'")
+                raise click.UsageError(SEVERAL_WORDS)
             ctx.meta[FIRST_PROMPT] = words[0]
-            before = args[: len(args) - len(words)]
-            args = [*(before[:-1] if before[-1:] == ["--"] else before), *words[1:]]
+            args = [*(before[:-1] if is_literal else before), *words[1:]]
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -99,15 +102,6 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
-
-
-def _refuse_misspelt_command(word: str) -> None:
-    from difflib import get_close_matches
-
-    if close := get_close_matches(word, COMMANDS, n=1, cutoff=0.75):
-        raise click.UsageError(
-            f"there is no command {word!r}; did you mean {close[0]}? If it is a prompt: panpan -p {word!r}"
-        )
 
 
 @click.group(

@@ -470,7 +470,7 @@ def test_a_signal_ends_it_and_it_says_how_to_go_on_once(
 ) -> None:
     with serving([say("Hello."), Reply((Text("Thinking about it"),), faults=(Stall(-1),))]) as server:
         panpan.use(server)
-        terminal = Terminal(panpan, "hi")
+        terminal = Terminal(panpan, "hi there")
         terminals.append(terminal)
         terminal.expect(PROMPT)
         if is_in_turn:

@@ -128,19 +128,19 @@ def debug_log(folder: Path, redactor: Redactor) -> Iterator[DebugLog]:
         handler.close()
 
 
-def start_debug_log(cwd: str | None, api_key: str | None, stack: ExitStack) -> Path:
+def start_debug_log(cwd: str | None, overrides: Mapping[str, object], stack: ExitStack) -> Path:
     """Log a run of the command until `stack` is closed, and return the file.
 
     Args:
         cwd: The folder that the run works in; None is the current one.
-        api_key: A key of the command line, struck out like those of settings and environment.
+        overrides: Settings of the command line; keys in them are struck out like those of files and environment.
         stack: Closes the log.
 
     Raises:
         ConfigError: It cannot be written.
     """
     locations = Locations.find(Path(cwd or "."), os.environ)
-    secrets_of_all = secrets_of_run(locations, os.environ) | ({api_key} if api_key else frozenset())
+    secrets_of_all = secrets_of_run(locations, os.environ, overrides)
     try:
         return stack.enter_context(debug_log(locations.debug_folder, Redactor(secrets_of_all))).path
     except OSError as error:

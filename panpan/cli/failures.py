@@ -4,7 +4,7 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -64,7 +64,8 @@ def report_failure(error: Exception, *, had_terminal: bool = False) -> int:
 
     try:
         locations = Locations.find(Path.cwd(), os.environ)
-        redactor = Redactor(secrets_of_run(locations, os.environ) | _keys_on_command_line(sys.argv))
+        keys = {*_values_of("--api-key", sys.argv)}
+        redactor = Redactor(secrets_of_run(locations, os.environ, _given_settings(sys.argv)) | keys)
     except (OSError, PanpanError):
         say(f"unexpected {type(error).__name__}; no report could be written")
         return 1
@@ -105,8 +106,23 @@ def _missing_part(error: Exception) -> str | None:
     return None
 
 
-def _keys_on_command_line(arguments: Sequence[str]) -> set[str]:
-    pairs = zip(arguments, [*arguments[1:], ""], strict=True)
-    return {following for argument, following in pairs if argument == "--api-key"} | {
-        argument.removeprefix("--api-key=") for argument in arguments if argument.startswith("--api-key=")
-    }
+def _given_settings(arguments: Sequence[str]) -> Mapping[str, object]:
+    """Return the settings of a command line that may be wrong, as far as they can be read."""
+    from panpan.config.run_settings import SET_FLAG, SETTINGS_FLAG, given_sources
+
+    given: dict[str, object] = {}
+    for number, text in enumerate(_values_of(SETTINGS_FLAG, arguments)):
+        with suppress(PanpanError):
+            given[f"settings {number}"] = given_sources([text], [], Path.cwd())[0]
+    for number, text in enumerate(_values_of(SET_FLAG, arguments)):
+        with suppress(PanpanError):
+            given[f"set {number}"] = given_sources([], [text], Path.cwd())[0]
+    return given
+
+
+def _values_of(option: str, arguments: Sequence[str]) -> Iterator[str]:
+    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        if argument == option:
+            yield following
+        elif argument.startswith(f"{option}="):
+            yield argument.removeprefix(f"{option}=")

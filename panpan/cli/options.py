@@ -4,7 +4,7 @@ This is read for `--help`, too, so that only click is imported here.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import click
@@ -37,8 +37,16 @@ SETTING_BY_OPTION = {
     "max_tokens": "max_tokens",
     "max_seconds": "max_seconds",
     "plain": "ui.plain",
+    "sandbox_mode": "sandbox.mode",
+    "allow_outside": "sandbox.outside",
 }
 """Options that are settings, too."""
+
+_SEVERAL_SETTINGS = frozenset({"settings", "assignments", "allow_network"})
+"""Options each of which may be several settings."""
+
+WHOLE_NETWORK = "*"
+"""What `--allow-network` without a value is."""
 
 _COMMANDS_WITH_SETTINGS = ("config", "permissions", "debug")
 """Subcommands that say what the settings lead to."""
@@ -83,6 +91,12 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="Rules for calls that run unasked, such as 'Edit, Bash(npm test *)'."),
         click.option("--disallowedTools", "--disallowed-tools", "disallowed_tools", multiple=True, metavar="RULES",
                      help="Rules for calls that never run."),
+        click.option("--allow-network", is_flag=False, flag_value=WHOLE_NETWORK, multiple=True, metavar="[HOST,...]",
+                     help="Let commands reach HOSTs; package-indexes: those of package managers; without: all hosts."),
+        click.option("--allow-outside", multiple=True, metavar="COMMAND",
+                     help="Let COMMAND, such as 'git commit *', run outside the sandbox."),
+        click.option("--sandbox", "sandbox_mode", type=click.Choice(["on", "off"]),
+                     help="off: commands run with all your rights, as where the machine itself is thrown away."),
         click.option("-y", "--yes", "says_yes", is_flag=True,
                      help="Answer every question with yes, but for those about protected files and the sandbox."),
         click.option("--trust", "trusts_project", is_flag=True,
@@ -98,6 +112,10 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
                      help='Kinds of subagents: {"NAME": {"description": "...", "prompt": "...", "tools": "..."}}.'),
         click.option("--agent", metavar="NAME",
                      help="Begin as this agent: its prompt, its tools and model, its mode where that is stricter."),
+        click.option("--settings", multiple=True, metavar="FILE|JSON",
+                     help="Use the settings of a TOML or JSON file, or of a JSON object, in this run."),
+        click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE",
+                     help="Use one setting in this run, such as sandbox.network=true."),
         click.option("--max-turns", type=click.IntRange(min=1), metavar="N",
                      help="Most rounds of one turn; 50 where nobody watches."),
         click.option("--max-budget-usd", type=click.FloatRange(min=0, min_open=True), metavar="USD",
@@ -131,7 +149,7 @@ def check_options(options: Options) -> None:
     """Refuse options that contradict each other.
 
     Raises:
-        click.UsageError: They do; says which.
+        click.UsageError: They do, or one has a value that it cannot take; says which.
     """
     if options["continues"] and options["resume"] is not None:
         raise click.UsageError("-c and -r exclude each other")
@@ -150,6 +168,7 @@ def check_options(options: Options) -> None:
         raise click.UsageError("there are two prompts, one behind -p and one alone; give one")
     if options["input_format"] == "stream-json" and (options["prompt"] or options["first_prompt"]):
         raise click.UsageError("a prompt and --input-format stream-json exclude each other")
+    _network(options["allow_network"])
 
 
 def check_options_before(command: str, ctx: click.Context) -> None:
@@ -161,7 +180,7 @@ def check_options_before(command: str, ctx: click.Context) -> None:
     for option in ctx.command.params:
         is_given = ctx.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
         is_taken = option.name == "cwd" or (command == option.name == "agents")
-        is_taken |= command in _COMMANDS_WITH_SETTINGS and option.name in SETTING_BY_OPTION
+        is_taken |= command in _COMMANDS_WITH_SETTINGS and option.name in {*SETTING_BY_OPTION, *_SEVERAL_SETTINGS}
         if is_given and not is_taken:
             name = " / ".join([*option.opts, *option.secondary_opts])
             raise click.UsageError(f"{name} does not go with the command {command}")
@@ -173,7 +192,14 @@ def _from_here(folder: str) -> str:
 
 
 def overrides_of(options: Options) -> dict[str, Any]:
-    """Return the settings that the options give, by dotted key; None and () where an option was not given."""
+    """Return the settings that the options give, by dotted key; None and () where an option was not given.
+
+    Those of `--settings` and `--set` are sources of their own, each under its place.
+
+    Raises:
+        ConfigError: What `--settings` or `--set` says cannot be read or used.
+        click.UsageError: `--allow-network` names no host.
+    """
     from panpan.services.permissions.rules.rules import split_rules
 
     overrides = {key: options[name] for name, key in SETTING_BY_OPTION.items()}
@@ -182,4 +208,31 @@ def overrides_of(options: Options) -> dict[str, Any]:
         overrides[key] = tuple(rule for text in overrides[key] for rule in split_rules(text))
     if options["thinking_budget"] is not None and options["thinking"] is None:
         overrides["thinking"] = True
-    return overrides
+    return {**_given(options), **overrides, **_network(options["allow_network"])}
+
+
+def given_look(options: Options) -> dict[str, Any]:
+    """Return what `--settings` and `--set` say of the table `ui`, which the first screen needs."""
+    return {key: value for source in _given(options).values() for key, value in source.values.get("ui", {}).items()}
+
+
+def _given(options: Options) -> dict[str, Any]:
+    if not options["settings"] and not options["assignments"]:
+        return {}
+    from pathlib import Path
+
+    from panpan.config.run_settings import given_sources
+
+    sources = given_sources(options["settings"], options["assignments"], Path.cwd())
+    return {f"{number}: {source.place}": source for number, source in enumerate(sources, 1)}
+
+
+def _network(values: Sequence[str]) -> dict[str, Any]:
+    """Return what `--allow-network` opens: the network, or single hosts."""
+    hosts = [host.strip() for value in values if value != WHOLE_NETWORK for host in value.split(",")]
+    if not all(hosts) or any(" " in host for host in hosts):
+        raise click.UsageError(
+            "--allow-network takes hosts, such as --allow-network=pypi.org,files.pythonhosted.org; "
+            "with no value, put it behind the prompt"
+        )
+    return {"sandbox.network": WHOLE_NETWORK in values or None, "sandbox.domains": tuple(hosts)}

@@ -13,7 +13,7 @@ import anyio
 import click
 
 from panpan.cli.failures import say
-from panpan.cli.options import Options, check_options, require_session_id
+from panpan.cli.options import Options, check_options, given_look, overrides_of, require_session_id
 from panpan.config.ui_look import UiLook, read_ui_look
 from panpan.errors import ConfigError
 from panpan.ui.stdout import StdoutWriter
@@ -32,7 +32,7 @@ def run(options: Options) -> int:
         if options["debug"]:
             from panpan.cli.debug_log import start_debug_log
 
-            say(f"writing the debug log to {start_debug_log(options['cwd'], options['api_key'], stack)}")
+            say(f"writing the debug log to {start_debug_log(options['cwd'], overrides_of(options), stack)}")
         if is_headless(options):
             require_session_id(options)
             from panpan.cli.headless_command import run_headless_for
@@ -73,4 +73,5 @@ def _look(options: Options, out: StdoutWriter) -> UiLook:
     """
     if not out.is_terminal or os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
         return UiLook(plain=True)
-    return read_ui_look(Path(options["cwd"] or ".").expanduser().absolute(), os.environ, plain=options["plain"])
+    folder = Path(options["cwd"] or ".").expanduser().absolute()
+    return read_ui_look(folder, os.environ, plain=options["plain"], given=given_look(options))

@@ -6,7 +6,7 @@ Give them to a `system.redact.Redactor` before anything is logged or reported.
 import re
 from collections.abc import Iterator, Mapping
 
-from panpan.config.keys import flatten, is_secret
+from panpan.config.keys import flatten, is_secret, leaves
 from panpan.config.locations import Locations
 from panpan.config.settings import Settings
 from panpan.errors import ConfigError
@@ -25,17 +25,29 @@ def known_secrets(env: Mapping[str, str], settings: Settings | None = None) -> f
     return frozenset(secret for text in found if (secret := text.strip()))
 
 
-def secrets_of_run(locations: Locations, env: Mapping[str, str]) -> frozenset[str]:
-    """Return every secret that a run here would know; where the settings are broken, those of the environment.
+def secrets_of_run(
+    locations: Locations, env: Mapping[str, str], overrides: Mapping[str, object] | None = None
+) -> frozenset[str]:
+    """Return every secret that a run here would know; where the settings are broken, those of environment and flags.
 
     For logs and reports, which must work whatever is broken.
+
+    Args:
+        locations: Where the settings are.
+        env: The environment.
+        overrides: Settings of the command line, as `load_settings` takes them.
     """
+    from panpan.config.settings_file import Source
     from panpan.config.sources import load_settings
 
+    overrides = overrides or {}
+    given = [value.values for value in overrides.values() if isinstance(value, Source)]
+    of_flags = {str(value) for values in (overrides, *given) for path, value in leaves(values) if is_secret(path)}
+    of_flags -= {"", "None"}
     try:
-        return known_secrets(env, load_settings(locations.project_root, env, {}, locations).settings)
+        return known_secrets(env, load_settings(locations.project_root, env, overrides, locations).settings) | of_flags
     except ConfigError:
-        return known_secrets(env)
+        return known_secrets(env) | of_flags
 
 
 def _in_environment(env: Mapping[str, str]) -> Iterator[str]:

@@ -71,6 +71,17 @@ def _host(value: str) -> str:
     return authority.host
 
 
+def _domain(value: str) -> str:
+    from panpan.errors import ToolError
+    from panpan.system.sandbox.domain_grants import DomainGrant
+
+    try:
+        DomainGrant.parse(value)
+    except ToolError as exc:
+        raise ValueError(f"holds {value[:80]!r}, which is no domain: {exc}") from exc
+    return value
+
+
 def rule_text(item: Any) -> Any:
     """Return the rule of an item of `permission.allow`, `ask` or `deny`: the text itself, or that in a table.
 
@@ -98,6 +109,7 @@ WebAddress: TypeAlias = Annotated[str, AfterValidator(_web_address)]
 Secret: TypeAlias = Annotated[SecretStr, AfterValidator(_header_value)]
 Names: TypeAlias = Annotated[tuple[Name, ...], Field(strict=False)]  # a TOML array comes as a list
 Hosts: TypeAlias = Annotated[tuple[Annotated[Name, AfterValidator(_host)], ...], Field(strict=False)]
+Domains: TypeAlias = Annotated[tuple[Annotated[Name, AfterValidator(_domain)], ...], Field(strict=False)]
 Rules: TypeAlias = Annotated[tuple[Annotated[Name, BeforeValidator(rule_text)], ...], Field(strict=False)]
 """Texts of permission rules; their examples are kept by the source, see `Source.written_rules`."""
 Folder: TypeAlias = Annotated[Path, Field(strict=False), AfterValidator(_absolute)]
@@ -166,8 +178,9 @@ class SandboxSettings(_Frozen):
     """on: commands run in the sandbox that works here, and where none does, each asks; off: with all your rights."""
     network: bool = False
     """Whether every command may use the network, that of this machine included."""
-    domains: Names = ()
-    """Hosts that commands may reach although the network is off, such as `pypi.org` or `*.pythonhosted.org`."""
+    domains: Domains = ()
+    """Hosts that commands may reach although the network is off, such as `pypi.org` or `*.pythonhosted.org`;
+    `package-indexes` stands for those that pip, uv, conda, npm and cargo fetch from."""
     writable: Annotated[tuple[Folder, ...], Field(strict=False)] = ()
     """Folders that commands may change beside the workspace, such as `~/.cache`."""
     outside: Names = ()

@@ -1,8 +1,8 @@
 """Joins the settings of all sources, and remembers for each value where it came from.
 
 Weakest first: defaults, the user's file, the project's file, the user's file for the project, the environment, the
-command line. A stronger source replaces the value of a weaker one; permission rules and additional directories are
-joined.
+settings that the command line gives for one run, its other flags. A stronger source replaces the value of a weaker one;
+permission rules and additional directories are joined.
 
 pydantic-settings would do part of this; it is not used because importing it costs more than the whole of this takes,
 and because it can neither name the line of a mistake nor treat one source with less trust than another.
@@ -28,6 +28,10 @@ FLAGS: Mapping[str, str] = {
     "permission.allow": "--allowedTools",
     "permission.deny": "--disallowedTools",
     "permission.mode": "--permission-mode",
+    "sandbox.domains": "--allow-network",
+    "sandbox.mode": "--sandbox",
+    "sandbox.network": "--allow-network",
+    "sandbox.outside": "--allow-outside",
     "thinking_budget_tokens": "--thinking-budget",
     "ui.plain": "--plain",
 }
@@ -100,7 +104,8 @@ def load_settings(
     Args:
         cwd: What relative paths on the command line are relative to.
         env: The environment.
-        cli_overrides: Values of flags by dotted key, such as `permission.mode`; None and () count as not given.
+        cli_overrides: Values of flags by dotted key, such as `permission.mode`; None and () count as not given. A
+            `Source`, under any key, is weaker than they are.
         locations: Where the files are.
         trust: What the project brings along, as it was read before; None: it is read now.
 
@@ -112,9 +117,10 @@ def load_settings(
     project = None if _is_users_own(locations) else _project_source(locations, trust)
     local = read_settings_file(locations.local_settings, "local")
     environment, warnings = read_environment(env)
+    given = [value for value in cli_overrides.values() if isinstance(value, Source)]
     flags = _read_flags(cli_overrides, cwd)
 
-    warnings += [warning for source in (user, local) if source for warning in _careless_modes(source)]
+    warnings += [warning for source in (user, local, *given) if source for warning in _careless_modes(source)]
     withheld: Sequence[str] = ()
     if project is not None:
         from panpan.config.project_limits import limit_project
@@ -123,7 +129,7 @@ def load_settings(
         limited = limit_project(
             project,
             weaker=_joined([user]),
-            own=_joined([user, local, environment, flags]),
+            own=_joined([user, local, environment, *given, flags]),
             env=env,
             is_trusted=PROJECT_SETTINGS in trust.believed,
         )
@@ -131,7 +137,7 @@ def load_settings(
         warnings += notes_on_trust(project, trust, limited.needing_trust)
         withheld = () if trust.is_trusted else [as_written(project, path) for path in limited.needing_trust]
         project = limited.source
-    sources = [source for source in (user, project, local, environment, flags) if source is not None]
+    sources = [source for source in (user, project, local, environment, *given, flags) if source is not None]
     return Loaded(_joined(sources), sources, tuple(warnings), trust, tuple(withheld))
 
 
@@ -158,7 +164,7 @@ def _read_flags(overrides: Mapping[str, object], cwd: Path) -> Source:
     values: dict[str, Any] = {}
     places: dict[KeyPath, str] = {}
     for key, value in overrides.items():
-        if value is None or value == () or value == []:
+        if value is None or value == () or value == [] or isinstance(value, Source):
             continue
         path = tuple(key.split("."))
         if path == ("additional_directories",) and isinstance(value, Iterable):

@@ -31,19 +31,22 @@ class UiLook:
     """What was sent in earlier sessions."""
 
 
-def read_ui_look(cwd: Path, env: Mapping[str, str], *, plain: bool | None) -> UiLook:
+def read_ui_look(
+    cwd: Path, env: Mapping[str, str], *, plain: bool | None, given: Mapping[str, Any] | None = None
+) -> UiLook:
     """Return what the user's own files say, as far as it can be read.
 
     Args:
         cwd: Where panpan works.
         env: The environment.
         plain: The flag of that name; None where it was not given.
+        given: What the command line sets of the table `ui` for this run; stronger than the files.
 
     Raises:
         ConfigError: There is no such folder, or no panpan home.
     """
     locations = Locations.find(cwd, env)
-    said = _ui_table(locations.user_settings) | _ui_table(locations.local_settings)
+    said = _ui_table(locations.user_settings) | _ui_table(locations.local_settings) | dict(given or {})
     return UiLook(
         theme=next((theme for theme in _THEMES if theme == said.get("theme")), "auto"),
         vim=said.get("vim") is True,

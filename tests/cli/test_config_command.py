@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.cli.config_command import command, settings_lines
+from panpan.cli.main import cli
 from panpan.config.keys import flatten, put
 from panpan.config.settings import Settings
 from panpan.config.sources import Loaded
@@ -138,3 +139,26 @@ def test_whatever_the_values_are_the_output_is_toml_that_says_them(
         if value is not None:
             put(expected, path, list(value) if isinstance(value, tuple) else value)
     assert tomllib.loads("\n".join(lines)) == expected
+
+
+def test_settings_of_the_command_line_are_shown_with_their_origin(folder: Path) -> None:
+    (folder / "run.toml").write_text('\nmodel = "of-file"\n[sandbox]\nmode = "off"\n')
+    flags = [f"--settings={folder / 'run.toml'}", "--set", "max_rounds=3", "--allow-network=pypi.org", "--sandbox=on"]
+    env = {name: None for name in os.environ} | {"PANPAN_HOME": str(folder / "home"), "HOME": str(folder)}
+
+    told = CliRunner().invoke(
+        cli, [*flags, "--cwd", str(folder / "project"), "config", "show", "--show-origin"], env=env
+    )
+
+    assert f'model = "of-file"  # {folder / "run.toml"}:2' in told.stdout.splitlines()
+    assert "max_rounds = 3  # --set max_rounds" in told.stdout.splitlines()
+    assert '    "pypi.org",  # --allow-network' in told.stdout.splitlines()
+    assert 'sandbox.mode = "on"  # --sandbox' in told.stdout.splitlines()
+
+
+def test_a_host_that_is_none_is_refused_with_its_flag(folder: Path) -> None:
+    env = {name: None for name in os.environ} | {"PANPAN_HOME": str(folder / "home"), "HOME": str(folder)}
+
+    told = CliRunner().invoke(cli, ["--allow-network=a/b", "config", "show"], env=env)
+
+    assert str(told.exception).startswith("--allow-network: sandbox.domains holds 'a/b', which is no domain")

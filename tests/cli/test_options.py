@@ -44,3 +44,25 @@ def test_where_no_choice_can_be_made_it_is_refused(changed: dict[str, Any]) -> N
 @pytest.mark.parametrize(("short", "long"), [("-c", "--continue"), ("-p", "--print"), ("-r", "--resume")])
 def test_short_and_long_options_are_one(short: str, long: str) -> None:
     assert read(short) == read(long)
+
+
+def test_allow_network_opens_all_of_it_or_single_hosts() -> None:
+    assert overrides_of(read("--allow-network"))["sandbox.network"] is True
+    assert overrides_of(read("--allow-network", "-p", "go on"))["sandbox.network"] is True
+    hosts = overrides_of(read("--allow-network", "pypi.org, *.example.org", "--allow-network=a.b:8080"))
+    assert hosts["sandbox.domains"] == ("pypi.org", "*.example.org", "a.b:8080")
+    assert hosts["sandbox.network"] is None
+    assert overrides_of(read())["sandbox.domains"] == ()
+
+
+@pytest.mark.parametrize("value", ["", ",", "pypi.org,", "fix the failing test"])
+def test_allow_network_refuses_what_is_no_host(value: str) -> None:
+    with pytest.raises(click.UsageError, match="--allow-network takes hosts"):
+        check_options(read(f"--allow-network={value}"))
+
+
+def test_sandbox_flags_are_settings_of_the_run() -> None:
+    overrides = overrides_of(read("--sandbox", "off", "--allow-outside", "git commit *", "--allow-outside", "make"))
+
+    assert overrides["sandbox.mode"] == "off"
+    assert overrides["sandbox.outside"] == ("git commit *", "make")

@@ -1,4 +1,5 @@
 from panpan.config.known_secrets import known_secrets, secrets_of_run
+from panpan.config.run_settings import given_sources
 from tests.config.conftest import Place
 
 
@@ -38,3 +39,13 @@ def test_a_log_knows_the_secrets_of_the_files_too_and_works_where_they_are_broke
 
     place.user('api_keys = "aaa"\n')
     assert secrets_of_run(place.locations, {"A_TOKEN": "bbb"}) == {"bbb"}
+
+
+def test_a_log_knows_the_keys_that_the_command_line_gives(place: Place) -> None:
+    sources = given_sources(['{"providers": {"x": {"api_key": "bbb"}}}'], ["api_key=ccc"], place.locations.home)
+    overrides = {"api_key": "aaa", "model": "m", **{str(number): source for number, source in enumerate(sources)}}
+
+    assert secrets_of_run(place.locations, {}, overrides) >= {"aaa", "bbb", "ccc"}
+
+    place.user("no settings")
+    assert secrets_of_run(place.locations, {}, overrides) == {"aaa", "bbb", "ccc"}

@@ -77,3 +77,13 @@ def test_what_is_written_into_the_file_that_decides_is_how_it_looks(
     save_ui(path, kind, "theme", theme)
 
     assert read_ui_look(tmp_path, env, plain=None).theme == theme
+
+
+def test_the_command_line_decides_before_the_files(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "settings.toml").write_text('[ui]\ntheme = "dark"\nvim = true\n')
+
+    look = read_ui_look(tmp_path, {"PANPAN_HOME": str(home)}, plain=None, given={"theme": "light", "plain": True})
+
+    assert (look.theme, look.vim, look.plain) == ("light", True, True)

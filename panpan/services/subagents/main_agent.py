@@ -55,7 +55,7 @@ def main_agent(name: str, setup: Setup, given: Mapping[str, Any] | None, *, warn
     mode, present = definition.permission_mode, setup.settings.permission.mode
     if mode is not None and STRICTNESS[mode] > STRICTNESS[present]:
         overrides["permission.mode"] = mode
-    names_other = definition.model != "inherit" and setup.overrides.get("model") is None
+    names_other = definition.model != "inherit" and setup.loaded.origins["model"].kind != "flag"
     if names_other and _has_model(definition, setup, definitions, warn):
         overrides["model"] = definition.model
     return MainAgent(definition.prompt, overrides)

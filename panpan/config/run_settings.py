@@ -1,0 +1,135 @@
+"""The settings that the command line gives for one run: `--settings FILE|JSON` and `--set KEY=VALUE`.
+
+The rule: they are settings like those of files, checked by the same code. A mistake in one is an error that names the
+file and the line, or the flag.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from panpan.config.bounded_toml import parse_toml
+from panpan.config.json_lines import json_key_lines
+from panpan.config.keys import KeyPath, dotted, leaves, put, shown
+from panpan.config.settings_file import Source, check, parse_settings, read_bytes
+from panpan.errors import ConfigError
+
+SETTINGS_FLAG = "--settings"
+SET_FLAG = "--set"
+_MAX_DEPTH = 100
+"""Of tables and lists in each other."""
+
+
+def given_sources(settings: Sequence[str], assignments: Sequence[str], cwd: Path) -> Sequence[Source]:
+    """Return what the command line sets, weakest first.
+
+    Args:
+        settings: Texts of `--settings`: each a JSON object, or the path of a TOML or JSON file.
+        assignments: Texts of `--set`: each `KEY=VALUE`.
+        cwd: Folder that relative paths start from.
+
+    Raises:
+        ConfigError: One of them cannot be read, or sets what panpan does not know.
+    """
+    return (*(_of_settings(text, cwd) for text in settings), *map(_of_assignment, assignments))
+
+
+def _of_settings(text: str, cwd: Path) -> Source:
+    if text.lstrip().startswith("{"):
+        return _of_json(text, SETTINGS_FLAG, None)
+    try:
+        path = cwd / Path(text).expanduser()
+    except RuntimeError as exc:
+        raise ConfigError(f"{SETTINGS_FLAG} {shown(text)}: that home folder does not exist") from exc
+    data = read_bytes(path) if text and "\0" not in text else None
+    if data is None:
+        raise ConfigError(f"{SETTINGS_FLAG}: there is no file {shown(text)!r}; name a TOML or JSON file, or give JSON")
+    if path.suffix.lower() != ".json" and not data.lstrip().startswith(b"{"):
+        return parse_settings(data, path, "flag")
+    try:
+        return _of_json(data.decode("utf-8-sig"), shown(path), path)
+    except UnicodeDecodeError as exc:
+        raise ConfigError(f"{shown(path)}: is not UTF-8; save the file as UTF-8") from exc
+
+
+def _of_json(text: str, place: str, file: Path | None) -> Source:
+    """Return the settings of a JSON object; those of a file know their lines."""
+    try:
+        values = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as exc:
+        at = f"{place}:{exc.lineno}" if file else place
+        raise ConfigError(f"{at}: is not valid JSON: {exc.msg[:1].lower()}{exc.msg[1:]}") from exc
+    except RecursionError:
+        values = None
+    except ValueError as exc:
+        raise ConfigError(f"{place}: {shown(exc)}") from exc
+    if values is None or _is_too_deep(values):
+        raise ConfigError(f"{place}: is nested too deeply for settings")
+    if not isinstance(values, dict):
+        raise ConfigError(f"{place}: should be a JSON object of settings")
+    lines = json_key_lines(text) if file else {}
+    places = {path: f"{place}:{line}" for path, line in lines.items()}
+    return _checked(Source("flag", place, values, places, file))
+
+
+def _is_too_deep(values: object) -> bool:
+    level = [values]
+    for _ in range(_MAX_DEPTH):
+        level = [inner for value in level for inner in _inside(value)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: object) -> Iterable[object]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice!r} stands twice in one table; keep one")
+    return values
+
+
+def _refuse_constant(text: str) -> None:
+    raise ValueError(f"{text} is no number of JSON; write a finite number")
+
+
+def _of_assignment(text: str) -> Source:
+    key, equals, value = text.partition("=")
+    path = _key_path(key.strip()) if equals else None
+    if path is None:
+        raise ConfigError(f"{SET_FLAG} {shown(key)}: write KEY=VALUE, such as {SET_FLAG} sandbox.network=true")
+    values: dict[str, Any] = {}
+    put(values, path, _value(value.strip()))
+    place = f"{SET_FLAG} {dotted(path)}"
+    return _checked(Source("flag", place, values, {path: place}))
+
+
+def _key_path(key: str) -> KeyPath | None:
+    """Return the parts of a dotted key as TOML reads them; None where it is no key."""
+    if not key or not key.isprintable():
+        return None
+    try:
+        found = [path for path, _ in leaves(parse_toml(f"{key} = 0"))]
+    except ValueError:
+        return None
+    return found[0] if len(found) == 1 else None
+
+
+def _value(text: str) -> Any:
+    """Return a TOML value, or the text itself where it is none."""
+    try:
+        values = parse_toml(f"value = {text}")
+    except ValueError:
+        return text
+    return values["value"] if values.keys() == {"value"} else text
+
+
+def _checked(source: Source) -> Source:
+    check(source)
+    return source

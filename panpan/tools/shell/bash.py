@@ -20,7 +20,7 @@ from panpan.system.process import Leaving, ProcessEnded, run_process
 from panpan.tools.shell.analysis.facts import LineFacts
 from panpan.tools.shell.bounds import SandboxUse, bounds_of
 from panpan.tools.shell.foreground_run import ForegroundRun
-from panpan.tools.shell.read_only_environment import read_only_environment
+from panpan.tools.shell.read_only_environment import fixed_names, read_only_environment
 from panpan.tools.shell.working_directory import DirectoryReport, find_shell, follow, shell_arguments, start_directory
 from panpan.tools.tasks.background import Background, BackgroundCommand
 from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
@@ -104,7 +104,7 @@ class BashTool(Tool[BashInput]):
         with run.movable() as leaves:
             async with AsyncExitStack() as stack:
                 report = stack.enter_context(DirectoryReport(ctx.outputs.directory if ctx.runs_alone else None))
-                argv = shell_arguments(args.command, report.file, shell=find_shell())
+                argv = self._shell_arguments(args, report.file, environment)
                 bounds = bounds_of(args.sandbox, self.facts(args), ctx, report.file)
                 start = await stack.enter_async_context(ctx.sandbox.boxed(argv, environment, cwd, bounds))
                 process = run_process(
@@ -145,7 +145,7 @@ class BashTool(Tool[BashInput]):
         """Start the command as a task of its own, and say which."""
         if self._background is None:
             raise ToolError("nothing can run in the background here; call again without run_in_background")
-        argv = shell_arguments(args.command, None, shell=find_shell())
+        argv = self._shell_arguments(args, None, environment)
         bounds = replace(bounds_of(args.sandbox, self.facts(args), ctx, None), may_outlive=True)
         async with AsyncExitStack() as stack:
             start = await stack.enter_async_context(ctx.sandbox.boxed(argv, environment, cwd, bounds))
@@ -167,10 +167,18 @@ class BashTool(Tool[BashInput]):
 
     async def _environment(self, args: BashInput, ctx: ToolContext, cwd: Path) -> dict[str, str]:
         environment = dict(ctx.environment)
-        facts = self.facts(args)
-        if facts.is_read_only or facts.only_makes:
-            environment = await read_only_environment(facts, environment, cwd, ctx.paths)
+        if self._has_known_effect(args):
+            environment = await read_only_environment(self.facts(args), environment, cwd, ctx.paths)
         return environment
+
+    def _shell_arguments(self, args: BashInput, report: Path | None, environment: Mapping[str, str]) -> list[str]:
+        fixed = fixed_names(environment) if self._has_known_effect(args) else ()
+        return shell_arguments(args.command, report, shell=find_shell(), fixed=fixed)
+
+    def _has_known_effect(self, args: BashInput) -> bool:
+        """True if the command only looks, or makes no more than empty files and folders."""
+        facts = self.facts(args)
+        return facts.is_read_only or facts.only_makes
 
 
 def _require_runnable(command: str) -> None:

@@ -1,7 +1,8 @@
 """The environment of a command line that runs because it only looks: in which its words mean what was judged.
 
 The rule: the shell starts without functions, options and start files of its own, programs are not found in the
-workspace, and nothing that a program reads from its environment makes it do more.
+workspace, and nothing that a program reads from its environment makes it do more. Should a command assign in spite of
+what was judged, the shell refuses it.
 """
 
 import re
@@ -13,8 +14,29 @@ from panpan.system.paths import PathResolver
 from panpan.tools.shell.analysis.facts import LineFacts
 from panpan.tools.shell.safe_path import without_workspace
 
-_CHANGES_SHELL = re.compile(r"BASH_FUNC_.*|BASH_ENV|ENV|BASHOPTS|SHELLOPTS|CDPATH|OLDPWD|GLOBIGNORE|POSIXLY_CORRECT")
+_CHANGES_SHELL = re.compile(
+    r"BASH_FUNC_.*|BASH_ENV|ENV|BASHOPTS|SHELLOPTS|CDPATH|OLDPWD|GLOBIGNORE|POSIXLY_CORRECT|_POSIX2_VERSION"
+)
 """Functions, start files and options of bash, and what changes the meaning of `cd`, of patterns and of flags."""
+
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SET_BY_BASH = frozenset({"COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "_"})
+_OF_BASH = (
+    "BASH_ALIASES", "BASH_CMDS", "BASH_ENV", "CDPATH", "ENV", "GLOBIGNORE", "HOME", "IFS", "PATH", "POSIXLY_CORRECT",
+)  # fmt: skip
+"""Variables by which bash finds programs, places and the ends of words, set or not."""
+
+
+def fixed_names(environment: Mapping[str, str]) -> list[str]:
+    """Return the variables to which a line that only looks must not assign, when it runs in `environment`.
+
+    Beside those of bash these are all that a program of the line would find changed, but for what may be set for it.
+    """
+    from panpan.tools.shell.analysis.assignments import is_harmless_name  # no session needs it before its first command
+
+    names = (name for name in environment if _NAME.fullmatch(name) and not is_harmless_name(name))
+    return sorted({*_OF_BASH, *names} - _SET_BY_BASH)
 
 
 async def read_only_environment(

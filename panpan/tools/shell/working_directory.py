@@ -9,6 +9,7 @@ import os
 import shlex
 import shutil
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -21,10 +22,14 @@ from panpan.system.private import make_private_folder
 
 _REPORT = "{ set +x; command pwd -P >|%s; } 2>/dev/null"
 
-_SCRIPT = """__panpan_command=$1; shift; trap %s EXIT; eval "$__panpan_command"
-{ __panpan_status=$?; set +x; %s; } 2>/dev/null; exit "$__panpan_status"
+_BEGIN = """__panpan_command=$1; shift; [ $# = 0 ] || readonly "$@"; set --
+"""
+_SCRIPT = f"""{_BEGIN}trap %s EXIT; eval "$__panpan_command"
+{{ __panpan_status=$?; set +x; %s; }} 2>/dev/null; exit "$__panpan_status"
 """
 """The exit trap speaks for `exit`, `set -e` and signals, the last line for a command with an exit trap of its own."""
+_SCRIPT_WITHOUT_REPORT = f"""{_BEGIN}eval "$__panpan_command"
+"""
 
 
 _BASH_PLACES = "/usr/bin:/usr/local/bin:/opt/homebrew/bin:/run/current-system/sw/bin"
@@ -85,21 +90,25 @@ def is_bash(shell: str) -> bool:
     return shell.rpartition("/")[2] == "bash"
 
 
-def shell_arguments(command: str, report: Path | None, *, shell: str) -> list[str]:
+def shell_arguments(command: str, report: Path | None, *, shell: str, fixed: Sequence[str] = ()) -> list[str]:
     """Return what to start for a command.
 
     Args:
         command: The command, as the model wrote it.
         report: The file for the shell to say where it ended; None where that does not matter.
         shell: Path of bash or sh.
+        fixed: Names of variables to which the command cannot assign.
     """
     # No start files, which could define functions, not even where bash takes itself to be run by sshd; and a command
     # that begins with `-` is no option.
     begin = [shell, "--noprofile", "--norc", "-c", "--"] if is_bash(shell) else [shell, "-c"]
-    if report is None:
+    if report is None and not fixed:
         return [*begin, command]
-    say = _REPORT % shlex.quote(str(report))
-    return [*begin, _SCRIPT % (shlex.quote(say), say), shell.rpartition("/")[2], command]
+    script = _SCRIPT_WITHOUT_REPORT
+    if report is not None:
+        say = _REPORT % shlex.quote(str(report))
+        script = _SCRIPT % (shlex.quote(say), say)
+    return [*begin, script, shell.rpartition("/")[2], command, *fixed]
 
 
 def start_directory(paths: PathResolver, *, may_change: bool) -> Path:

@@ -14,6 +14,7 @@ from panpan.tools.shell.analysis.handed_on import handed_on
 from panpan.tools.shell.analysis.languages import NotHarmlessError
 from panpan.tools.shell.analysis.mentioned import mentioned
 from panpan.tools.shell.analysis.other_programs import git_does_more, kind_of
+from panpan.tools.shell.analysis.shell_changes import may_change_shell
 from panpan.tools.shell.analysis.table import load_table
 from panpan.tools.shell.analysis.word_paths import as_path, home_for, in_folder, paths_of
 from panpan.tools.shell.analysis.wrappers import Wrapped, unwrapped
@@ -58,7 +59,10 @@ def _of_program(command: SimpleCommand, most_wrappers: int) -> Effect:
     row = load_table().programs.get(name)
     if row is not None:
         try:
-            return _harmless(command, name, read_arguments(name, row, arguments))
+            reading = read_arguments(name, row, arguments)
+            if may_change_shell(command):
+                raise NotHarmlessError("where it may change what follows")
+            return _harmless(command, name, reading)
         except NotHarmlessError as exc:
             # Of what only its version is asked, there is more to say.
             refusal = "" if row.not_bare and not row.sub else f"{name} is not known to be harmless {exc}"

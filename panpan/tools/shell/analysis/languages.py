@@ -94,6 +94,13 @@ def formatted_globs(words: Sequence[Word], regex: str) -> list[Word]:
     return printed_globs(operands[1:])
 
 
+PRINTF_FORMAT = r"(?:[^%]|%%|%[-+ #0']*(?:\*|[0-9]{1,4})?(?:\.(?:\*|[0-9]{1,4})?)?[diouxXeEfFgGaAcsbq]|%\([^()]*\)T)*+"
+"""A format of bash's printf that only prints, as a regular expression.
+
+Left out are `%n`, which assigns, and the modifiers `h`, `j`, `l`, `L`, `t` and `z`, which change nothing else.
+"""
+
+
 def without_bracket(name: str, words: Sequence[Word]) -> Sequence[Word]:
     """Return the words of `test`, as which they stand in brackets where it is called `[`.
 

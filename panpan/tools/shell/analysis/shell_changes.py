@@ -4,7 +4,10 @@ The rule: behind one of these no name of a program is sure any more: PATH, alias
 directory may be different. `cd` is not among them; `directories.py` follows it.
 """
 
+from collections.abc import Sequence
+
 from panpan.tools.shell.analysis.facts import SimpleCommand, Word
+from panpan.tools.shell.analysis.languages import PRINTF_FORMAT, fits
 
 _CHANGES_SHELL = frozenset({
     ".", "alias", "bind", "compgen", "complete", "compopt", "declare", "dirs", "enable", "eval", "exec", "export", "fc",
@@ -27,9 +30,16 @@ def may_change_shell(command: SimpleCommand) -> bool:
     if name in _RUN_BUILTINS:
         return not _only_looks_up(words)
     if name == "printf":
-        # `-v` sets a variable.
-        return len(words) > 1 and (words[1].text is None or words[1].text.startswith("-v"))
+        return not _only_prints(words[1:])
     return name in _CHANGES_SHELL
+
+
+def _only_prints(words: Sequence[Word]) -> bool:
+    """True if printf assigns nothing with these words; `-v` does, and so do some formats."""
+    operands = words[1:] if words and words[0].text == "--" else words
+    text = operands[0].text if operands else ""
+    is_flag = operands is words and (text or "").startswith("-")
+    return text is not None and not is_flag and fits(text, PRINTF_FORMAT)
 
 
 def _only_looks_up(words: tuple[Word, ...]) -> bool:

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, TypeAlias
 
-from panpan.tools.shell.analysis.languages import SED_SCRIPT
+from panpan.tools.shell.analysis.languages import PRINTF_FORMAT, SED_SCRIPT
 from panpan.types.dataclass import dataclass
 
 Operands: TypeAlias = Literal["none", "text", "paths", "pattern, paths", "revisions"]
@@ -83,7 +83,8 @@ def read_table(text: str) -> Table:
         ValueError: The text is not TOML, or says something that no row may say.
     """
     data = tomllib.loads(text)
-    reader = _RowReader(data.get("kinds", {}) | {"sed-script": SED_SCRIPT}, data.get("options", {}))
+    kinds = data.get("kinds", {}) | {"printf-format": PRINTF_FORMAT, "sed-script": SED_SCRIPT}
+    reader = _RowReader(kinds, data.get("options", {}))
     return Table(reader.rows(data["programs"]), data.get("never", {}))
 
 

@@ -39,7 +39,7 @@ _PATH = os.pathsep.join([os.environ["PATH"], str(Path(sys.executable).parent)])
 # What a line's programs had started ends a moment after them, and the first process of the box has to collect it.
 _UNTIL_NO_MORE_PROCESSES = """all=(/proc/[0-9]*)
 settle() {
-    for try in {1..200}; do
+    for try in {1..2000}; do
         now=(/proc/[0-9]*)
         [ ${#now[@]} -le ${#all[@]} ] && return
         sleep 0.01
@@ -122,7 +122,7 @@ class LookingBox:
 
         Raises:
             AssertionError: A line named a program that is not here, so that nothing of it was seen, or left a process
-                behind that did not end by itself within two seconds.
+                behind that did not end by itself.
         """
         script = _UNTIL_NO_MORE_PROCESSES
         for line, facts in lines:

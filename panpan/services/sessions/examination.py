@@ -16,7 +16,7 @@ from panpan.services.sessions.compaction_record import compaction_of
 from panpan.services.sessions.fold import folded
 from panpan.services.sessions.log import read_records
 from panpan.services.sessions.log_lines import open_to_read
-from panpan.services.sessions.records import FORMAT_VERSION, message_of
+from panpan.services.sessions.records import FORMAT_VERSION, format_version, message_of
 from panpan.types.dataclass import dataclass
 
 Remedy: TypeAlias = Literal["none", "mode", "copy"]
@@ -172,8 +172,7 @@ def _of_kinds(records: Sequence[Mapping[str, Any]], session_id: str) -> Iterator
     if unknown := Counter(filter(None, map(_unknown_kind, records))):
         kinds = ", ".join(f"{count} of {kind}" for kind, count in unknown.most_common(_MOST_LINES))
         yield Finding("unknown records", f"this panpan does not know some records, and leaves them out: {kinds}")
-    versions = [version for record in records if type(version := record.get("version")) is int]
-    if any(version > FORMAT_VERSION for version in versions):
+    if any(format_version(record) > FORMAT_VERSION for record in records):
         yield Finding("newer version", "a newer panpan wrote some of it; what this one does not know is left out")
     if others := {str(record["sessionId"])[:_MOST_CHARS] for record in records if record.get("sessionId")} - {
         session_id

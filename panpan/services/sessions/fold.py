@@ -14,7 +14,7 @@ from panpan.services.budgets.spending import Spending
 from panpan.services.sessions.compaction_record import compaction_of
 from panpan.services.sessions.open_calls import UnfinishedCall, open_calls, unfinished_calls
 from panpan.services.sessions.prefix import UNNAMED, SessionPrefix
-from panpan.services.sessions.records import FORMAT_VERSION, message_of
+from panpan.services.sessions.records import FORMAT_VERSION, format_version, message_of
 from panpan.types.compaction import Compaction
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import ToolDefinition
@@ -46,6 +46,8 @@ class FoldedSession:
     """On all branches, what no message of the conversation tells of any more included."""
     begun_in: str | None = None
     """The folder that it was begun in; None where the log does not say."""
+    git_branch: str = ""
+    """The branch when it was begun; empty where there was none."""
     unfinished: Sequence[UnfinishedCall] = ()
     """Calls of the newest reply without a result; `messages` has one for each, which says that nothing is known."""
     last_uuid: str | None = None
@@ -61,9 +63,11 @@ def folded(records: Iterable[Mapping[str, Any]]) -> FoldedSession:
     path = path_to_newest(records)
     cwd = path[0].get("cwd") if path else None
     session.begun_in = cwd if isinstance(cwd, str) else None
+    branch = path[0].get("gitBranch") if path else None
+    session.git_branch = branch if isinstance(branch, str) else ""
     for record in path:
         session.last_uuid = record["uuid"]
-        session.is_from_newer_version |= _version(record) > FORMAT_VERSION
+        session.is_from_newer_version |= format_version(record) > FORMAT_VERSION
         _take_note(session, record)
     messages = [message for record in path if (message := message_of(record)) is not None]
     session.unfinished = unfinished_calls(path, open_calls(messages))
@@ -155,11 +159,6 @@ def _tool_use_ids(block: Any) -> Sequence[str]:
             return (id_,)
         case _:
             return ()
-
-
-def _version(record: Mapping[str, Any]) -> int:
-    version = record.get("version")
-    return version if isinstance(version, int) else FORMAT_VERSION
 
 
 def _tool_definitions(tools: Any) -> Iterable[ToolDefinition]:

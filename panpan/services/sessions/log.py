@@ -14,10 +14,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from panpan import __version__
 from panpan.errors import ConfigError, SessionError, SessionLogError
 from panpan.services.sessions.holder_text import in_brackets
 from panpan.services.sessions.log_lines import lines_of, open_to_read, parsed
-from panpan.services.sessions.records import FORMAT_VERSION, encoded, timestamp
+from panpan.services.sessions.records import FORMAT_VERSION, encoded, timestamp, viewer_fields
 from panpan.system.lock_holder import lock_holder
 from panpan.system.private import make_private_folder, open_private_file
 
@@ -30,6 +31,7 @@ class SessionLog:
         session_id: Written into each record.
         cwd: Working directory, written into each record.
         git_branch: Branch at the start, written into each record.
+        agent_id: The subagent whose log it is; empty: the session's own.
         must_exist: Whether it is the log of an earlier session, which may be gone meanwhile.
 
     Raises:
@@ -37,14 +39,24 @@ class SessionLog:
     """
 
     def __init__(
-        self, path: Path, *, session_id: str, cwd: Path, git_branch: str = "", must_exist: bool = False
+        self,
+        path: Path,
+        *,
+        session_id: str,
+        cwd: Path,
+        git_branch: str = "",
+        agent_id: str = "",
+        must_exist: bool = False,
     ) -> None:
         self.path = path
+        self.git_branch = git_branch
         self._base = {
             "sessionId": session_id,
             "cwd": str(cwd),
             "gitBranch": git_branch,
-            "version": FORMAT_VERSION,
+            "version": __version__,
+            "formatVersion": FORMAT_VERSION,
+            **viewer_fields(agent_id),
         }
         self._waiting: deque[bytes] = deque()
         try:

@@ -1,7 +1,8 @@
 """Records: the lines of a session's log, and the messages that they hold.
 
-A record carries `uuid`, `parentUuid`, `sessionId`, `timestamp`, `type`, `message`, `cwd`, `gitBranch` and a format
-version; the names are those of other agents' transcripts, so that existing viewers read ours. A record of a type that
+A record carries `uuid`, `parentUuid`, `sessionId`, `timestamp`, `type`, `message`, `cwd`, `gitBranch`, the `version` of
+panpan and a `formatVersion`. Names and types are those of Claude Code's transcripts, so that its viewers read ours
+(tried: ccusage 17 and 20, claude-code-log 1.7). A record of a type that
 this version does not know is kept as it is and left out of the conversation.
 """
 
@@ -49,6 +50,24 @@ def timestamp() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def format_version(record: Mapping[str, Any]) -> int:
+    """Return the format version of a record, 0 if panpan did not write it; older logs have it in `version`."""
+    for name in ("formatVersion", "version"):
+        if type(version := record.get(name)) is int:
+            return version
+    return 0
+
+
+def viewer_fields(agent_id: str = "") -> dict[str, Any]:
+    """Return what viewers of transcripts require of each record, and panpan itself does not read.
+
+    Args:
+        agent_id: The subagent that said it; empty: the session's own model or the user.
+    """
+    fields = {"userType": "external", "isSidechain": bool(agent_id)}
+    return {**fields, "agentId": agent_id} if agent_id else fields
+
+
 def record_of(message: Message) -> dict[str, Any]:
     """Return what the record of `message` says; the log adds who, when and where."""
     match message:
@@ -68,6 +87,8 @@ def record_of(message: Message) -> dict[str, Any]:
             }
         case AssistantMessage():
             body = {
+                "id": f"msg_{message.uuid.replace('-', '')}",
+                "type": "message",
                 "role": "assistant",
                 "model": message.model,
                 "content": _dumped(message.content),
@@ -75,7 +96,7 @@ def record_of(message: Message) -> dict[str, Any]:
                 "usage": message.usage.model_dump(mode="json"),
             }
             return _record("assistant", message, body) | {
-                "costUSD": message.cost_usd,
+                **({} if message.cost_usd is None else {"costUSD": message.cost_usd}),
                 "durationMs": round(message.duration_s * 1000),
                 **({"notesStarts": True} if message.tool_uses else {}),  # see `call_started_record`
             }

@@ -131,6 +131,7 @@ def open_child(
         session_id=place.session_id,
         cwd=context.paths.root,
         git_branch=place.git_branch,
+        agent_id=record.id,
         must_exist=not opened.is_new,
     )
     with ExitStack() as stack:

@@ -155,7 +155,7 @@ def test_open_calls_are_told(log: Path, tmp_path: Path) -> None:
 
 
 def test_unknown_records_newer_versions_and_other_sessions_are_told(log: Path) -> None:
-    changed(log, {"version": 99}, {"type": "progress"}, {"sessionId": "s2"})
+    changed(log, {"formatVersion": 99}, {"type": "progress"}, {"sessionId": "s2"})
 
     found = examined(log)
 

@@ -90,8 +90,12 @@ def test_records_carry_what_viewers_of_transcripts_expect(tmp_path: Path) -> Non
         assert record["sessionId"] == "s1"
         assert record["cwd"] == str(tmp_path)
         assert record["gitBranch"] == "main"
-        assert record["version"] == 1
+        assert re.fullmatch(r"\d+\.\d+\.\d+.*", record["version"])
+        assert (record["formatVersion"], record["userType"], record["isSidechain"]) == (1, "external", False)
         assert record["timestamp"].endswith("Z")
+    reply = records[2]["message"]
+    assert (reply["id"][:4], reply["type"], reply["role"]) == ("msg_", "message", "assistant")
+    assert "costUSD" not in record_of(say("no price"))  # viewers take null for a broken record
     assert records[0]["message"] == {"role": "user", "content": [{"type": "text", "text": "fix it\u2028please"}]}
 
 
@@ -189,11 +193,21 @@ def test_an_unknown_record_is_kept_and_left_out_of_the_conversation(tmp_path: Pa
     assert record.items() <= list(read_records(path))[1].items()
 
 
-def test_a_record_of_a_newer_format_is_noticed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["formatVersion", "version"])
+def test_a_record_of_a_newer_format_is_noticed(tmp_path: Path, name: str) -> None:
     path = tmp_path / "s1.jsonl"
-    path.write_text(json.dumps({"uuid": "1", "type": "user", "version": 99}) + "\n")
+    path.write_text(json.dumps({"uuid": "1", "type": "user", name: 99}) + "\n")
 
     assert folded(read_records(path)).is_from_newer_version
+
+
+def test_log_of_subagent_is_a_sidechain(tmp_path: Path) -> None:
+    log = SessionLog(tmp_path / "agent-0a.jsonl", session_id="s1", cwd=tmp_path, agent_id="0a")
+    log.append(record_of(UserMessage.of("look")))
+    log.close()
+
+    (record,) = read_records(log.path)
+    assert (record["isSidechain"], record["agentId"], record["sessionId"]) == (True, "0a", "s1")
 
 
 def test_the_prefix_of_the_requests_is_kept(tmp_path: Path) -> None:
@@ -404,7 +418,7 @@ def test_a_time_that_no_file_system_takes_is_no_reason_to_fail(tmp_path: Path) -
 @pytest.mark.parametrize(("cost", "duration"), [("NaN", "Infinity"), ("-1", "-5"), ("1e999", '"long"'), ("[]", "{}")])
 def test_an_amount_that_cannot_be_is_not_known(tmp_path: Path, cost: str, duration: str) -> None:
     path = tmp_path / "s1.jsonl"
-    reply = json.dumps(record_of(say("x"))).replace('"costUSD": null', f'"costUSD": {cost}')
+    reply = json.dumps(record_of(say("x")))[:-1] + f', "costUSD": {cost}}}'
     path.write_text(re.sub(r'"durationMs": \d+', f'"durationMs": {duration}', reply) + "\n")
 
     (message,) = folded(read_records(path)).messages

@@ -1,7 +1,8 @@
 """A session as a transcript of Claude Code: JSON lines, for viewers and programs that read those.
 
-What it has no place for, such as what panpan told the model, stands in records that viewers take for notes of the
-program (`isMeta`).
+A subagent is a transcript of its own; the result of the call that began it names it (`agentId`). What a transcript has
+no place for, such as what panpan told the model, stands in records that viewers take for notes of the program
+(`isMeta`).
 """
 
 import json
@@ -12,10 +13,11 @@ from uuid import UUID
 
 from panpan.services.sessions.export.told import compaction_told
 from panpan.services.sessions.export.transcript import Transcript
-from panpan.services.sessions.records import record_of
+from panpan.services.sessions.records import record_of, viewer_fields
 from panpan.types.compaction import Compaction
-from panpan.types.messages import AssistantMessage, Message, SystemReminder
+from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage
 
+_NAMES = ("type", "message", "toolUseResult", "costUSD")
 _OWN_STOP_REASONS = frozenset({"interrupted", "unknown"})
 
 
@@ -25,7 +27,8 @@ def claude_text(transcript: Transcript) -> str:
 
 
 def _records(transcript: Transcript) -> Iterator[Mapping[str, Any]]:
-    if transcript.title:
+    agent_by_call = {call: subagent.agent_id for subagent in transcript.subagents for call in subagent.begun_by}
+    if transcript.title and not transcript.agent_id:
         leaf = transcript.messages[-1].uuid if transcript.messages else None
         yield {"type": "summary", "summary": transcript.title, "leafUuid": leaf}
     parent = None
@@ -34,20 +37,19 @@ def _records(transcript: Transcript) -> Iterator[Mapping[str, Any]]:
         at = _made_at(message.uuid) or at
         yield {
             "parentUuid": parent,
-            "isSidechain": False,
-            "userType": "external",
+            **viewer_fields(transcript.agent_id),
             "cwd": transcript.cwd,
             "sessionId": transcript.session_id,
-            "version": f"panpan {transcript.panpan_version}",
-            "gitBranch": "",
-            **_said(message),
+            "version": transcript.panpan_version,
+            "gitBranch": transcript.git_branch,
+            **_said(message, agent_by_call),
             "uuid": message.uuid,
             "timestamp": at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         }
         parent = message.uuid
 
 
-def _said(message: Message | Compaction) -> Mapping[str, Any]:
+def _said(message: Message | Compaction, agent_by_call: Mapping[str, str]) -> Mapping[str, Any]:
     """Return the part of a record that holds the message."""
     if isinstance(message, Compaction):
         trigger = "manual" if message.trigger == "manual" else "auto"
@@ -63,11 +65,12 @@ def _said(message: Message | Compaction) -> Mapping[str, Any]:
         body = {"role": "user", "content": [{"type": "text", "text": message.tagged_text}]}
         return {"type": "user", "message": body, "isMeta": True}
     record = record_of(message)
-    said: dict[str, Any] = {name: record[name] for name in ("type", "message", "toolUseResult") if name in record}
+    said: dict[str, Any] = {name: record[name] for name in _NAMES if name in record}
+    if isinstance(message, ToolResultMessage) and (agent_id := agent_by_call.get(message.result.tool_use_id)):
+        said["toolUseResult"] = {**said.get("toolUseResult", {}), "agentId": agent_id}
     if isinstance(message, AssistantMessage):
         reason = None if message.stop_reason in _OWN_STOP_REASONS else message.stop_reason
-        own = {"id": f"msg_{message.uuid.replace('-', '')}", "type": "message"}
-        said["message"] = {**own, **said["message"], "stop_reason": reason, "stop_sequence": None}
+        said["message"] = {**said["message"], "stop_reason": reason, "stop_sequence": None}
     return said
 
 

@@ -34,6 +34,13 @@ class Transcript:
     messages: Sequence[Message]
     compactions: Sequence[Compaction] = ()
     """What was sent in the place of beginnings of it, oldest first."""
+    git_branch: str = ""
+    subagents: "Sequence[Transcript]" = ()
+    """Conversations of the session's subagents; of those, it has none."""
+    agent_id: str = ""
+    """The subagent whose conversation it is; empty: the session's own."""
+    begun_by: Sequence[str] = ()
+    """Ids of the calls of the session's own model that began the subagent and its further turns."""
 
     @property
     def parts(self) -> Iterator[Message | Compaction]:
@@ -62,6 +69,8 @@ def without_secrets(transcript: Transcript, redactor: Redactor) -> Transcript:
         cwd=redactor.redact(transcript.cwd),
         messages=[_redacted(message, redactor) for message in transcript.messages],
         compactions=[_redacted(compaction, redactor) for compaction in transcript.compactions],
+        git_branch=redactor.redact(transcript.git_branch),
+        subagents=[without_secrets(subagent, redactor) for subagent in transcript.subagents],
     )
 
 

@@ -37,7 +37,8 @@ async def export_session(
         transcript: The session; its secrets are taken out here.
         redactor: Knows the secrets.
         folder: What a relative path is relative to.
-        wanted: The file, whose suffix says the format; Markdown without one. Empty: a free name in `folder`.
+        wanted: The file, whose suffix says the format; Markdown without one. Empty: a free name in `folder`. Beside a
+            transcript of Claude Code's go those of the subagents.
         suffix: Says the format instead.
 
     Raises:
@@ -49,17 +50,30 @@ async def export_session(
 
 def _export(transcript: Transcript, redactor: Redactor, folder: Path, wanted: str, suffix: str) -> Path:
     path = _path(folder, wanted, suffix or DEFAULT_SUFFIX) if wanted else None
-    written = exported_text(transcript, redactor, suffix or (path.suffix if path else DEFAULT_SUFFIX))
-    data = written.encode(errors="replace")
+    suffix = suffix or (path.suffix if path else DEFAULT_SUFFIX)
+    data = exported_text(transcript, redactor, suffix).encode(errors="replace")
     if path is not None:
-        if not _is_written(path, data):
-            raise ConfigError(f"{path} exists already and was left as it is; name another file")
+        _write_new(path, data)
+        if suffix.lower() == SUFFIX_BY_FORMAT["claude"]:
+            for subagent in transcript.subagents:
+                written = exported_text(subagent, redactor, suffix)
+                _write_new(subagent_path(path, subagent.agent_id), written.encode(errors="replace"))
         return path
     stem = f"panpan-{transcript.exported_at.strftime('%Y-%m-%d-%H%M%S')}"
     for free in _names(folder / stem):
         if _is_written(free, data):
             return free
     raise ConfigError(f"{folder} holds {MAX_TRIES} exports of this second; name a file")
+
+
+def subagent_path(path: Path, agent_id: str) -> Path:
+    """Return the file of a subagent beside that of its session, where viewers of transcripts look for it."""
+    return path.with_suffix("") / "subagents" / f"agent-{agent_id}.jsonl"
+
+
+def _write_new(path: Path, data: bytes) -> None:
+    if not _is_written(path, data):
+        raise ConfigError(f"{path} exists already and was left as it is; name another file")
 
 
 def _path(folder: Path, wanted: str, default_suffix: str) -> Path:

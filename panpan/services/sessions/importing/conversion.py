@@ -9,7 +9,7 @@ from panpan.core.conversation import repaired
 from panpan.services.sessions.compaction_record import compaction_of
 from panpan.services.sessions.importing.blocks import assistant_blocks, result_block, user_blocks
 from panpan.services.sessions.importing.transcript import Record, conversation_in, reply_id
-from panpan.services.sessions.records import message_of
+from panpan.services.sessions.records import format_version, message_of
 from panpan.types.compaction import Compaction, CompactionReport, CompactionTrigger
 from panpan.types.content import AssistantContent, TextBlock, ToolUseBlock
 from panpan.types.dataclass import dataclass
@@ -105,7 +105,7 @@ class _Conversion:
 
     def take(self, record: Record) -> None:
         """Take a record of the conversation."""
-        is_own = isinstance(record.get("version"), int)
+        is_own = format_version(record) > 0
         own = message_of(record) if is_own else None
         compaction = compaction_of(record) if is_own else None
         match record:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from panpan.errors import SessionError
 from panpan.services.sessions.export.as_json import FORMAT
 from panpan.services.sessions.log_lines import lines_of, parsed
+from panpan.services.sessions.records import FORMAT_VERSION
 from panpan.types.dataclass import dataclass
 
 Record: TypeAlias = Mapping[str, Any]
@@ -117,7 +118,8 @@ def _exported(path: Path) -> Transcript:
         case {"format": str(format_), "messages": [*messages]} if format_ == FORMAT:
             title = whole.get("title")
             cwd = whole.get("cwd")
-            records = [{"cwd": cwd, "version": 0, **message} for message in messages if isinstance(message, dict)]
+            known = {"cwd": cwd, "formatVersion": FORMAT_VERSION}
+            records = [{**known, **message} for message in messages if isinstance(message, dict)]
             linked = [
                 {**record, "parentUuid": before.get("uuid") if before else None}
                 for before, record in zip([None, *records], records, strict=False)

@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
+
+from anyio import to_thread
 
 from panpan import __version__
 from panpan.system.terminal_text import clean_line
@@ -11,6 +14,7 @@ from panpan.ui.repl.commands.command import Command, Terminal
 
 async def _export(terminal: Terminal, wanted: str) -> None:
     from panpan.config.known_secrets import known_secrets
+    from panpan.services.sessions.export.of_log import subagent_transcripts
     from panpan.services.sessions.export.transcript import Transcript
     from panpan.services.sessions.export.write import export_session
     from panpan.system.redact import Redactor
@@ -29,6 +33,10 @@ async def _export(terminal: Terminal, wanted: str) -> None:
         exported_at=datetime.now().astimezone(),
         messages=tuple(session.conversation.messages),
         compactions=tuple(session.conversation.compactions),
+        git_branch=session.parts.log.git_branch,
+        subagents=await to_thread.run_sync(
+            partial(subagent_transcripts, session.parts.log.path, panpan_version=__version__)
+        ),
     )
     redactor = Redactor(known_secrets(terminal.env, session.settings))
     path = await export_session(transcript, redactor, folder=info.cwd, wanted=_unquoted(wanted))

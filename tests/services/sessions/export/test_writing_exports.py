@@ -5,10 +5,15 @@ from pathlib import Path
 import pytest
 
 from panpan.errors import ConfigError, OutputError
+from panpan.services.sessions.export.of_log import transcript_of
 from panpan.services.sessions.export.write import export_session
+from panpan.services.sessions.log import SessionLog
+from panpan.services.sessions.records import record_of
+from panpan.services.subagents.agent_log import agents_folder
 from panpan.system.redact import Redactor
 from panpan.types.messages import UserMessage
-from tests.services.sessions.export.export_fixtures import transcript
+from tests.fakes.agent_logs import keep_turn
+from tests.services.sessions.export.export_fixtures import call, reply, result, transcript
 
 SECRET = "correct-horse-battery"
 SAID = transcript(UserMessage.of(f"my password is {SECRET}"))
@@ -43,6 +48,25 @@ async def test_the_suffix_says_the_format_and_secrets_are_gone_in_each(
     assert text.startswith(beginning)
     assert SECRET not in text
     assert "[redacted]" in text
+
+
+async def test_claude_export_has_branch_version_and_subagent_files(tmp_path: Path) -> None:
+    log = SessionLog(tmp_path / "s1.jsonl", session_id="s1", cwd=tmp_path, git_branch="trunk")
+    for message in (UserMessage.of("go"), reply(call("Task", prompt="look")), result("found")):
+        log.append(record_of(message))
+    log.close()
+    keep_turn(agents_folder(tmp_path, "s1"), "aaaaaaaa", "1", UserMessage.of(f"look for {SECRET}"))
+    exported = transcript_of(log.path, panpan_version="1.2.3")
+
+    path = await export_session(exported, Redactor([SECRET]), folder=tmp_path, wanted="out/s1.jsonl")
+
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    assert {(one["gitBranch"], one["version"], one["isSidechain"]) for one in records} == {("trunk", "1.2.3", False)}
+    assert [one["toolUseResult"] for one in records if "toolUseResult" in one] == [{"agentId": "aaaaaaaa"}]
+    (line,) = (tmp_path / "out" / "s1" / "subagents" / "agent-aaaaaaaa.jsonl").read_text().splitlines()
+    said = json.loads(line)
+    assert (said["isSidechain"], said["agentId"], said["sessionId"]) == (True, "aaaaaaaa", "s1")
+    assert said["message"]["content"][0]["text"] == "look for [redacted]"
 
 
 async def test_only_the_user_can_read_the_file(tmp_path: Path) -> None:

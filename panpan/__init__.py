@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from panpan.services.sessions.session import Session
     from panpan.types.events import Event
 
-__version__ = "0.1.0"
+from panpan.version import __version__
 
 __all__ = ["Event", "PanpanError", "Session", "__version__", "open_session"]
 

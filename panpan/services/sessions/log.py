@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from panpan import __version__
+from panpan.version import __version__
 from panpan.errors import ConfigError, SessionError, SessionLogError
 from panpan.services.sessions.holder_text import in_brackets
 from panpan.services.sessions.log_lines import lines_of, open_to_read, parsed

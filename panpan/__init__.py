@@ -1,6 +1,9 @@
 """panpan, a coding agent for the terminal.
 
-Importing it does nothing and costs nothing: the names below are loaded when they are first used.
+Importing it costs nothing: the names below are loaded when they are first used. `docs/python.md` documents them, with
+those of `panpan.events` and `panpan.tools`.
+
+    answer = await panpan.ask("why does this test fail?")
 
     async with panpan.open_session("path/to/project") as session:
         async with contextlib.aclosing(session.submit("why does this test fail?")) as events:
@@ -8,30 +11,28 @@ Importing it does nothing and costs nothing: the names below are loaded when the
                 ...
 """
 
+from panpan.public_names import loader
+from panpan.version import __version__
+
 TYPE_CHECKING = False  # as type checkers know it; `typing` would cost some milliseconds
 
 if TYPE_CHECKING:
+    from panpan.api import ask, ask_sync
     from panpan.app import open_session
     from panpan.errors import PanpanError
     from panpan.services.sessions.session import Session
     from panpan.types.events import Event
 
-from panpan.version import __version__
+__all__ = ["Event", "PanpanError", "Session", "__version__", "ask", "ask_sync", "open_session"]
 
-__all__ = ["Event", "PanpanError", "Session", "__version__", "open_session"]
-
-_PLACES = {
-    "Event": "panpan.types.events",
-    "PanpanError": "panpan.errors",
-    "Session": "panpan.services.sessions.session",
-    "open_session": "panpan.app",
-}
-
-
-def __getattr__(name: str) -> object:
-    """Load a public name from the module that has it."""
-    if name not in _PLACES:
-        raise AttributeError(f"module 'panpan' has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_PLACES[name]), name)
+__getattr__ = loader(
+    __name__,
+    {
+        "Event": "panpan.types.events",
+        "PanpanError": "panpan.errors",
+        "Session": "panpan.services.sessions.session",
+        "ask": "panpan.api",
+        "ask_sync": "panpan.api",
+        "open_session": "panpan.app",
+    },
+)

@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from panpan import __version__
 from panpan.config.limits import limits_of
 from panpan.config.sources import Loaded
 from panpan.core.conversation import Conversation
@@ -54,6 +53,7 @@ from panpan.types.dataclass import dataclass
 from panpan.types.permission import Asker, PermissionMode
 from panpan.types.plan import PlanAsker
 from panpan.types.user_questions import UserAsker
+from panpan.version import __version__
 
 UNATTENDED_ROUNDS = 50
 """Rounds of one turn where nobody watches, unless the settings say otherwise."""

@@ -42,6 +42,7 @@ ARCHITECTURE = ROOT / "docs" / "architecture.md"
 CASSETTES = ROOT / "docs" / "cassettes.md"
 AGENTS = ROOT / "docs" / "agents.md"
 RESEARCH = ROOT / "docs" / "research.md"
+PYTHON = ROOT / "docs" / "python.md"
 DOCUMENTS = [
     README,
     CONTRIBUTING,
@@ -49,6 +50,7 @@ DOCUMENTS = [
     ARCHITECTURE,
     CASSETTES,
     AGENTS,
+    PYTHON,
     RESEARCH,
     ROOT / "docs" / "reminders.md",
     *sorted((ROOT / "docs" / "adr").glob("*.md")),
@@ -95,8 +97,15 @@ def test_the_definition_of_an_agent_that_is_shown_can_be_used_and_every_key_is_t
     assert all(f"`{one.name}`" in text_of(AGENTS) for one in shipped_definitions())
 
 
-def test_the_python_example_of_the_readme_changes_a_file(tmp_path: Path) -> None:
-    (example,) = blocks(README, "python")
+@pytest.mark.parametrize(
+    ("example", "printed"),
+    [
+        (blocks(README, "python")[0], "Corrected.\n"),
+        (blocks(PYTHON, "python")[1], "[Read notes.txt]\n[Edit notes.txt]\nCorrected.\n3 rounds\n"),
+    ],
+    ids=["README", "docs"],
+)
+def test_python_examples_change_a_file(tmp_path: Path, example: str, printed: str) -> None:
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     (workspace / "notes.txt").write_text("teh end\n")
@@ -120,7 +129,7 @@ def test_the_python_example_of_the_readme_changes_a_file(tmp_path: Path) -> None
         )
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "[Read notes.txt]\n[Edit notes.txt]\nCorrected.\n3 rounds\n"
+    assert done.stdout == printed
     assert (workspace / "notes.txt").read_text() == "the end\n"
 
 
@@ -239,7 +248,7 @@ def exists_somewhere(name: str) -> bool:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
 def test_files_that_are_named_exist(document: Path) -> None:
-    names = re.findall(r"(?<![\w./<>*~-])(?:[\w-]+/)*[\w-]+\.(?:py|md|json|sh)\b(?!l)", text_of(document))
+    names = re.findall(r"(?<![\w./<>*~-])(?<!\]\()(?:[\w-]+/)*[\w-]+\.(?:py|md|json|sh)\b(?!l)", text_of(document))
 
     assert [name for name in names if not exists_somewhere(name) and name not in OF_USERS] == []
 

@@ -12,11 +12,11 @@ import time
 import traceback
 from pathlib import Path
 
-from panpan import __version__
 from panpan.config.keys import shown
 from panpan.config.locations import CRASH_FOLDER
 from panpan.system.private import make_private_folder, open_private_file
 from panpan.system.redact import Redactor
+from panpan.version import __version__
 
 _MAX_CHARS = 200_000
 """Of a traceback; chained errors have no bound of their own."""

@@ -11,11 +11,11 @@ from typing import Any, NoReturn
 
 import click
 
-from panpan import __version__
 from panpan.cli.bare_words import SEVERAL_WORDS, refuse_bare_word
 from panpan.cli.collection import put_off_collection
 from panpan.cli.options import RUN_OPTIONS, check_options_before, run_options
 from panpan.cli.start import EXIT_INTERRUPTED, leave_at_interrupt
+from panpan.version import __version__
 
 COMMANDS = {
     "agents": ("panpan.cli.agents_command", "List, show, make and check the kinds of subagents."),

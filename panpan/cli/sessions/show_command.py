@@ -7,7 +7,6 @@ from pathlib import Path
 import anyio
 import click
 
-from panpan import __version__
 from panpan.cli.sessions.common import CWD, JSON, locations_of, log_of
 from panpan.config.known_secrets import secrets_of_run
 from panpan.services.sessions.export.of_log import transcript_of
@@ -21,6 +20,7 @@ from panpan.types.content import TextBlock
 from panpan.types.messages import AssistantMessage, Message
 from panpan.ui.line_face import LineFace
 from panpan.ui.stdout import StdoutWriter
+from panpan.version import __version__
 
 
 @click.command("show")

@@ -14,13 +14,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from panpan.version import __version__
 from panpan.errors import ConfigError, SessionError, SessionLogError
 from panpan.services.sessions.holder_text import in_brackets
 from panpan.services.sessions.log_lines import lines_of, open_to_read, parsed
 from panpan.services.sessions.records import FORMAT_VERSION, encoded, timestamp, viewer_fields
 from panpan.system.lock_holder import lock_holder
 from panpan.system.private import make_private_folder, open_private_file
+from panpan.version import __version__
 
 
 class SessionLog:

@@ -7,7 +7,6 @@ Names and shapes are those of Claude Code's `stream-json`
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from panpan import __version__
 from panpan.services.sessions.session import SessionInfo
 from panpan.types.background import TaskInfo, TaskState
 from panpan.types.compaction import Compaction
@@ -31,6 +30,7 @@ from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMe
 from panpan.ui.headless.face import TurnSummary
 from panpan.ui.headless.outcome import Outcome
 from panpan.ui.task_text import ended_line
+from panpan.version import __version__
 
 _TASK_STATUS: Mapping[TaskState, str] = {
     "finished": "completed",

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from panpan import __version__
 from panpan.services.sessions.session import Session
 from panpan.system.terminal_text import printable
 from panpan.ui.repl.rendering.cells import wrapped
 from panpan.ui.repl.theme import Theme
+from panpan.version import __version__
 
 
 def greeting(session: Session, width: int, theme: Theme) -> Sequence[str]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from panpan import __version__
 from panpan.config.locations import Locations
 from panpan.services.context_usage import used_tokens
 from panpan.services.session_costs import SessionCosts
@@ -11,6 +10,7 @@ from panpan.services.sessions.session import Session
 from panpan.ui.repl.status_line import StatusState, beside_mode, status_line
 from panpan.ui.repl.theme import Theme
 from panpan.ui.repl.user_status_line import SessionFacts, UserStatusLine, status_json
+from panpan.version import __version__
 
 
 class StatusView:

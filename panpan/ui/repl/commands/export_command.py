@@ -6,10 +6,10 @@ from functools import partial
 
 from anyio import to_thread
 
-from panpan import __version__
 from panpan.system.terminal_text import clean_line
 from panpan.ui.repl.canvas import say
 from panpan.ui.repl.commands.command import Command, Terminal
+from panpan.version import __version__
 
 
 async def _export(terminal: Terminal, wanted: str) -> None:

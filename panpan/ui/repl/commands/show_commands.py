@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from anyio import to_thread
 
-from panpan import __version__
 from panpan.config.locations import Locations
 from panpan.services.context_usage import context_usage
 from panpan.services.project_context.collect import ContextPlaces, take_project_context
@@ -20,6 +19,7 @@ from panpan.ui.repl.commands.command import Command, Terminal
 from panpan.ui.repl.commands.context_view import context_note, context_rows, used_line
 from panpan.ui.repl.commands.costs_view import budget_pairs, cost_pairs, shown_cost
 from panpan.ui.repl.commands.layout import say_pairs
+from panpan.version import __version__
 
 
 async def _context(terminal: Terminal, rest: str) -> None:

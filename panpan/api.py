@@ -1,0 +1,71 @@
+"""Short forms of `open_session`: one prompt, one answer."""
+
+import logging
+from collections.abc import Mapping
+from contextlib import aclosing
+from functools import partial
+from pathlib import Path
+
+import anyio
+
+from panpan.app import open_session
+from panpan.ui.headless.face import TurnSummary
+
+_log = logging.getLogger("panpan")
+
+
+async def ask(
+    prompt: str,
+    cwd: str | Path = ".",
+    *,
+    model: str | None = None,
+    overrides: Mapping[str, object] | None = None,
+    auto_approve: bool = False,
+) -> str:
+    """Run one turn in a new session and return the text of its answer.
+
+    The session is recorded like any other. Warnings go to the logger `panpan`.
+
+    Args:
+        prompt: What the user wants.
+        cwd: The workspace.
+        model: A name, an alias or provider/model; None: the one of the settings.
+        overrides: Settings by dotted key, such as `{"permission.mode": "acceptEdits"}`.
+        auto_approve: True to answer permission questions with yes, except those about protected paths and the sandbox.
+            Otherwise the answer is no.
+
+    Raises:
+        PanpanError: The session could not be opened, or the turn failed; the text says what to do.
+    """
+    settings = {**(overrides or {}), **({} if model is None else {"model": model})}
+    summary = TurnSummary()
+    async with (
+        open_session(cwd, overrides=settings, says_yes=auto_approve, warn=_log.warning) as session,
+        aclosing(session.submit(prompt)) as events,
+    ):
+        async for event in events:
+            summary.follow(event)
+    return summary.answer
+
+
+def ask_sync(
+    prompt: str,
+    cwd: str | Path = ".",
+    *,
+    model: str | None = None,
+    overrides: Mapping[str, object] | None = None,
+    auto_approve: bool = False,
+) -> str:
+    """Do the same as `ask`, without async.
+
+    Raises:
+        PanpanError: As with `ask`.
+        RuntimeError: An event loop runs in this thread already, as in a notebook.
+    """
+    try:
+        anyio.get_current_task()
+    except anyio.NoEventLoopError:
+        pass
+    else:
+        raise RuntimeError("ask_sync cannot run inside an event loop; use `await panpan.ask(…)`")
+    return anyio.run(partial(ask, prompt, cwd, model=model, overrides=overrides, auto_approve=auto_approve))

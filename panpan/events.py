@@ -1,0 +1,47 @@
+"""The events that `Session.submit` yields, as public names."""
+
+from panpan.types.events import (
+    BlockFinished,
+    BlockStarted,
+    Compacted,
+    Event,
+    PermissionDecided,
+    ReplyStarted,
+    RetryScheduled,
+    RoundEnded,
+    SubagentEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolFinished,
+    ToolInputDelta,
+    ToolProgress,
+    ToolStarted,
+    TurnEnded,
+    Waiting,
+)
+from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, Usage, UserMessage
+
+__all__ = [
+    "AssistantMessage",
+    "BlockFinished",
+    "BlockStarted",
+    "Compacted",
+    "Event",
+    "PermissionDecided",
+    "ReplyStarted",
+    "RetryScheduled",
+    "RoundEnded",
+    "SubagentEvent",
+    "SystemReminder",
+    "TextDelta",
+    "ThinkingDelta",
+    "ToolFinished",
+    "ToolInputDelta",
+    "ToolProgress",
+    "ToolResultMessage",
+    "ToolStarted",
+    "TurnEnded",
+    "Usage",
+    "UserMessage",
+    "Waiting",
+]

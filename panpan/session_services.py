@@ -119,7 +119,7 @@ class SessionServices:
         self.steering = Steering()
         memory = NestedMemory(setup.cwd, locations.project_root, home, locations.home, warn)
         places = ContextPlaces(setup.cwd, locations.project_root, locations.home, home, settings.additional_directories)
-        self.sandbox = sandbox_of(settings.sandbox, locations)
+        self.sandbox = sandbox_of(settings, setup.env, locations)
         self.tools = SessionTools(
             setup,
             paths,

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from panpan.config.locations import Locations
-from panpan.config.settings import SandboxSettings
+from panpan.config.settings import Settings
 from panpan.config.sources import Loaded
 from panpan.core.enabled_tools import enabled_tools
 from panpan.core.hooks import ToolCall
@@ -20,6 +20,7 @@ from panpan.services.permissions.subject import Subject, subject_of
 from panpan.system.output_store import OutputStore
 from panpan.system.paths import PathResolver
 from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.tools.packages.index_hosts import domains_of
 from panpan.tools.registry import all_tools
 from panpan.tools.seen_files import SeenFiles
 from panpan.tools.tool import ToolContext
@@ -53,22 +54,26 @@ def workspace_paths(
     return PathResolver(cwd, extra_roots=extra_roots, readable_roots=readable_roots, protected_roots=(locations.home,))
 
 
-def sandbox_of(settings: SandboxSettings, locations: Locations) -> CommandSandbox:
+def sandbox_of(settings: Settings, variables: Mapping[str, str], locations: Locations) -> CommandSandbox:
     """Return the sandbox of a session's commands, as the settings want it.
 
     Args:
-        settings: The table `[sandbox]`.
+        settings: The user's.
+        variables: The user's environment, which may name package indexes.
         locations: Where panpan's own files are, which no command changes.
 
     Raises:
         ConfigError: A domain is none.
     """
+    wanted = settings.sandbox
+    domains = domains_of(wanted.domains, settings.packages, variables)
     return CommandSandbox(
-        is_on=settings.mode == "on",
-        writable=settings.writable,
+        is_on=wanted.mode == "on",
+        writable=wanted.writable,
         protected=(locations.home,),
-        has_network=settings.network,
-        domains=settings.domains,
+        has_network=wanted.network,
+        domains=domains.named,
+        own_hosts=domains.own,
         claims_folder=locations.claims_folder,
     )
 
@@ -114,9 +119,8 @@ class FolderGate:
     def __init__(self, cwd: Path, loaded: Loaded, locations: Locations) -> None:
         self.paths = workspace_paths(cwd, loaded, locations)
         self.gate = gate_of(loaded, self.paths)
-        settings = loaded.settings.sandbox
-        self.sandbox = sandbox_of(settings, locations)
-        self._sandbox_questions = SandboxQuestions(settings.outside, lambda: self.gate.mode)
+        self.sandbox = sandbox_of(loaded.settings, {}, locations)
+        self._sandbox_questions = SandboxQuestions(loaded.settings.sandbox.outside, lambda: self.gate.mode)
         self.mode: PermissionMode = self.gate.mode
         """That of the settings."""
         # A tool that a rule takes away is kept, so that the gate names the rule.

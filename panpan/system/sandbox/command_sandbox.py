@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from panpan.system.sandbox.profile import Profile
     from panpan.system.sandbox.sandbox import Sandbox
 
+_NO_DOMAINS = (
+    "it cannot let commands to single hosts, so that sandbox.domains opens none; sandbox.network, or --allow-network "
+    "without hosts, opens the whole network"
+)
 _OWN_FOLDER = re.compile(r"panpan-[0-9a-f]{16}")
 """What a session calls its folder for temporary files."""
 
@@ -41,10 +45,10 @@ async def _find() -> "SandboxChoice":
     return await find_sandbox()
 
 
-def _access(domains: Sequence[str]) -> "DomainAccess":
+def _access(domains: Sequence[str], own_hosts: Sequence[str]) -> "DomainAccess":
     from panpan.system.sandbox.domain_proxy import DomainAccess  # few sessions grant domains
 
-    return DomainAccess(domains)
+    return DomainAccess(domains, own_hosts=own_hosts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,7 @@ class CommandSandbox:
         protected: What no command changes, beside the protected places of the workspace.
         has_network: Whether all commands may use the network.
         domains: Hosts that commands may reach although the network is off; while `serve` runs.
+        own_hosts: Further ones, which may lead into the user's own network.
         claims_folder: Where sessions say which empty folders their boxes need; None: there are no others.
         find: Looks which sandbox works.
 
@@ -104,12 +109,13 @@ class CommandSandbox:
         protected: Sequence[Path] = (),
         has_network: bool = False,
         domains: Sequence[str] = (),
+        own_hosts: Sequence[str] = (),
         claims_folder: Path | None = None,
         find: "Callable[[], Awaitable[SandboxChoice]]" = _find,
     ) -> None:
         self.is_on = is_on
         self.has_network = has_network
-        self.domains = domains
+        self.domains = tuple(dict.fromkeys((*domains, *own_hosts)))
         """Hosts that commands may reach although the network is off."""
         self.temporary = _folder_for_temporary_files() / f"panpan-{secrets.token_hex(8)}"
         """Folder for the temporary files of the session's commands; made for the first of them."""
@@ -118,7 +124,7 @@ class CommandSandbox:
         self.left_behind: Collection[Path] = ()
         """What of the leavings is needed by commands that go on after the session."""
         self._protected = protected
-        self._access = _access(domains) if is_on and domains else None
+        self._access = _access(domains, own_hosts) if is_on and self.domains else None
         self._is_serving = False
         self._find = find
         self._lock = anyio.Lock()
@@ -175,7 +181,7 @@ class CommandSandbox:
                 'rights, set sandbox.mode to "off" in your settings'
             )
         if self._access is not None and not choice.sandbox.can_grant_domains:
-            reasons = "; ".join(filter(None, (reasons, "it cannot grant single domains, so sandbox.domains is idle")))
+            reasons = "; ".join(filter(None, (reasons, _NO_DOMAINS)))
         return f"commands run in the sandbox {choice.sandbox.name}: {reasons}" if reasons else None
 
     async def serve(self) -> None:

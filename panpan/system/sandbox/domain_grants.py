@@ -1,11 +1,13 @@
 """Which hosts the user has opened to commands, and where exactly each may be dialled.
 
 The rule: a host is granted as it is written or not at all, and its addresses are public or granted themselves. So a
-name server can lead nobody into this machine or its network.
+name server can lead nobody into this machine or its network. Hosts of the user's own setup may be in their network, but
+their names lead neither to this machine nor to what only it can reach.
 """
 
-from collections.abc import Sequence
-from ipaddress import IPv4Address, IPv6Address
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Self
 
 from panpan.errors import ToolError
@@ -78,14 +80,16 @@ class DomainGrants:
 
     Args:
         domains: As they stand in the settings.
+        own_hosts: Further ones, which may lead into the user's own network.
 
     Raises:
         ToolError: One cannot be read; says which and why.
     """
 
-    def __init__(self, domains: Sequence[str]) -> None:
-        self.domains = tuple(dict.fromkeys(domains))
+    def __init__(self, domains: Sequence[str], own_hosts: Sequence[str] = ()) -> None:
+        self.domains = tuple(dict.fromkeys((*domains, *own_hosts)))
         self._grants = [_parsed(text) for text in self.domains]
+        self._own = [_parsed(text) for text in own_hosts]
         self.hosts = frozenset(grant.host for grant in self._grants if not grant.is_for_subdomains)
 
     def covers(self, asked: Authority, port: int) -> bool:
@@ -109,18 +113,31 @@ class DomainGrants:
             grant = str(Authority(asked.host, asked.address, None if port in WEB_PORTS else port))
             raise NotGrantedError(f'{grant} is not among the granted domains; "{grant}" in {SETTING} would grant it')
         also = [address for grant in self._grants for address in grant.addresses(port)]
+        is_own = any(grant.covers(asked, port) for grant in self._own)
         if asked.address is not None:
             found: Sequence[str] = [str(asked.address)]
         elif asked.host == "localhost":
             found = [str(address) for address in _LOOPBACK]
         else:
             found = await resolve(asked.host, port)
+            also += _of_network(found) if is_own else ()
         if not found:
             raise ToolError(f"{asked.host} has no address; look whether the name is right")
         try:
             return Route(asked.host, port, public_addresses(asked.host, found, also=also))
         except ToolError as exc:
             raise NotGrantedError(f"{exc}, unless {SETTING} names that address itself") from exc
+
+
+def _of_network(found: Sequence[str]) -> Iterator[IPv4Address | IPv6Address]:
+    """Yield the addresses that another machine may have: not this one's own, nor those of its link alone."""
+    for text in found:
+        with suppress(ValueError):
+            address = ip_address(text)
+            is_here = address.is_loopback or address.is_link_local or address.is_unspecified
+            is_mapped = isinstance(address, IPv6Address) and address.ipv4_mapped is not None
+            if not (is_here or is_mapped or address.is_multicast or address.is_reserved):
+                yield address
 
 
 def _parsed(text: str) -> DomainGrant:

@@ -120,6 +120,7 @@ class DomainAccess(AsyncContextManagerMixin):
         domains: The hosts that commands may reach, as in `sandbox.domains`: `pypi.org`; `*.pythonhosted.org` for all
             below it; `example.org:8080` for another port than 80 and 443; `127.0.0.1:8000`, `localhost:8000` and
             other addresses, which are never reached unless they are named.
+        own_hosts: Further ones, which may lead into the user's own network.
         resolve: Finds the addresses of a host.
         dial: Connects to one.
         waits: How long a connection may take.
@@ -131,10 +132,16 @@ class DomainAccess(AsyncContextManagerMixin):
     _task_group: TaskGroup
 
     def __init__(
-        self, domains: Sequence[str], *, resolve: Resolve = resolve, dial: Dial = connect, waits: Waits | None = None
+        self,
+        domains: Sequence[str],
+        *,
+        own_hosts: Sequence[str] = (),
+        resolve: Resolve = resolve,
+        dial: Dial = connect,
+        waits: Waits | None = None,
     ) -> None:
         try:
-            self._grants = DomainGrants(domains)
+            self._grants = DomainGrants(domains, own_hosts)
         except ToolError as exc:
             raise ConfigError(str(exc)) from exc
         self._resolve = resolve

@@ -128,6 +128,7 @@ def _host(address: str) -> str:
     try:
         parts = urlsplit(address.removeprefix("git+"))
         host = parts.hostname or ""
+        host = f"[{host}]" if ":" in host else host
         return f"{host}:{parts.port}" if host and parts.port else host
     except ValueError:
         return ""
@@ -187,6 +188,15 @@ def _users_places(variables: Mapping[str, str], keys: Sequence[str]) -> Iterator
     for key in keys:
         name = f"PIP_{key.upper().replace('-', '_')}"
         yield from ((without_login(place), name) for place in variables.get(name, "").split())
+
+
+def users_pip_indexes(variables: Mapping[str, str]) -> list[str]:
+    """Return the indexes and links that the user has set up for pip, in variables and files.
+
+    Args:
+        variables: Environment variables.
+    """
+    return [place for place, _ in _users_places(variables, (*_INDEX_KEYS, *_LINK_KEYS))]
 
 
 def _pip_values(file: Path) -> list[tuple[str, str]] | None:

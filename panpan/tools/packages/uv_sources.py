@@ -51,12 +51,22 @@ def uv_source(settings: PackageSettings, variables: Mapping[str, str], project: 
     if settings.index is not None:
         hosts = (*hosts_of_settings(settings), *own_hosts)
         return Source(index_arguments(settings), tuple(dict.fromkeys(hosts)), named)
-    defaults = [url for name in _UV_DEFAULT for url in variables.get(name, "").split()]
+    urls = [*users_uv_indexes(variables), *settings.extra_indexes]
+    usual = () if any(variables.get(name, "").split() for name in _UV_DEFAULT) else PYPI_HOSTS
+    hosts = (*usual, *hosts_of(urls), *own_hosts)
+    return Source(extra_arguments(settings), tuple(dict.fromkeys(hosts)), named)
+
+
+def users_uv_indexes(variables: Mapping[str, str]) -> list[str]:
+    """Return the indexes that the user has set up for uv, in variables and files.
+
+    Args:
+        variables: Environment variables.
+    """
     urls = [url.partition("=")[2] or url for name in _UV_EXTRA for url in variables.get(name, "").split()]
-    urls += [*defaults, *_uv_indexes(user_home() / ".config" / "uv" / "uv.toml"), *settings.extra_indexes]
-    extra = extra_arguments(settings)
-    hosts = (*(() if defaults else PYPI_HOSTS), *hosts_of(urls), *own_hosts)
-    return Source(extra, tuple(dict.fromkeys(hosts)), named)
+    urls += [url for name in _UV_DEFAULT for url in variables.get(name, "").split()]
+    folders = (Path(variables.get("XDG_CONFIG_HOME") or user_home() / ".config"), Path("/etc"))
+    return [*urls, *(url for folder in folders for url in _uv_indexes(folder / "uv" / "uv.toml"))]
 
 
 def own_uv_sources(project: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:

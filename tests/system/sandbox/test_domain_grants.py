@@ -149,3 +149,31 @@ def test_only_granted_names_and_public_addresses_are_ever_dialled(
         return
     assert asked.endswith(f".{granted}") if is_for_subdomains else asked == granted
     assert all(is_public(ip_address(address)) for address in route.addresses)
+
+
+def routed_to_own(asked: str, own: str, address: str) -> Route:
+    async def resolve(host: str, port: int) -> Sequence[str]:
+        return [address]
+
+    async def main() -> Route:
+        return await DomainGrants(["pypi.org"], [own]).route(plain_authority(asked), 443, resolve)
+
+    return anyio.run(main)
+
+
+@pytest.mark.parametrize("address", ["10.0.0.5", "192.168.1.5", "172.16.0.5", "203.0.113.80", "fd00::5", PUBLIC])
+def test_a_host_of_the_users_own_may_be_in_their_network(address: str) -> None:
+    assert routed_to_own("mirror.lab:8080", "mirror.lab:8080", address) == Route("mirror.lab", 8080, (address,))
+
+
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1", "127.8.8.8", "::1", "169.254.169.254", "fe80::1", "0.0.0.0", "::ffff:127.0.0.1", "odd"]
+)
+def test_a_host_of_the_users_own_leads_to_no_address_of_this_machine(address: str) -> None:
+    with pytest.raises(NotGrantedError):
+        routed_to_own("mirror.lab", "mirror.lab", address)
+
+
+def test_other_hosts_stay_public_beside_the_users_own() -> None:
+    with pytest.raises(NotGrantedError, match="no public address"):
+        routed_to_own("pypi.org", "mirror.lab", "10.0.0.5")

@@ -8,15 +8,20 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from panpan.tools.shell.analysis.facts import Word
+from panpan.tools.shell.analysis.jq_programs import only_computes
 
 
 class NotHarmlessError(Exception):
     """The arguments are not among those that are known to be harmless; says which, as part of a sentence."""
 
 
-def fits(value: str, regex: str) -> bool:
-    """Return whether `value` is, as a whole, what the table asks for."""
-    return _compiled(regex).fullmatch(value) is not None
+JQ_PROGRAM = "jq-program"
+"""Stands in the table for what no regular expression tells."""
+
+
+def fits(value: str, kind: str) -> bool:
+    """Return whether `value` is, as a whole, what the table asks for: a regular expression, or `JQ_PROGRAM`."""
+    return only_computes(value) if kind == JQ_PROGRAM else _compiled(kind).fullmatch(value) is not None
 
 
 @cache
@@ -124,7 +129,6 @@ def with_dash(words: Sequence[Word]) -> Sequence[Word]:
     return [Word(f"-{text}", f"-{text}"), *words[1:]] if text and fits(text, _OLD_FLAGS) else words
 
 
-_EVALUATING = frozenset({"-v", "-R"})
 _OPERATORS = frozenset({"=", "==", "!=", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "!", "(", ")", "-a", "-o"})
 ASKS_TEXT = frozenset({"-n", "-z", "-t"})
 """Tests of one text; `-t` asks about a stream by its number."""
@@ -138,14 +142,15 @@ def paths_of_test(words: Sequence[Word]) -> list[Word]:
     """Return the files that test asks about; more where it is not certain which of its words are files.
 
     Raises:
-        NotHarmlessError: A word may be `-v` or `-R`, whose operand the shell evaluates.
+        NotHarmlessError: A word may be a test that is not listed here, such as `-v`, whose operand the shell evaluates.
     """
     texts = [word.at_home or fixed(word) for word in words]
-    if evaluating := _EVALUATING.intersection(texts):
-        raise NotHarmlessError(f"with {min(evaluating)}, behind which the shell evaluates a subscript")
     if len(texts) == 3 and texts[1] in _OPERATORS - {"-a", "-o"}:
         return []
     known = _OPERATORS | ASKS_TEXT | ASKS_FILE | COMPARES_FILES
+    for text in texts:
+        if text.startswith("-") and text not in known and not fits(text, "-[0-9]*"):
+            raise NotHarmlessError(f"with {text}, which may be a test that does more than ask")
     return [word for word, text in zip(words, texts, strict=True) if text not in known and text]
 
 

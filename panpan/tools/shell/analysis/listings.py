@@ -11,7 +11,12 @@ from collections.abc import Mapping, Sequence
 from panpan.tools.shell.analysis.facts import Effect, SimpleCommand, Word
 from panpan.types.dataclass import dataclass
 
-_PRINTS_ELSE = frozenset({"-printf", "-ls", "-exec"})
+_FIND_PRINTS_NAMES = re.compile(
+    r"-(?:a|amin|and|atime|cmin|ctime|daystart|depth|empty|executable|false|group|iname|inum|ipath|iregex|iwholename"
+    r"|links|lname|maxdepth|mindepth|mmin|mount|mtime|name|newer|nogroup|not|nouser|o|or|path|perm|print|print0|prune"
+    r"|quit|readable|regex|regextype|size|true|type|user|wholename|writable|xdev|xtype|[0-9]+[bcdhkmswGMPT]?)"
+)
+"""Words that begin with a dash in an expression of find that prints names and nothing else; also negative numbers."""
 _JOINS_ANY = frozenset({"-o", "-or", ",", "(", ")"})
 """With these in an expression of find, a test in it need not hold for what is found."""
 _PLAIN_PATTERN = re.compile(r"[\w.*?-]+")
@@ -32,8 +37,8 @@ _LISTING: Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
 `ls -a`, which names the folder around."""
 _LISTING_TRACKED = re.compile(r"-[cdmz]+|--(?:cached|deleted|modified|deduplicate)|--")
 """Flags of `git ls-files` with which it prints names below the folder, of files that git tracks, and nothing else."""
-_LEAVES_FOLDER = re.compile(r"[:/].*|(?:.*/)?\.\.(?:/.*)?", re.DOTALL)
-"""A pathspec that may lead out of the folder."""
+_STAYS_IN_FOLDER = re.compile(r"(?:(?:\.?[\w@%+=,*?\[\]!^ -][\w.@%+=,*?\[\]!^ -]*|\.)(?:/+|$))+")
+"""A pathspec that leads nowhere else, each of its parts the name of something in its folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,9 @@ def listing_of(command: SimpleCommand, search: Effect) -> Listing | None:
     if texts[0] == "git":
         return _tracked(command.words[1:])
     if texts[0] == "find":
-        is_plain = _PRINTS_ELSE.isdisjoint(texts) and not search.globs
+        is_plain = (
+            all(_FIND_PRINTS_NAMES.fullmatch(text) for text in texts if text.startswith("-")) and not search.globs
+        )
         return Listing(search.reads or (), only_names_of(command.words)) if is_plain else None
     if texts[0] not in _LISTING:
         return None
@@ -84,11 +91,8 @@ def _tracked(words: Sequence[Word]) -> Listing | None:
         return None
     for word in rest[1:]:
         text = word.text if word.text is not None else word.pattern
-        if (
-            not text
-            or (text.startswith("-") and not _LISTING_TRACKED.fullmatch(text))
-            or _LEAVES_FOLDER.fullmatch(text)
-        ):
+        is_known = _LISTING_TRACKED if text.startswith("-") else _STAYS_IN_FOLDER
+        if not is_known.fullmatch(text):
             return None
     return Listing((".",), only_tracked=True)
 

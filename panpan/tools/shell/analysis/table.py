@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, TypeAlias
 
-from panpan.tools.shell.analysis.languages import PRINTF_FORMAT, SED_SCRIPT
+from panpan.tools.shell.analysis.languages import JQ_PROGRAM, PRINTF_FORMAT, SED_SCRIPT
 from panpan.types.dataclass import dataclass
 
 Operands: TypeAlias = Literal["none", "text", "paths", "pattern, paths", "revisions"]
@@ -83,7 +83,11 @@ def read_table(text: str) -> Table:
         ValueError: The text is not TOML, or says something that no row may say.
     """
     data = tomllib.loads(text)
-    kinds = data.get("kinds", {}) | {"printf-format": PRINTF_FORMAT, "sed-script": SED_SCRIPT}
+    kinds = data.get("kinds", {}) | {
+        "jq-program": JQ_PROGRAM,
+        "printf-format": PRINTF_FORMAT,
+        "sed-script": SED_SCRIPT,
+    }
     reader = _RowReader(kinds, data.get("options", {}))
     return Table(reader.rows(data["programs"]), data.get("never", {}))
 

@@ -8,12 +8,12 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import translate
-from itertools import repeat
+from itertools import product, repeat
 from pathlib import Path
 
 from panpan.errors import ToolError
 from panpan.services.permissions.reach.folder_walk import entries_of, walk_folders
-from panpan.tools.shell.analysis.facts import ODD_NAME
+from panpan.tools.shell.analysis.facts import SIGNED_NAME
 from panpan.types.dataclass import dataclass
 
 MOST_NAMES = 200_000
@@ -31,22 +31,37 @@ class TooManyNamesError(ToolError):
     """A pattern cannot be looked up in bounded time; says which."""
 
 
-def look_for_odd_names(folders: Iterable[Path], *, only_tracked: bool = False) -> str | None:
+def look_for_odd_names(folders: Iterable[Path], odd: re.Pattern[str], *, only_tracked: bool = False) -> str | None:
     """Return which name in the folders xargs, or the program that it runs, would take for something else, or None.
 
     Args:
         folders: Where to look.
-        only_tracked: Whether git names what it tracks there, and nothing else is meant. It puts names in quotes then in
-            which there is anything but ASCII.
+        odd: Found in such names, with all that leads to them from their folder.
+        only_tracked: Whether git names what it tracks there, and nothing else is meant.
     """
     count = 0
-    for _, subs, others in walk_folders(folders, only_tracked=only_tracked):
-        count += len(subs) + len(others)
-        if count > MOST_NAMES:
-            return "the folder is too large to tell how xargs would take the names in it; name a narrower one"
-        for entry in (*subs, *others):
-            if ODD_NAME.search(entry.name) or (only_tracked and not entry.name.isascii()):
-                return f"xargs would not take the name {entry.path} as it is; use find with -exec … {{}} +"
+    for folder in folders:
+        skipped = len(str(folder))
+        for _, subs, others in walk_folders([folder], only_tracked=only_tracked):
+            count += len(subs) + len(others)
+            if count > MOST_NAMES:
+                return "the folder is too large to tell how xargs would take the names in it; name a narrower one"
+            for entry in (*subs, *others):
+                if odd.search(entry.path[skipped:].lstrip("/")):
+                    return f"xargs would not take the name {entry.path} as it is; use find with -exec … {{}} +"
+    return None
+
+
+def look_for_signed_names(patterns: Iterable[str], folders: Iterable[Path]) -> str | None:
+    """Return which name that a pattern matches in the folders may be a flag, or None.
+
+    Raises:
+        TooManyNamesError: They lead through too many folders, or too large ones.
+    """
+    for pattern, folder in product(patterns, folders):
+        for path in matches(pattern, folder):
+            if SIGNED_NAME.search(str(path.relative_to(folder))):
+                return f"{pattern} matches {path}, which the program may take for a flag; put ./ before it"
     return None
 
 

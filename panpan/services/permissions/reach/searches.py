@@ -12,7 +12,13 @@ from pathlib import Path
 import anyio.to_thread
 
 from panpan.services.permissions.reach.folder_walk import walk_folders
-from panpan.services.permissions.reach.live_patterns import MOST_NAMES, look_for_odd_names, names_filter
+from panpan.services.permissions.reach.live_patterns import (
+    MOST_NAMES,
+    TooManyNamesError,
+    look_for_odd_names,
+    look_for_signed_names,
+    names_filter,
+)
 from panpan.services.permissions.reach.recorded import repository_around
 from panpan.services.permissions.reach.tracked import why_unclear
 from panpan.services.permissions.rules.path_pattern import PathPattern
@@ -54,7 +60,11 @@ async def secret_file(subject: Subject, paths: PathResolver) -> Reason | None:
     """
     if not subject.only_looks:
         return None
-    searching = [effect for effect in subject.effects if effect.asks_git_in is None and effect.placed_searches]
+    searching = [
+        effect
+        for effect in subject.effects
+        if effect.bare_globs or (effect.asks_git_in is None and effect.placed_searches)
+    ]
     if not searching:
         return None
 
@@ -69,11 +79,20 @@ def _look_through(search: Effect, cwd: Path, paths: PathResolver) -> Reason | No
     """Return why what is in the folders of a search may not be shown, or not as it would be, or None."""
     folders = _folders_of(search, cwd)
     odd = why_unclear(folders) if search.only_tracked else None
-    if odd is None and search.splits_names:
-        odd = look_for_odd_names(folders, only_tracked=search.only_tracked)
+    if odd is None and search.odd_names is not None:
+        odd = look_for_odd_names(folders, search.odd_names, only_tracked=search.only_tracked)
+    if odd is None and search.bare_globs:
+        odd = _look_for_signed_names(search, cwd)
     if odd is not None:
         return Reason(odd, "protected", command=search.command.source, assumption=odd)
     return _look_for_secrets(folders, paths, search)
+
+
+def _look_for_signed_names(search: Effect, cwd: Path) -> str | None:
+    try:
+        return look_for_signed_names(search.bare_globs, [cwd / folder for folder in search.command.directories or ()])
+    except TooManyNamesError as exc:
+        return str(exc)
 
 
 def _look_for_secrets(folders: Sequence[Path], paths: PathResolver, search: Effect) -> Reason | None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from panpan.tools.shell.analysis.conditional import paths_of_conditional
-from panpan.tools.shell.analysis.facts import Word
+from panpan.tools.shell.analysis.facts import UNSIGNED_NAMES, Word
 from panpan.tools.shell.analysis.languages import (
     NotHarmlessError,
     fits,
@@ -45,6 +45,8 @@ class Reading:
     """Values of git's `-L`, which may end in the name of a file: `1,9:file`."""
     files: tuple[str, ...] = ()
     """Values of flags that are paths."""
+    bare_globs: tuple[str, ...] = ()
+    """Patterns among the paths that may match a file named like a flag."""
 
 
 def read_arguments(name: str, row: Row, words: Sequence[Word]) -> Reading:
@@ -62,7 +64,7 @@ def read_arguments(name: str, row: Row, words: Sequence[Word]) -> Reading:
             return Reading(row, tuple(formatted_globs(words, row.operand)), name=name)
         case "find":
             starts, read = split_find(words, row.expression)
-            _require_no_flag_matches(starts, row)
+            _bare_globs(starts, row)
             return Reading(row, (*(starts or [_HERE]), *read), name=name)
         case "test":
             return Reading(row, tuple(paths_of_test(without_bracket(name, words))), name=name)
@@ -77,15 +79,29 @@ def read_arguments(name: str, row: Row, words: Sequence[Word]) -> Reading:
 _HERE = Word(".", ".")
 
 
-def _require_no_flag_matches(operands: Sequence[Word], row: Row) -> None:
+def _bare_globs(operands: Sequence[Word], row: Row) -> tuple[str, ...]:
+    """Return the patterns that may match a file named like a flag.
+
+    Raises:
+        NotHarmlessError: The row may not be given one, or an operand is not fixed.
+    """
+    found: list[str] = []
     for operand in operands:
-        if operand.is_glob:
-            if not row.glob_flags and operand.pattern.startswith(("*", "?", "[", "-", "\\-")):
-                raise NotHarmlessError(
-                    f"with {operand.source}, which, without ./ before it, may match a file named like a flag"
-                )
-        elif not operand.at_home:
-            fixed(operand)
+        if not operand.is_glob:
+            if not operand.at_home:
+                fixed(operand)
+        elif operand.pattern.startswith(("-", "\\-")) or (_begins_live(operand) and not row.glob_flags):
+            raise NotHarmlessError(
+                f"with {operand.source}, which, without ./ before it, may match a file named like a flag"
+            )
+        elif _begins_live(operand):
+            found.append(operand.pattern)
+    return tuple(found)
+
+
+def _begins_live(glob: Word) -> bool:
+    """True if the names that a pattern matches may begin with any sign."""
+    return glob.pattern.startswith(("*", "?", "[")) and not glob.pattern.startswith(UNSIGNED_NAMES)
 
 
 class _Reader:
@@ -201,7 +217,7 @@ class _Reader:
         if row.operands in ("none", "text"):
             self._require_text(operands)
             return Reading(row, (), is_searching, folder=self._folder, name=self._name, files=self._files)
-        self._require_no_flags()
+        bare_globs = self._bare_globs()
         if row.operands == "pattern, paths" and flags.isdisjoint(row.pattern_flags):
             self._require_text(operands[:1])
             operands = operands[1:]
@@ -220,7 +236,9 @@ class _Reader:
             operands = [*operands, _HERE]
         names = searched_names(row.names, self._given)
         lines = tuple(value for flag, value in self._given if flag == "L") if row.operands == "revisions" else ()
-        return Reading(row, tuple(operands), is_searching, names, self._folder, self._name, lines)
+        return Reading(
+            row, tuple(operands), is_searching, names, self._folder, self._name, lines, bare_globs=bare_globs
+        )
 
     @property
     def _files(self) -> tuple[str, ...]:
@@ -246,13 +264,13 @@ class _Reader:
 
     def _require_fitting(self, operands: Sequence[Word]) -> None:
         for operand in operands:
-            if not fits(operand.pattern if operand.is_glob else fixed(operand), self._row.operand):
+            text = operand.pattern.removeprefix("[!+@-]") if operand.is_glob else fixed(operand)
+            is_open = operand.is_glob and _begins_live(operand) and self._row.operand != ANYTHING
+            if is_open or not fits(text, self._row.operand):
                 raise NotHarmlessError(f"with {operand.source}")
 
-    def _require_no_flags(self) -> None:
-        _require_no_flag_matches(
-            [operand for at, operand in enumerate(self._operands) if at not in self._certain], self._row
-        )
+    def _bare_globs(self) -> tuple[str, ...]:
+        return _bare_globs([operand for at, operand in enumerate(self._operands) if at not in self._certain], self._row)
 
 
 def _value(flag: str, waiting: list[Word]) -> str:

@@ -12,8 +12,18 @@ from dataclasses import field
 from panpan.system.home import user_home
 from panpan.types.dataclass import dataclass
 
-ODD_NAME = re.compile(r"""^-|[\s'"\\]""")
-"""Of a name that xargs takes apart, or its program for a flag; see `Effect.splits_names`."""
+SIGNED_NAME = re.compile(r"^[-+@]")
+"""A path that a program may take for more than one: for a flag, a place, or a file of further arguments."""
+PARTED_NAME = re.compile(r"""[\s'"\\]""")
+"""A path that xargs takes apart where it is not told to take paths as they are."""
+SPLIT_NAME = re.compile(f"{SIGNED_NAME.pattern}|{PARTED_NAME.pattern}")
+"""Either of these."""
+QUOTED_NAME = re.compile(rf"{SPLIT_NAME.pattern}|[^\x00-\x7f]")
+"""Either of these, or a path that git puts in quotes."""
+BARE_NAME = re.compile(rf"(?:^|/)[-+@]|{PARTED_NAME.pattern}")
+"""Either of these, where a name is not printed with the folder that it lies in."""
+UNSIGNED_NAMES = "[!+@-]*"
+"""The pattern of all other names than signed ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +151,10 @@ class Effect:
     """Whether nothing below `searches` is shown but files that git tracks."""
     opens_nothing: bool = False
     """Whether it asks the file system about what it names, and opens none of the files."""
-    splits_names: bool = False
-    """Whether it takes the names of these files apart at blanks and quotes, and for flags where they begin with `-`."""
+    odd_names: re.Pattern[str] | None = None
+    """Found in paths below `searches`, relative to these, that its program would not take as they are."""
+    bare_globs: tuple[str, ...] = ()
+    """Those of `globs` whose names would be unknown to its program where they are signed."""
     asks_git_in: str | None = None
     """The folder in which git is asked about a repository, relative to the directory of the command. It is harmless
     only with the variables of `harmless_git_variables` in system/git.py."""

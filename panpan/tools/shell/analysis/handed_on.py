@@ -2,23 +2,22 @@
 
 The rule: where the search only looks, and the program only looks whichever names below the searched folders it is
 given, the whole is a search through these folders. What the names have to be for that, the effect says, and the gate
-looks for itself: without `-print0` and `-0`, `xargs` parts them at blanks and takes quotes away, and a name of a search
-that does not begin with its folder may look like a flag. A program that looks at no file, whatever it is given, may be
-given anything: `… | xargs -n1 basename`.
+looks for itself: without `-print0` and `-0`, `xargs` parts them at blanks and takes quotes away, and a name that does
+not begin with its folder, as those of `git ls-files -z` do not, may look like a flag. A program that looks at no file,
+whatever it is given, may be given anything: `… | xargs -n1 basename`.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from panpan.tools.shell.analysis.facts import ODD_NAME, Effect, SimpleCommand, Word
-from panpan.tools.shell.analysis.listings import Listing, ends_names, listing_of, only_names_of
+from panpan.tools.shell.analysis.facts import SIGNED_NAME, SPLIT_NAME, UNSIGNED_NAMES, Effect, SimpleCommand, Word
+from panpan.tools.shell.analysis.listings import Listing, ends_names, found_by, listing_of
 from panpan.types.dataclass import dataclass
 
-_NAME = Word("{}", None, is_glob=True, pattern="./*")
-"""Stands for the names: like those that a pattern matches in a folder."""
 _ANY_TEXT = Word('"$1"', None)
 """Stands for what may be any text."""
+_SPECIAL = re.compile(r"[\\*?\[\]]")
 _PASSING: Mapping[str, re.Pattern[str]] = {
     "grep": re.compile(r"-[vivEFPw]+|-e"),
     "head": re.compile(r"-n|-n?\d+"),
@@ -53,16 +52,17 @@ def _of_exec(command: SimpleCommand, judge: Callable[[SimpleCommand], Effect]) -
     end = next(
         (at for at in range(begin, len(texts)) if texts[at] == ";" or texts[at - 1 : at + 1] == ["{}", "+"]), None
     )
-    inner = _with_names(command.words[begin + 1 : end], "{}")
-    if end is None or not inner:
+    program = command.words[begin + 1 : end]
+    if end is None:
         return None
     # In the place of `-exec …`, which is a test, stands another one.
     rest = (*command.words[:begin], Word("-true", "-true"), *command.words[end + 1 :])
     search = judge(replace(command, words=rest, redirects=(), fed_by=()))
-    effect = judge(replace(command, words=inner, redirects=(), fed_by=()))
     if not search.is_read_only or search.globs:
         return None
-    return _joined(command, search, [effect], Listing(search.reads or (), only_names_of(command.words[:begin])))
+    listing = found_by(search, command.words[:begin])
+    variants = [_with_names(program, "{}", name) for name in _names_of(listing)]
+    return _joined(command, search, _effects(command, variants, judge), listing) if all(variants) else None
 
 
 def _of_xargs(command: SimpleCommand, judge: Callable[[SimpleCommand], Effect]) -> Effect | None:
@@ -76,20 +76,21 @@ def _of_xargs(command: SimpleCommand, judge: Callable[[SimpleCommand], Effect]) 
     first, *passing = command.fed_by
     search = judge(first)
     listing = listing_of(first, search)
-    variants = given.with_names()
-    if listing is None or not variants or not all(_passes_lines(feeding, judge) for feeding in passing):
+    if listing is None or not all(_passes_lines(feeding, judge) for feeding in passing):
         return None
-    effects = [judge(replace(command, words=words, redirects=(), fed_by=())) for words in variants]
-    is_split = not (given.is_exact and ends_names(first) and not passing)
-    if is_split and any(ODD_NAME.search(path) for path in search.reads or ()):
+    variants = given.with_names(_names_of(listing))
+    odd_names: re.Pattern[str] | None = listing.odd_names
+    if given.is_exact and ends_names(first) and not passing:
+        odd_names = None if listing.leads else SIGNED_NAME
+    elif any(SPLIT_NAME.search(path) for path in search.reads or ()):
         return None
-    found = _joined(command, search, effects, listing)
-    return found and replace(found, splits_names=is_split)
+    found = _joined(command, search, _effects(command, variants, judge), listing)
+    return found and replace(found, odd_names=odd_names)
 
 
 def _of_any_text(command: SimpleCommand, given: "_Given", judge: Callable[[SimpleCommand], Effect]) -> Effect | None:
     """Return the effect of xargs with a program that looks at no file, whatever words it is given; else None."""
-    effects = [judge(replace(command, words=words, redirects=(), fed_by=())) for words in given.with_any_text()]
+    effects = _effects(command, given.with_any_text(), judge)
     if not effects or any(not effect.is_read_only or effect.reads or effect.asks_git_in for effect in effects):
         return None
     needed = {name: value for effect in effects for name, value in effect.needed_environment.items()}
@@ -97,14 +98,31 @@ def _of_any_text(command: SimpleCommand, given: "_Given", judge: Callable[[Simpl
     return Effect(command, "xargs", (), (), False, False, why, opens_nothing=True, needed_environment=needed)
 
 
+def _effects(
+    command: SimpleCommand, variants: Sequence[tuple[Word, ...]], judge: Callable[[SimpleCommand], Effect]
+) -> list[Effect]:
+    """Return what the program would do with each of these words."""
+    return [judge(replace(command, words=words, redirects=(), fed_by=())) for words in variants]
+
+
+def _names_of(listing: Listing) -> Sequence[Word]:
+    """Return words that stand for the names: like those that a pattern matches in each folder, or anywhere."""
+    leads = [_SPECIAL.sub(r"\\\g<0>", lead.rstrip("/")) for lead in listing.leads]
+    patterns = [f"{lead}/*" for lead in leads] or [UNSIGNED_NAMES]
+    return [Word("{}", None, is_glob=True, pattern=pattern) for pattern in patterns]
+
+
 def _joined(command: SimpleCommand, search: Effect, effects: Sequence[Effect], listing: Listing) -> Effect | None:
     """Return the effect of a search and of what is done with its names; None where one of them does more than look."""
+    patterns = [word.pattern for word in _names_of(listing)]
+    if not effects:
+        return None
     for effect in effects:
         if (
             not effect.is_read_only
             or effect.searches
             or effect.asks_git_in
-            or effect.globs not in ((), (_NAME.pattern,))
+            or not (effect.globs == () or (len(effect.globs) == 1 and effect.globs[0] in patterns))
         ):
             return None
     reads = (*listing.folders, *(path for effect in effects for path in effect.reads or ()))
@@ -129,12 +147,12 @@ def _joined(command: SimpleCommand, search: Effect, effects: Sequence[Effect], l
     )
 
 
-def _with_names(words: Sequence[Word], token: str) -> tuple[Word, ...]:
-    """Return the words of the program with the names in their place; none where that is not a word of its own."""
+def _with_names(words: Sequence[Word], token: str, name: Word) -> tuple[Word, ...]:
+    """Return the words of the program with a name in its place; none where that is not a word of its own."""
     others = [word for word in words if word.text != token]
     if not words or words[0].text == token or any(token in word.source or word.text is None for word in others):
         return ()
-    return tuple(_NAME if word.text == token else word for word in words)
+    return tuple(name if word.text == token else word for word in words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,14 +167,14 @@ class _Given:
     needs_names: bool = False
     """Whether nothing runs where there are no names."""
 
-    def with_names(self) -> list[tuple[Word, ...]]:
-        """Return what it may run, with names and without; nothing where that is not known."""
+    def with_names(self, names: Sequence[Word]) -> list[tuple[Word, ...]]:
+        """Return what it may run, with each of these names and without; nothing where that is not known."""
         if self.token:
-            with_names = _with_names(self.program, self.token)
-            return [with_names] if with_names else []
+            with_names = [_with_names(self.program, self.token, name) for name in names]
+            return with_names if all(with_names) else []
         if any(word.text is None for word in self.program):
             return []
-        return [(*self.program, _NAME), *([] if self.needs_names else [self.program])]
+        return [*((*self.program, name) for name in names), *([] if self.needs_names else [self.program])]
 
     def with_any_text(self) -> list[tuple[Word, ...]]:
         """Return the same with any words in the place of the names."""

@@ -113,6 +113,7 @@ def _harmless(command: SimpleCommand, name: str, reading: Reading) -> Effect:
         uses_network=False,
         why=f"{reading.name} only looks: {row.reason.partition('. ')[0].rstrip('.')}",
         globs=tuple(globs),
+        bare_globs=reading.bare_globs,
         searches=searches,
         follows_links=row.follows_links,
         opens_nothing=row.opens_nothing or is_git,

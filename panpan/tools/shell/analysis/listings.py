@@ -8,7 +8,15 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 
-from panpan.tools.shell.analysis.facts import Effect, SimpleCommand, Word
+from panpan.tools.shell.analysis.facts import (
+    BARE_NAME,
+    PARTED_NAME,
+    QUOTED_NAME,
+    SPLIT_NAME,
+    Effect,
+    SimpleCommand,
+    Word,
+)
 from panpan.types.dataclass import dataclass
 
 _FIND_PRINTS_NAMES = re.compile(
@@ -50,6 +58,10 @@ class Listing:
     leaves_out_hidden: bool = False
     globs: tuple[str, ...] = ()
     only_tracked: bool = False
+    leads: tuple[str, ...] = ()
+    """How each name begins; empty where it may begin in any way."""
+    odd_names: re.Pattern[str] = SPLIT_NAME
+    """Found in names that do not arrive as they are where they are not parted by NUL."""
 
 
 def listing_of(command: SimpleCommand, search: Effect) -> Listing | None:
@@ -63,7 +75,7 @@ def listing_of(command: SimpleCommand, search: Effect) -> Listing | None:
         is_plain = (
             all(_FIND_PRINTS_NAMES.fullmatch(text) for text in texts if text.startswith("-")) and not search.globs
         )
-        return Listing(search.reads or (), only_names_of(command.words)) if is_plain else None
+        return found_by(search, command.words) if is_plain else None
     if texts[0] not in _LISTING:
         return None
     needed, allowed = _LISTING[texts[0]]
@@ -76,10 +88,24 @@ def listing_of(command: SimpleCommand, search: Effect) -> Listing | None:
         # BSD's shows hidden names to root whatever it is told.
         shows_hidden = any("A" in flag for flag in flags) or (sys.platform != "linux" and os.geteuid() == 0)
         folders = tuple(dict.fromkeys((".", *(search.reads or ()))))
-        return Listing(folders, leaves_out_hidden=not shows_hidden, globs=search.globs)
+        odd_names = (
+            BARE_NAME if search.globs else SPLIT_NAME
+        )  # what is in a folder that a pattern matches it shows, too
+        return Listing(folders, leaves_out_hidden=not shows_hidden, globs=search.globs, odd_names=odd_names)
     if search.globs:
         return None
     return Listing(search.reads or (), search.only_names, search.leaves_out_hidden)
+
+
+def found_by(search: Effect, words: Sequence[Word]) -> Listing:
+    """Return what find hands on, whose names begin with the folders that it starts in.
+
+    Args:
+        search: What find does without handing anything on.
+        words: Its words up to where it does.
+    """
+    starts = search.reads or ()
+    return Listing(starts, only_names_of(words), leads=starts, odd_names=PARTED_NAME)
 
 
 def _tracked(words: Sequence[Word]) -> Listing | None:
@@ -94,7 +120,7 @@ def _tracked(words: Sequence[Word]) -> Listing | None:
         is_known = _LISTING_TRACKED if text.startswith("-") else _STAYS_IN_FOLDER
         if not is_known.fullmatch(text):
             return None
-    return Listing((".",), only_tracked=True)
+    return Listing((".",), only_tracked=True, odd_names=QUOTED_NAME)
 
 
 def ends_names(command: SimpleCommand) -> bool:

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from panpan.services.permissions.reach.live_patterns import links_below, look_for_odd_names, matches
+from panpan.tools.shell.analysis.facts import SPLIT_NAME
 from panpan.types.permission import Allow, Ask
 from tests.needed_programs import need
 from tests.services.permissions.gate_calls import Calls
@@ -76,16 +77,18 @@ def test_where_the_shell_may_have_been_told_so_case_and_dots_are_passed_over(roo
 
 
 @pytest.mark.parametrize(
-    "name", ["-x", "a b", "a\tb", "a\nb", "it's", 'a"b', "a\\b", "sub/-x", "a /etc/passwd", "x/ y"]
+    "name", ["-x", "@x", "+5f", "a b", "a\tb", "a\nb", "it's", 'a"b', "a\\b", "-sub/x", "a /etc/passwd", "x/ y"]
 )
 def test_names_that_xargs_would_take_for_something_else_are_found(root: Path, name: str) -> None:
     folder = root / "src"
-    assert look_for_odd_names([folder]) is None
+    (folder / "types/@x").mkdir(parents=True)
+    (folder / "types/+page.svelte").touch()
+    assert look_for_odd_names([folder], SPLIT_NAME) is None
 
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).touch()
 
-    assert "use find with -exec" in (look_for_odd_names([folder]) or "")
+    assert "use find with -exec" in (look_for_odd_names([folder], SPLIT_NAME) or "")
 
 
 @settings(

@@ -1,11 +1,12 @@
 """Names that a search finds, handed to a program: with `find -exec` and with xargs."""
 
+import re
 from collections.abc import Sequence
 
 import pytest
 
 from panpan.tools.shell.analysis.analyse import analyse
-from panpan.tools.shell.analysis.facts import Effect
+from panpan.tools.shell.analysis.facts import BARE_NAME, PARTED_NAME, QUOTED_NAME, SIGNED_NAME, SPLIT_NAME, Effect
 
 LOOKING: dict[str, tuple[str, ...]] = {
     "find . -name '*.py' -exec wc -l {} +": (".",),
@@ -175,23 +176,50 @@ def test_names_that_ls_lists_are_hidden_only_where_it_shows_these() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "splits"),
+    ("line", "odd"),
     [
-        ("find . -exec cat {} +", False),
-        ("find . -print0 | xargs -0 cat", False),
-        ("find . | xargs cat", True),
-        ("find . | xargs -0 cat", True),
-        ("find . -print0 | xargs cat", True),
-        ("find . -print0 | sort | xargs -0 cat", True),
-        ("rg -l x | xargs -0 cat", True),
-        ("git ls-files -z | xargs -0 cat", False),
-        ("git ls-files -z | xargs cat", True),
-        ("git ls-files | xargs -0 cat", True),
-        ("ls | xargs cat", True),
+        ("find . -exec cat {} +", None),
+        ("find . -print0 | xargs -0 cat", None),
+        ("find . | xargs cat", PARTED_NAME),
+        ("find . | xargs -0 cat", PARTED_NAME),
+        ("find . -print0 | xargs cat", PARTED_NAME),
+        ("find . -print0 | sort | xargs -0 cat", PARTED_NAME),
+        ("rg -l x | xargs -0 cat", SPLIT_NAME),
+        ("git ls-files -z | xargs -0 cat", SIGNED_NAME),
+        ("git ls-files -z | xargs cat", QUOTED_NAME),
+        ("git ls-files | xargs -0 cat", QUOTED_NAME),
+        ("ls | xargs cat", SPLIT_NAME),
+        ("ls src/* | xargs cat", BARE_NAME),
     ],
 )
-def test_names_are_whole_only_where_nothing_may_part_them(line: str, splits: bool) -> None:
-    assert last(line).splits_names is splits
+def test_names_are_odd_that_do_not_arrive_as_they_are(line: str, odd: re.Pattern[str] | None) -> None:
+    assert last(line).odd_names is odd
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["find @d -exec strings {} +", "find @d -type f -print0 | xargs -0 strings", "find . @d -exec strings {} \\;",
+     "find +5f -exec tail {} +", "find +5f | xargs tail", "strings -- *", "strings [@]*", "strings -- ?a",
+     "tail -- *", "tail [+]5f", "find '[@]d' @d | xargs strings"],
+)  # fmt: skip
+def test_rules_for_names_are_tried_on_the_names(line: str) -> None:
+    assert not analyse(line).is_read_only
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["git ls-files -z | xargs -0 strings", "git ls-files | xargs tail -n 3", "ls | xargs md5sum",
+     "rg -l x | xargs sort",
+     "find src -exec strings {} +", "find . -exec tail -n1 {} +", "strings src/*", "tail -n1 ./*", "sort [!+@-]*"],
+)  # fmt: skip
+def test_names_that_the_gate_looks_at_may_be_handed_on(line: str) -> None:
+    assert analyse(line).is_read_only
+
+
+def test_patterns_are_bare_whose_names_may_be_flags() -> None:
+    assert last("cat *").bare_globs == ("*",)
+    assert last("grep foo *.py src/*").bare_globs == ("*.py",)
+    assert last("ls -- *").bare_globs == last("cat ./* src/* [!+@-]*").bare_globs == ()
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from panpan.config.limits import limits_of
 from panpan.config.sources import Loaded
 from panpan.core.conversation import Conversation
 from panpan.services.background_tasks.background_tasks import BackgroundTasks
+from panpan.services.background_tasks.left_running import survivors
 from panpan.services.budgets.opening import count_earlier
 from panpan.services.budgets.timed_askers import timed_askers
 from panpan.services.budgets.turn_clock import TurnClock
@@ -267,6 +268,8 @@ def _parts(
         ripgrep=partial(find_ripgrep, tool_context.paths),
         is_held=services.gate.mode == "plan",
     )
+    for sentence in survivors(setup.locations.tasks_folder, setup.locations.sessions_folder, but=opened.id):
+        warn(sentence)
     tool_context.sandbox.take_over(services.background.leavings)
     ask = caller.asker(services.gate)
     services.as_parent = lambda: Parent(tool_context, services.gate, ask, services.budget)

@@ -119,7 +119,12 @@ async def test_what_is_kept_runs_on_in_its_sandbox_and_is_found_again(place: Pla
     assert place.warnings == [f"left in the background, to be found again with the session: {task.id} (beat)"]
 
     configure(place, "")
-    async with place.open(DONE, DONE, DONE, ask=allow, continues=True) as again:
+    async with place.open(DONE):
+        assert place.warnings == [
+            "still running here, left by an earlier session: beat; "
+            f"`panpan -r {session.info.id}` shows them, and /tasks there stops them"
+        ]
+    async with place.open(DONE, DONE, DONE, ask=allow, resume=session.info.id) as again:
         assert temporary.exists() or not again.parts.tool_context.sandbox.is_on
         assert place.warnings == [f"still running in the background, as before: {task.id} (beat)"]
         await turn(again)

@@ -20,6 +20,7 @@ from anyio.abc import Process
 
 from panpan.errors import ToolError
 from panpan.system.process_tree import ProcessTree
+from panpan.system.watchdog import ended_with_panpan
 
 CHUNK_BYTES = 1 << 16
 EXIT_POLL_S = 0.03
@@ -101,7 +102,7 @@ class Child:
         Args:
             argv: The program and its arguments.
             cwd: Its working directory.
-            env: Its whole environment; a mark is added.
+            env: Its whole environment; marks are added.
             has_stderr: Whether errors get a pipe of their own; else they go where the output goes.
             pass_fds: Descriptors that it inherits under the same numbers, beside its input and outputs.
             stdin: What it reads; empty, unless a file is given.
@@ -122,7 +123,7 @@ class Child:
                     stdout=stdout.write_fd,
                     stderr=(stderr or stdout).write_fd,
                     cwd=cwd,
-                    env=tree.marked(env),
+                    env=tree.marked(ended_with_panpan(env)),
                     start_new_session=True,
                     pass_fds=pass_fds,
                 )

@@ -17,6 +17,7 @@ from panpan.system.child import Child
 from panpan.system.environment import child_environment
 from panpan.system.process import Captured, Leaving, ProcessEnded, capture, run_child, run_process
 from panpan.system.process_tree import ProcessTree
+from panpan.system.watchdog import ended_with_panpan
 from tests.system.backends import on_both_backends, run_on, until
 
 ENV = {"PATH": os.environ["PATH"]}
@@ -47,6 +48,7 @@ def is_running(pid: int) -> bool:
 
 
 def open_descriptors() -> list[str]:
+    ended_with_panpan({})  # what watches over all processes stays
     return sorted(entry.name for entry in Path("/proc/self/fd").iterdir())
 
 

@@ -118,6 +118,10 @@ class Registry:
         records.sort(key=lambda record: (record.started_at, record.id))
         return records, sorted(damaged)
 
+    def may_hold_running(self) -> bool:
+        """True if a record may be that of a running task; quick also where there are thousands of others."""
+        return any(_is_without_state(path) for path in self._files())
+
     def _files(self) -> Iterator[Path]:
         with suppress(OSError), os.scandir(self._folder) as entries:
             for entry in entries:
@@ -133,6 +137,14 @@ class _NoWaiting(DiskOperations):
 
     def fsync(self, fd: int) -> None:
         pass
+
+
+def _is_without_state(path: Path) -> bool:
+    """True if the file names no state, which `save` leaves out where it is the default."""
+    try:
+        return b'"state"' not in path.read_bytes()
+    except OSError:
+        return False
 
 
 def _read(path: Path) -> TaskRecord | None:

@@ -16,6 +16,7 @@ from panpan.services.background_tasks.background_tasks import BackgroundTasks
 from panpan.services.background_tasks.registry import MAX_ENDED, Registry, TaskRecord
 from panpan.system.process_table import running_process, running_processes
 from panpan.system.process_tree import ProcessTree
+from panpan.system.watchdog import ended_with_panpan
 from panpan.tools.tasks.background import JobEnd
 from panpan.types.content import TextBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.messages import AssistantMessage, ToolResultMessage, UserMessage
@@ -58,6 +59,7 @@ def children() -> set[int]:
 
 
 def descriptors() -> set[str]:
+    ended_with_panpan({})  # what watches over all processes stays
     return set(os.listdir("/proc/self/fd"))  # noqa: PTH208
 
 

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from panpan.config.settings import BackgroundSettings
-from panpan.services.background_tasks.left_running import left_running
+from panpan.services.background_tasks.left_running import left_running, survivors
 from panpan.tools.tasks.background import JobEnd
 from tests.services.background_tasks.harness import Home, start
 
@@ -68,3 +68,19 @@ def test_where_nobody_is_asked_they_are_kept_only_if_the_settings_say_so(home: H
     settings = BackgroundSettings.model_validate({"at_exit": at_exit})
 
     assert home.opened(settings=settings).keeps is keeps
+
+
+async def test_a_new_session_is_told_of_what_earlier_ones_left(home: Home) -> None:
+    async with home.serving(keep=True) as tasks:
+        await start(tasks, "sleep 600", title="serve\x1b[2J it")
+
+    told = list(survivors(home.folder, home.folder / "sessions", but="new"))
+    own = list(survivors(home.folder, home.folder / "sessions", but="tasks"))
+    async with home.serving():
+        pass  # which ends it
+
+    (sentence,) = told
+    assert sentence.startswith("still running here, left by an earlier session: serve")
+    assert "\x1b" not in sentence
+    assert "`panpan -r tasks`" in sentence
+    assert own == []

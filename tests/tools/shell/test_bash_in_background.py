@@ -15,6 +15,7 @@ from panpan.services.background_tasks.background_tasks import BackgroundTasks
 from panpan.system.known_keys import KnownKeys
 from panpan.system.output_store import OutputStore
 from panpan.system.process_table import running_processes
+from panpan.system.watchdog import ended_with_panpan
 from panpan.tools.shell.bash import BashInput, BashTool
 from panpan.tools.tool import ToolContext
 from panpan.types.display import SummaryDisplay
@@ -72,6 +73,7 @@ async def desk_in(tmp_path: Path, settings: BackgroundSettings | None = None, ke
 
 
 def descriptors() -> set[str]:
+    ended_with_panpan({})  # what watches over all processes stays
     return set(os.listdir("/proc/self/fd"))  # noqa: PTH208
 
 

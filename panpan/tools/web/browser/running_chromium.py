@@ -19,6 +19,7 @@ from anyio import CancelScope, to_thread
 from panpan.errors import ToolError
 from panpan.system.own_packages import how_to_install
 from panpan.system.process_tree import ProcessTree
+from panpan.system.watchdog import ended_with_panpan
 from panpan.tools.web.browser.chromium import DRIVER, NOWHERE, arguments, can_have_sandbox, left_out
 from panpan.types.dataclass import dataclass
 
@@ -76,7 +77,7 @@ class RunningChromium:
                 f"Playwright, which drives the browser, is not installed; run: {how_to_install(DRIVER)}"
             ) from None
         tree, folder = ProcessTree(), _new_folder()
-        env = tree.marked({**launch.env, "TMPDIR": str(folder)})
+        env = tree.marked(ended_with_panpan({**launch.env, "TMPDIR": str(folder)}))
         playwright: Playwright | None = None
         try:
             playwright = await _driver_started(async_playwright(), env)

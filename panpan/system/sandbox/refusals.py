@@ -29,6 +29,7 @@ _NO_OTHER_PROGRAM = re.compile(
     r"|\bresource_sharer\b|multiprocessing[/.]connection",
     re.IGNORECASE,
 )
+_NO_NAMESPACE = re.compile(r"no usable sandbox|\bunshare\b|^bwrap:|user namespace|CLONE_NEW", re.IGNORECASE)
 _NOT_EXECUTABLE = 126
 _LAST_LINES = 10
 """How many lines at the end may tell of a refusal after which the line as a whole went well."""
@@ -65,6 +66,8 @@ def refusal_in(output: str, exit_code: int, profile: Profile) -> Refusal | None:
         return _cannot_write(line, profile)
     if not profile.has_network and _first(_NO_NETWORK, lines):
         return _no_network(profile)
+    if _first(_NO_NAMESPACE, lines):
+        return Refusal("The sandbox lets this command make no sandbox, namespaces or mounts of its own.")
     if not (line := _first(_REFUSED, lines)):
         return None
     if _NO_OTHER_PROGRAM.search(output):

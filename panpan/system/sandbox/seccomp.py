@@ -1,8 +1,8 @@
 """The system calls that a boxed command is refused, as a program for the kernel's filter (seccomp(2), BPF).
 
 The rule: a call is refused where it reaches around the walls that the sandbox has: sockets that lead to another program
-or another machine, terminals of others, key rings, shared memory of System V. Everything else passes. What cannot be
-judged, such as calls of another architecture, ends the process.
+or another machine, terminals of others, key rings, shared memory of System V, namespaces and mounts of its own.
+Everything else passes. What cannot be judged, such as calls of another architecture, ends the process.
 
 A unix socket is a way out whatever the file system says: who can connect to Docker's or to an ssh agent acts outside.
 The kernel does not show the filter which socket is meant, so none can be made. `socketpair` is left, for it connects
@@ -48,23 +48,26 @@ class _Machine:
 
 
 _EVERYWHERE = {
-    "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "fchmodat2": 452, "setxattrat": 463,
-    "removexattrat": 466, "file_setattr": 469,
+    "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428, "move_mount": 429,
+    "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433, "clone3": 435, "mount_setattr": 442,
+    "fchmodat2": 452, "setxattrat": 463, "removexattrat": 466, "open_tree_attr": 467, "file_setattr": 469,
 }  # fmt: skip
 _X86_64 = {
-    "ioctl": 16, "shmget": 29, "shmat": 30, "shmctl": 31, "socket": 41, "socketpair": 53, "semget": 64, "semop": 65,
-    "semctl": 66, "msgget": 68, "msgsnd": 69, "msgrcv": 70, "msgctl": 71, "chmod": 90, "fchmod": 91, "chown": 92,
-    "fchown": 93, "lchown": 94, "utime": 132, "setxattr": 188, "lsetxattr": 189, "fsetxattr": 190, "removexattr": 197,
-    "lremovexattr": 198, "fremovexattr": 199, "semtimedop": 220, "utimes": 235, "mq_open": 240, "mq_unlink": 241,
-    "add_key": 248, "request_key": 249, "keyctl": 250, "fchownat": 260, "futimesat": 261, "fchmodat": 268,
-    "utimensat": 280, "prlimit64": 302,
+    "ioctl": 16, "shmget": 29, "shmat": 30, "shmctl": 31, "socket": 41, "socketpair": 53, "clone": 56, "semget": 64,
+    "semop": 65, "semctl": 66, "msgget": 68, "msgsnd": 69, "msgrcv": 70, "msgctl": 71, "chmod": 90, "fchmod": 91,
+    "chown": 92, "fchown": 93, "lchown": 94, "utime": 132, "pivot_root": 155, "mount": 165, "umount2": 166,
+    "setxattr": 188, "lsetxattr": 189, "fsetxattr": 190, "removexattr": 197, "lremovexattr": 198,
+    "fremovexattr": 199, "semtimedop": 220, "utimes": 235, "mq_open": 240, "mq_unlink": 241, "add_key": 248,
+    "request_key": 249, "keyctl": 250, "fchownat": 260, "futimesat": 261, "fchmodat": 268, "unshare": 272,
+    "utimensat": 280, "prlimit64": 302, "setns": 308,
 }  # fmt: skip
 _GENERIC = {
     "setxattr": 5, "lsetxattr": 6, "fsetxattr": 7, "removexattr": 14, "lremovexattr": 15, "fremovexattr": 16,
-    "ioctl": 29, "fchmod": 52, "fchmodat": 53, "fchownat": 54, "fchown": 55, "utimensat": 88, "mq_open": 180,
-    "mq_unlink": 181, "msgget": 186, "msgctl": 187, "msgrcv": 188, "msgsnd": 189, "semget": 190, "semctl": 191,
-    "semtimedop": 192, "semop": 193, "shmget": 194, "shmctl": 195, "shmat": 196, "socket": 198, "socketpair": 199,
-    "add_key": 217, "request_key": 218, "keyctl": 219, "prlimit64": 261,
+    "ioctl": 29, "umount2": 39, "mount": 40, "pivot_root": 41, "fchmod": 52, "fchmodat": 53, "fchownat": 54,
+    "fchown": 55, "utimensat": 88, "unshare": 97, "mq_open": 180, "mq_unlink": 181, "msgget": 186, "msgctl": 187,
+    "msgrcv": 188, "msgsnd": 189, "semget": 190, "semctl": 191, "semtimedop": 192, "semop": 193, "shmget": 194,
+    "shmctl": 195, "shmat": 196, "socket": 198, "socketpair": 199, "add_key": 217, "request_key": 218,
+    "keyctl": 219, "clone": 220, "prlimit64": 261, "setns": 268,
 }  # fmt: skip
 """Numbers of calls: those that are the same everywhere, those of x86_64 (syscall_64.tbl), and those of architectures
 that came later (asm-generic/unistd.h)."""
@@ -78,6 +81,13 @@ _MACHINES = {
 _AROUND_ALL = ("add_key", "request_key", "keyctl")
 _RING = ("io_uring_setup", "io_uring_enter", "io_uring_register")
 """A ring makes sockets without the call that is filtered. Programs know that some kernels have none."""
+
+_NEW_USER_NAMESPACE = 0x10000000  # CLONE_NEWUSER
+_MOUNTS = ("mount", "umount2", "pivot_root", "setns")
+_NEW_MOUNTS = (
+    "open_tree", "open_tree_attr", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr",
+)  # fmt: skip
+"""Programs know that older kernels lack these, and take `mount` then."""
 
 SHARED_MEMORY = (
     "shmget", "shmat", "shmctl", "semget", "semop", "semtimedop", "semctl", "msgget", "msgsnd", "msgrcv", "msgctl",
@@ -132,8 +142,12 @@ def _rules(families: Collection[int], refused: Sequence[str]) -> Iterator[tuple[
     yield "socketpair", [*_unless(0, (socket.AF_UNIX,)), *_unless(1, _CONNECTED, mask=_TYPE_OF_SOCKET)]
     yield "ioctl", _if(1, _PUSHES_INPUT)
     yield "prlimit64", _unless(0, (0,))  # the limits of others
-    yield from ((call, [_refuse(errno.ENOSYS)]) for call in _RING)
-    yield from ((call, [_refuse(errno.EPERM)]) for call in (*_AROUND_ALL, *refused))
+    yield "unshare", _if_any_of(0, _NEW_USER_NAMESPACE)
+    yield "clone", _if_any_of(0, _NEW_USER_NAMESPACE)
+    # Its flags lie in memory, which the filter cannot see. The C libraries take clone then.
+    yield "clone3", [_refuse(errno.ENOSYS)]
+    yield from ((call, [_refuse(errno.ENOSYS)]) for call in (*_RING, *_NEW_MOUNTS))
+    yield from ((call, [_refuse(errno.EPERM)]) for call in (*_AROUND_ALL, *_MOUNTS, *refused))
 
 
 def _refuse(number: int) -> _Instruction:
@@ -156,3 +170,8 @@ def _if(argument: int, values: Collection[int]) -> list[_Instruction]:
     tests = [(_IF_EQUAL, left, 0, value) for left, value in zip(range(len(values) - 1, -1, -1), values, strict=True)]
     last = tests[-1]
     return [_load(argument), *tests[:-1], (last[0], last[1], 1, last[3]), _refuse(errno.EPERM)]
+
+
+def _if_any_of(argument: int, bits: int) -> list[_Instruction]:
+    """Refuse the call if one of the bits is set in the argument."""
+    return [_load(argument), (_AND, 0, 0, bits), (_IF_EQUAL, 1, 0, 0), _refuse(errno.EPERM)]

@@ -15,6 +15,7 @@ ONLY_IN = f"The sandbox lets this command change files only in {WORKSPACE} and /
 NO_FILES = "The sandbox lets this command change no files."
 NO_NETWORK = "The sandbox gives this command no network."
 NO_SOCKETS = "The sandbox lets this command make no unix sockets, through which it could reach other programs."
+NO_NAMESPACES = "The sandbox lets this command make no sandbox, namespaces or mounts of its own."
 KEEPS_GIT = f"The sandbox keeps {WORKSPACE}/.git as it is, since it is a protected place."
 
 
@@ -47,6 +48,9 @@ KEEPS_GIT = f"The sandbox keeps {WORKSPACE}/.git as it is, since it is a protect
         ("curl: (6) Could not resolve host: example.org", ONLINE, None),
         ("permission denied while trying to connect to the Docker daemon socket", ONLINE, NO_SOCKETS),
         ("File 'multiprocessing/connection.py'\nPermissionError: [Errno 1] Operation not permitted", WORKS, NO_SOCKETS),
+        ("unshare: unshare failed: Operation not permitted", WORKS, NO_NAMESPACES),
+        ("bwrap: No permissions to create new namespace, likely because the kernel", ONLINE, NO_NAMESPACES),
+        ("[1:2:FATAL:zygote_host_impl_linux.cc(128)] No usable sandbox! If you are", ONLINE, NO_NAMESPACES),
         ("E   assert 1 == 2", WORKS, None),
         ("", WORKS, None),
     ],

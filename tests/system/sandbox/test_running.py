@@ -84,6 +84,26 @@ def test_without_such_variables_nothing_changes() -> None:
     assert with_loader_inside(["a", "b"], ENV) == (["a", "b"], ENV)
 
 
+NAMESPACES = """
+import ctypes, errno, os, subprocess, sys, threading
+libc = ctypes.CDLL(None, use_errno=True)
+def told(result):
+    return "made" if result >= 0 else errno.errorcode[ctypes.get_errno()]
+print(told(libc.unshare(0x10000000)), told(libc.mount(b"none", b"/tmp", b"tmpfs", 0, None)), told(libc.setns(0, 0)))
+thread = threading.Thread(target=lambda: print("thread"))
+thread.start()
+thread.join()
+print(subprocess.run(["/bin/echo", "child"], capture_output=True, text=True).stdout, end="")
+os.waitpid(os.posix_spawn("/bin/echo", ["echo", "spawned"], {}), 0)
+"""
+
+
+async def test_no_namespace_is_made_inside_and_threads_and_children_are(box: Box) -> None:
+    ended = await box.start([sys.executable, "-u", "-c", NAMESPACES])
+
+    assert ended.stdout.decode().splitlines() == ["EPERM EPERM EPERM", "thread", "child", "spawned"], ended.stderr
+
+
 async def test_no_descriptor_but_the_usual_ones_is_open_inside(box: Box) -> None:
     ended = await box.run("cd /proc/self/fd && echo *")  # the shell itself looks
 

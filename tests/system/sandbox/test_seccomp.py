@@ -17,6 +17,11 @@ IOCTL = {"x86_64": 16, "aarch64": 29, "riscv64": 29}
 PRLIMIT = {"x86_64": 302, "aarch64": 261, "riscv64": 261}
 FCHMODAT = {"x86_64": 268, "aarch64": 53, "riscv64": 53}
 SHMGET = {"x86_64": 29, "aarch64": 194, "riscv64": 194}
+CLONE = {"x86_64": 56, "aarch64": 220, "riscv64": 220}
+UNSHARE = {"x86_64": 272, "aarch64": 97, "riscv64": 97}
+MOUNTS = {"x86_64": (155, 165, 166, 308), "aarch64": (39, 40, 41, 268), "riscv64": (39, 40, 41, 268)}
+NEW_MOUNTS = (428, 429, 430, 431, 432, 433, 442, 467)
+CLONE3 = 435
 WRITE = {"x86_64": 1, "aarch64": 64, "riscv64": 64}
 
 ALLOWED, ENDED = "allowed", "ended"
@@ -101,6 +106,25 @@ def test_further_calls_are_refused_where_that_was_asked(machine: str, refused: t
 
 
 @machines
+@pytest.mark.parametrize("numbers", [CLONE, UNSHARE])
+@given(flags=st.integers(0, 2**64 - 1))
+def test_no_user_namespace_is_made(machine: str, numbers: dict[str, int], flags: int) -> None:
+    verdict = judged(call_filter((), machine=machine), numbers[machine], flags, architecture=ARCHITECTURES[machine])
+
+    assert verdict == ("EPERM" if flags & 0x10000000 else ALLOWED)
+
+
+@machines
+def test_no_mount_is_made_or_entered(machine: str) -> None:
+    program = call_filter((), machine=machine)
+    architecture = ARCHITECTURES[machine]
+
+    assert {judged(program, number, architecture=architecture) for number in MOUNTS[machine]} == {"EPERM"}
+    assert {judged(program, number, architecture=architecture) for number in NEW_MOUNTS} == {"ENOSYS"}
+    assert judged(program, CLONE3, architecture=architecture) == "ENOSYS"  # so that C libraries take clone
+
+
+@machines
 @given(number=st.integers(0, 2**32 - 1), architecture=st.integers(0, 2**32 - 1))
 def test_calls_of_another_architecture_end_the_process(machine: str, number: int, architecture: int) -> None:
     if architecture == ARCHITECTURES[machine]:
@@ -123,7 +147,7 @@ def test_rings_are_not_there_and_all_else_passes(machine: str) -> None:
 
     assert {judged(program, number, architecture=architecture) for number in (425, 426, 427)} == {"ENOSYS"}
     assert judged(program, WRITE[machine], architecture=architecture) == ALLOWED
-    assert judged(program, 435, architecture=architecture) == ALLOWED  # clone3
+    assert judged(program, 434, architecture=architecture) == ALLOWED  # pidfd_open
 
 
 def test_a_processor_whose_calls_are_not_known_is_named() -> None:

@@ -14,6 +14,7 @@ from panpan.config.locations import Locations, panpan_home
 from panpan.llm.model_choice import NoModelError
 from panpan.services.sessions.session import Session
 from panpan.services.sessions.tap import Tap
+from panpan.system.hidden_process import hide_process
 from panpan.types.permission import Asker
 from panpan.types.plan import PlanAsker
 from panpan.types.user_questions import UserAsker
@@ -30,6 +31,7 @@ async def session_of(
     warn: Callable[[str], None],
 ) -> AsyncGenerator[Session, None]:
     """Open the session that the options ask for; where nothing says which model, with what this machine offers."""
+    hide_process(os.environ)
     open_with = partial(
         open_session,
         Path(options["cwd"] or "."),

@@ -53,7 +53,9 @@ def _pids_with_lock_on(inode: int, proc: Path) -> Iterator[int]:
 def _has_open(process: Path, status: os.stat_result) -> bool:
     try:
         descriptors = list((process / "fd").iterdir())
-    except OSError:  # of another user, or gone
+    except PermissionError:  # another panpan, which keeps others from looking (`hide_process`): the table has to do
+        return True
+    except OSError:  # gone
         return False
     return any(_is_same(descriptor, status) for descriptor in descriptors)
 

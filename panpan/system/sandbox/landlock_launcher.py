@@ -60,8 +60,8 @@ def main(arguments: list[str]) -> int:
     rules, command = arguments[6 : 6 + 2 * int(count)], arguments[6 + 2 * int(count) :]
     try:
         _drop_powers()
-        _call("prctl", _ADOPT_ORPHANS, 1, 0, 0, 0)  # so that those who leave their parents can still be found
-        _call("prctl", _NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+        call("prctl", _ADOPT_ORPHANS, 1, 0, 0, 0)  # so that those who leave their parents can still be found
+        call("prctl", _NO_NEW_PRIVILEGES, 1, 0, 0, 0)
         _restrict(int(files), int(ports), int(scopes), rules)
         _filter_calls(bytes.fromhex(filter_hex))
         os.chdir(cwd)
@@ -83,16 +83,16 @@ def main(arguments: list[str]) -> int:
 def _restrict(files: int, ports: int, scopes: int, rules: list[str]) -> None:
     """Allow what the rules say, and refuse from now on what is not allowed."""
     attributes = b"".join(mask.to_bytes(8, sys.byteorder) for mask in (files, ports, scopes))
-    ruleset = _call("syscall", _CREATE_RULESET, attributes, len(attributes), 0)
+    ruleset = call("syscall", _CREATE_RULESET, attributes, len(attributes), 0)
     for access, path in zip(rules[::2], rules[1::2], strict=True):
         how = b"".join(part.to_bytes(8, sys.byteorder) for part in (_ONLY_THE_PATH, 0, _WITHOUT_LINKS))
         opened = _try("syscall", _OPEN, _HERE, os.fsencode(path), how, len(how))
         if opened < 0:  # gone since the rule was made, or a link now: then it is not allowed
             continue
         rule = int(access).to_bytes(8, sys.byteorder) + opened.to_bytes(4, sys.byteorder)
-        _call("syscall", _ADD_RULE, ruleset, _RULE_FOR_PATH, rule, 0)
+        call("syscall", _ADD_RULE, ruleset, _RULE_FOR_PATH, rule, 0)
         os.close(opened)
-    _call("syscall", _RESTRICT_SELF, ruleset, 0)
+    call("syscall", _RESTRICT_SELF, ruleset, 0)
     os.close(ruleset)
 
 
@@ -106,7 +106,7 @@ def _filter_calls(program: bytes) -> None:
     kept = Program.from_buffer_copy(program)
     length = len(program) // _BYTES_OF_INSTRUCTION
     described = length.to_bytes(8, sys.byteorder) + _ctypes.addressof(kept).to_bytes(8, sys.byteorder)
-    _call("prctl", _SET_SECCOMP, _FILTER, described, 0, 0)
+    call("prctl", _SET_SECCOMP, _FILTER, described, 0, 0)
 
 
 def _drop_powers() -> None:
@@ -119,7 +119,7 @@ def _drop_powers() -> None:
                 raise _failure("prctl")
 
 
-def _call(name: str, *arguments: int | bytes) -> int:
+def call(name: str, *arguments: int | bytes) -> int:
     """Call a function of the C library.
 
     Raises:

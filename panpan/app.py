@@ -31,6 +31,7 @@ from panpan.services.sessions.opening import OpenedLog, earlier_model, open_log,
 from panpan.services.sessions.parts import ModelParts, SessionParts
 from panpan.services.sessions.session import Session
 from panpan.services.sessions.setup import Setup, set_up
+from panpan.services.sessions.slash_commands import LoadedCommands
 from panpan.services.sessions.tap import Askers, Opening, Tap
 from panpan.services.sessions.unfinished import Outcome, UnfinishedCalls
 from panpan.services.subagents.agent_log import agents_folder
@@ -58,6 +59,9 @@ from panpan.version import __version__
 
 UNATTENDED_ROUNDS = 50
 """Rounds of one turn where nobody watches, unless the settings say otherwise."""
+
+SLASH_COMMANDS = "panpan.ui.session_commands"
+"""The module that has them: what they show belongs to the faces, which are above this and never imported from here."""
 
 ATTENDED_ROUNDS = 10_000
 """Where a user watches, he is the limit; this only bounds what nobody could mean."""
@@ -289,6 +293,8 @@ def _parts(
         ask=ask,
         max_rounds=_max_rounds(setup.loaded, caller.default_max_rounds),
         gate=services.gate,
+        commands=LoadedCommands(SLASH_COMMANDS, setup.env),
+        keys=provider_keys(setup.env, setup.settings),
         plan_mode=services.plan_mode,
         todos=services.todos,
         compactor=services.compactor,

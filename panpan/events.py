@@ -3,6 +3,7 @@
 from panpan.types.events import (
     BlockFinished,
     BlockStarted,
+    CommandRan,
     Compacted,
     Event,
     PermissionDecided,
@@ -25,6 +26,7 @@ __all__ = [
     "AssistantMessage",
     "BlockFinished",
     "BlockStarted",
+    "CommandRan",
     "Compacted",
     "Event",
     "PermissionDecided",

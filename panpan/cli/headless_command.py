@@ -60,7 +60,12 @@ def _face(options: Options, session: Session, out: StdoutWriter) -> HeadlessFace
     if options["output_format"] == "stream-json":
         from panpan.ui.headless.json_faces import StreamJsonFace
 
-        return StreamJsonFace(out, session.info, has_partial_messages=options["include_partial_messages"])
+        return StreamJsonFace(
+            out,
+            session.info,
+            has_partial_messages=options["include_partial_messages"],
+            commands=session.parts.commands.names,
+        )
     from panpan.ui.headless.text import TextFace
 
     shows_progress = options["verbose"] or (sys.stderr.isatty() and not options["quiet"])

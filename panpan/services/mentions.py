@@ -42,7 +42,7 @@ _HEAD = re.compile(r'<attached_(?:file|folder) path="([^"\n]*)">\n')
 
 
 async def with_mentions(
-    text: str,
+    prompt: str | UserMessage,
     ctx: ToolContext,
     *,
     agents: Collection[str] = (),
@@ -52,24 +52,33 @@ async def with_mentions(
     """Return the prompt with what it mentions, and one sentence for each mention that stays out.
 
     Args:
-        text: What the user typed.
+        prompt: What the user says; mentions stand in what he typed of it, and never in the data behind that.
         ctx: As for a tool; a file that is attached counts as read.
         agents: Names behind an @ that mean agents and no files.
         keys: What is taken out of the files, as it is out of tool results.
         gate: Asked about each file as about a call of Read or LS. Only what it denies stays out: the user has named
             the file himself, so he is not asked.
     """
+    message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
     attachments = _Attachments(ctx, keys or KnownKeys(), gate)
-    for mention in find_mentions(text):
+    for mention in find_mentions(message.typed):
         if mention.name not in agents:
             await attachments.add(mention)
-    return UserMessage(content=(TextBlock(text=text), *attachments.blocks)), attachments.all_notes()
+    content = (*message.content, *attachments.blocks)
+    return message.model_copy(update={"content": content}), attachments.all_notes()
 
 
 def attached_names(message: UserMessage) -> list[str]:
     """Return the files and folders that go along with a message; for faces, which show its first block and these."""
     texts = (block.text for block in message.content[1:] if isinstance(block, TextBlock))
     return [found[1].replace("&quot;", '"') for text in texts if (found := _HEAD.match(text))]
+
+
+def data_lines(message: UserMessage) -> list[str]:
+    """Return how much text came with the words of a message and is no file, such as what was piped in."""
+    texts = [block.text for block in message.content if isinstance(block, TextBlock)][1:]
+    counts = [len(text.splitlines()) for text in texts if not _HEAD.match(text)]
+    return ["1 line of data" if count == 1 else f"{count:,} lines of data" for count in counts]
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,6 +157,16 @@ class Compacted:
 
 
 @dataclass(frozen=True, slots=True)
+class CommandRan:
+    """A slash command of the user's ran; what it showed was no model's answer, and no model gets it."""
+
+    line: str
+    """As the user wrote it, with its slash."""
+    text: str
+    """What it showed."""
+
+
+@dataclass(frozen=True, slots=True)
 class RoundEnded:
     """One reply and its tools are done."""
 
@@ -219,5 +229,7 @@ class SubagentEvent:
 ToolEvent: TypeAlias = PermissionDecided | ToolStarted | ToolProgress | SubagentEvent | ToolFinished | ToolResultMessage
 """What the executor yields."""
 
-Event: TypeAlias = ModelEvent | ToolEvent | UserMessage | SystemReminder | Compacted | RoundEnded | TurnEnded
+Event: TypeAlias = (
+    ModelEvent | ToolEvent | UserMessage | SystemReminder | Compacted | CommandRan | RoundEnded | TurnEnded
+)
 """What a turn yields. Read it with `match` and end with `assert_never`."""

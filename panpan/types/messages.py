@@ -79,6 +79,11 @@ class UserMessage(Frozen):
         """All of its text, pictures and documents left out."""
         return "\n".join(block.text for block in self.content if isinstance(block, TextBlock))
 
+    @property
+    def typed(self) -> str:
+        """The words of the user: the first text. Later ones are data: what was piped in, or files that go along."""
+        return next((block.text for block in self.content if isinstance(block, TextBlock)), "")
+
 
 _REMINDER_TAG = re.compile(r"<(?=\s{0,9}/?\s{0,9}system-reminder)", re.IGNORECASE)
 

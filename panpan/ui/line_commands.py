@@ -14,7 +14,7 @@ from panpan.system.terminal_text import clean_for_terminal
 from panpan.ui.repl.canvas import say
 from panpan.ui.repl.commands.command import Command, Next, Option, OptionSearch, Terminal
 from panpan.ui.repl.commands.help_command import help_command
-from panpan.ui.repl.commands.registry import all_commands, find, unknown
+from panpan.ui.repl.commands.registry import all_commands, command_in, find, unknown
 from panpan.ui.repl.commands.screen_commands import SCREEN_COMMANDS
 from panpan.ui.repl.theme import Theme
 from panpan.ui.stdout import StdoutWriter
@@ -141,6 +141,10 @@ class LineCommands:
         self._theme = Theme("plain", has_sequences=has_colour)
         self._commands = line_commands()
 
+    def line_in(self, text: str) -> str | None:
+        """Return the command that a text is meant as, with its slash; None where it is a prompt."""
+        return command_in(text, self._commands)
+
     async def run(self, line: str, session: Session, waited_s: float = 0.0) -> LineTerminal:
         """Run the command of a line, and return the terminal that it ran on.
 
@@ -153,40 +157,71 @@ class LineCommands:
             ConfigError: There is no such command.
             PanpanError: It could not do what it was asked for.
         """
-        found = find(self._commands, line)
-        if found is None:
-            raise ConfigError(unknown(self._commands, line))
-        command, rest = found
-        is_number = command.offers_choice and all(
-            word.isdecimal() and len(word) <= _MOST_DIGITS for word in rest.split() or [""]
-        )
         send, receive = anyio.create_memory_object_stream[str](float("inf"))
-        terminal = LineTerminal(
+        work = run_line(
+            self._commands,
+            line,
             session,
-            self._env,
-            self._theme,
-            send.send_nowait,
-            command,
-            numbers=[*map(int, rest.split())] if is_number else (),
+            env=self._env,
+            theme=self._theme,
+            show=send.send_nowait,
             waited_s=waited_s,
         )
-        await _printed(command.run(terminal, "" if is_number else rest), send, receive, self._out)
-        return terminal
+        return await _printed(work, send, receive, self._out)
+
+
+async def run_line(
+    commands: Sequence[Command],
+    line: str,
+    session: Session,
+    *,
+    env: Mapping[str, str],
+    theme: Theme,
+    show: Callable[[str], None],
+    waited_s: float = 0.0,
+) -> LineTerminal:
+    """Run the command of a line, and return the terminal that it ran on.
+
+    Args:
+        commands: Those that there are.
+        line: What was typed, with its slash.
+        session: The one that it is about.
+        env: The environment that panpan was started in.
+        theme: How things look.
+        show: Takes each line that it shows.
+        waited_s: Seconds that the session has waited for the user's answers.
+
+    Raises:
+        ConfigError: There is no such command.
+        PanpanError: It could not do what it was asked for.
+    """
+    found = find(commands, line)
+    if found is None:
+        raise ConfigError(unknown(commands, line))
+    command, rest = found
+    is_number = command.offers_choice and all(
+        word.isdecimal() and len(word) <= _MOST_DIGITS for word in rest.split() or [""]
+    )
+    numbers = [*map(int, rest.split())] if is_number else ()
+    terminal = LineTerminal(session, env, theme, show, command, numbers, waited_s)
+    await command.run(terminal, "" if is_number else rest)
+    return terminal
 
 
 async def _printed(
-    work: Awaitable[None],
+    work: Awaitable[LineTerminal],
     send: MemoryObjectSendStream[str],
     receive: MemoryObjectReceiveStream[str],
     out: StdoutWriter,
-) -> None:
-    """Do the work, and print meanwhile what it sends."""
+) -> LineTerminal:
+    """Do the work, print meanwhile what it sends, and return what it returns."""
+    done: list[LineTerminal] = []
     failures: list[Exception] = []
 
     async def do() -> None:
         with send:
             try:
-                await work
+                done.append(await work)
             except Exception as error:  # raised again below: what was shown before it comes first
                 failures.append(error)
 
@@ -197,6 +232,7 @@ async def _printed(
                 await out.write(f"{line}\n")
     if failures:
         raise failures[0]
+    return done[0]
 
 
 def line_commands() -> list[Command]:

@@ -9,19 +9,15 @@ import anyio
 
 from panpan.core.single_exception import unwrap_single_exception
 from panpan.errors import OutputError, PanpanError
-from panpan.services.agent_mentions import names_behind_at
-from panpan.services.keys_in_results import provider_keys
-from panpan.services.mentions import with_mentions
 from panpan.services.reply_limits import note_on_end
 from panpan.services.sessions.session import Session
 from panpan.services.user_commands import run_user_command
-from panpan.types.messages import AssistantMessage, UserMessage
+from panpan.types.messages import AssistantMessage
 from panpan.ui.line_commands import LineCommands
 from panpan.ui.line_face import LineFace
 from panpan.ui.line_reader import LineReader
 from panpan.ui.line_tasks import LineTasks
 from panpan.ui.repl.commands.command import Leave, Next, OpenSession
-from panpan.ui.repl.commands.registry import command_in
 from panpan.ui.repl.rendering.plain_text import LEAST_WIDTH, plain_rows
 from panpan.ui.session_change import SessionChange
 from panpan.ui.signals import Received, watch_signals
@@ -140,7 +136,7 @@ class _LineLoop:
             if prompt is None:
                 if received.exit_code is not None or await self._tasks.may_leave():
                     break
-            elif (command := command_in(prompt)) is not None:
+            elif (command := self._commands.line_in(prompt)) is not None:
                 then = await self._run_command(command)
                 if then is not None and await self._tasks.may_leave():
                     await self._say_what_comes(then)
@@ -148,7 +144,7 @@ class _LineLoop:
             elif prompt.startswith("!") and len(prompt) > 1:
                 await self._run_in_shell(prompt[1:].strip())
             elif prompt:
-                await self._show_turn(await self._with_mentions(prompt))
+                await self._show_turn(prompt)
         await self._say_how_to_go_on()
         return Leave()
 
@@ -207,7 +203,7 @@ class _LineLoop:
         if terminal is None:
             return None
         for prompt in terminal.prompts:
-            await self._show_turn(UserMessage.of(prompt))
+            await self._show_turn(prompt)
         return terminal.then
 
     async def _run_in_shell(self, command: str) -> None:
@@ -225,16 +221,6 @@ class _LineLoop:
         finally:
             self._command_scope = None
 
-    async def _with_mentions(self, prompt: str) -> UserMessage:
-        """Return the prompt with the files that it mentions; say which could not go along."""
-        parts = self._session.parts
-        keys = provider_keys(self._env, parts.settings)
-        agents = names_behind_at([one.name for one in self._session.agents])
-        message, notes = await with_mentions(prompt, parts.tool_context, agents=agents, keys=keys, gate=parts.gate)
-        for note in notes:
-            await self._warn(note)
-        return message
-
     async def _say_what_comes(self, then: Next) -> None:
         if isinstance(then, OpenSession) and then.said:
             await self._say(then.said)
@@ -246,12 +232,12 @@ class _LineLoop:
         rows = plain_rows(text, max(shutil.get_terminal_size().columns, LEAST_WIDTH))
         await self._out.write("".join(f"{row}\n" for row in rows))
 
-    async def _show_turn(self, prompt: UserMessage) -> None:
+    async def _show_turn(self, prompt: str) -> None:
         self._warned_at = float("-inf")
         self._is_in_turn = True
         last_reply: AssistantMessage | None = None
         try:
-            async with aclosing(self._session.submit(prompt)) as events:
+            async with aclosing(self._session.send(await self._session.prepared(prompt))) as events:
                 async for event in events:
                     await self._face.show(event)
                     if isinstance(event, AssistantMessage):

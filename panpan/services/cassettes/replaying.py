@@ -205,7 +205,7 @@ async def _play_turn(replay: Replay, session: Session, turn: RecordedTurn, show:
     elif replay.mode == "live-tools":
         await _news(session)
     try:
-        async with aclosing(session.wake() if prompt is None else session.submit(prompt)) as events:
+        async with aclosing(session.wake() if prompt is None else session.send(prompt)) as events:
             async for event in events:
                 await show(event)
     except CassetteError as error:

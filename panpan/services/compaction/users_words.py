@@ -11,7 +11,6 @@ from panpan.services.project_context.our_tags import untagged
 from panpan.services.user_commands import command_told_in
 from panpan.tools.planning.ask_user import AskUserQuestionTool
 from panpan.tools.planning.exit_plan_mode import ExitPlanModeTool
-from panpan.types.content import TextBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
 
@@ -61,7 +60,7 @@ def _words(message: UserMessage) -> str:
     """Return what the user typed: the first text, behind which stand the files that he mentioned."""
     if (command := command_told_in(message)) is not None:
         return f"! {command.command}"
-    return next((block.text for block in message.content if isinstance(block, TextBlock)), "").strip()
+    return message.typed.strip()
 
 
 def _said(number: int, text: str) -> Iterator[Said]:

@@ -7,7 +7,6 @@ from panpan.services.agent_mentions import mentioned_agents
 from panpan.services.mentions import attached_names
 from panpan.services.reminders.source import ReminderSource
 from panpan.tools.agents.task import TaskTool
-from panpan.types.content import TextBlock
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, UserMessage
 
 MENTIONED = "agent:mentioned:"
@@ -32,8 +31,7 @@ class AgentMentioned(ReminderSource):
 
     def _told(self, messages: Iterable[UserMessage]) -> Iterator[SystemReminder]:
         for message in messages:
-            first = message.content[0] if message.content else None  # behind it stands what is attached
-            text = first.text if isinstance(first, TextBlock) else ""
+            text = message.typed
             if "@" in text and (names := mentioned_agents(text, self._agents(), attached_names(message))):
                 which = f"subagent {names[0]}" if len(names) == 1 else f"subagents {' and '.join(names)}"
                 yield SystemReminder(

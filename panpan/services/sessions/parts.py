@@ -20,10 +20,12 @@ from panpan.services.sessions.log import SessionLog
 from panpan.services.sessions.made_title import MadeTitle
 from panpan.services.sessions.prefix import NO_PREFIX, SessionPrefix
 from panpan.services.sessions.resuming import EarlierModel
+from panpan.services.sessions.slash_commands import NoCommands, SlashCommands
 from panpan.services.sessions.unfinished import UnfinishedCalls
 from panpan.services.snapshots.session_snapshots import Snapshots
 from panpan.services.steering import Steering
 from panpan.services.todos.todos import Todos
+from panpan.system.known_keys import KnownKeys
 from panpan.tools.tool import Tool, ToolContext
 from panpan.types.agent import AgentDefinition
 from panpan.types.dataclass import dataclass
@@ -133,6 +135,9 @@ class SessionParts:
     models: ModelSource | None = None
     """None: the session keeps the model that it has."""
     gate: PermissionGate = field(default_factory=PermissionGate)
+    commands: SlashCommands = field(default_factory=NoCommands)
+    keys: KnownKeys = field(default_factory=KnownKeys)
+    """Taken out of files that go along with a prompt."""
     plan_mode: PlanMode | None = None
     """Must be among the hooks of the model; None: the mode plan has no file and no notice."""
     todos: Todos | None = None

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Map
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from time import perf_counter
 from typing import Any, Self
 
 from anyio import AsyncContextManagerMixin, CancelScope, create_task_group, move_on_after, to_thread
@@ -15,6 +16,7 @@ from panpan.config.settings import Settings
 from panpan.core.single_exception import unwrap_single_exception
 from panpan.core.tool_executor import CLEANUP_S
 from panpan.errors import ConfigError, SessionLogError
+from panpan.services.agent_mentions import names_behind_at
 from panpan.services.background_tasks.background_tasks import BackgroundTasks
 from panpan.services.budgets.budget import Budget
 from panpan.services.budgets.budgeted_model import BudgetedModel
@@ -22,6 +24,7 @@ from panpan.services.budgets.recorded import spent_record
 from panpan.services.compaction.limits import limits_on_demand
 from panpan.services.context_usage import ContextUsage, measured_usage, used_tokens
 from panpan.services.language_servers.language_servers import ServerState
+from panpan.services.mentions import with_mentions
 from panpan.services.permissions.gate import PermissionGate
 from panpan.services.sessions.added_folders import AddedFolders
 from panpan.services.sessions.event_hop import EventHop
@@ -36,11 +39,12 @@ from panpan.services.subagents.agent_log import agents_folder
 from panpan.services.subagents.past import PastSubagents
 from panpan.types.agent import AgentDefinition
 from panpan.types.compaction import Compaction
+from panpan.types.content import TextBlock, UserContent
 from panpan.types.dataclass import dataclass
-from panpan.types.events import Event
+from panpan.types.events import CommandRan, Compacted, Event, TurnEnded
 from panpan.types.file_change import FileChange
 from panpan.types.llm import Effort
-from panpan.types.messages import AssistantMessage, UserMessage
+from panpan.types.messages import AssistantMessage, Usage, UserMessage
 from panpan.types.permission import PermissionMode, is_permission_mode
 from panpan.types.todo import Todo
 
@@ -129,8 +133,74 @@ class Session(AsyncContextManagerMixin):
     async def submit(self, prompt: str | UserMessage) -> AsyncGenerator[Event, None]:
         """Run one turn and yield its events; leaving early, or `interrupt()`, ends the turn and all that it started.
 
+        Files behind an `@` in the words of the user go along. Words that begin with a slash command run that, and ask
+        the model only where the command does. Of a message of several texts, the first is the words, and the others
+        are data: nothing in them is a mention or a command.
+
         Args:
             prompt: What the user says.
+
+        Raises:
+            ConfigError: There is no such command, or it needs a terminal.
+            PanpanError: The turn failed; what was said before stays in the conversation.
+            RuntimeError: A turn is running already.
+        """
+        self._require_no_turn()
+        message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
+        line = self.parts.commands.line_in(message.typed)
+        turn = self._run_command(line, message) if line is not None else self.send(await self.prepared(message))
+        async with aclosing(turn) as events:
+            async for event in events:
+                yield event
+
+    async def _run_command(self, line: str, message: UserMessage) -> AsyncGenerator[Event, None]:
+        """Run a slash command, and the turns that it asks for, which get the data of its message."""
+        started_at, before = perf_counter(), len(self.conversation.compactions)
+        result = await self.parts.commands.run(line, self)
+        for compaction in self.conversation.compactions[before:]:
+            yield Compacted(compaction)
+        if result.text:
+            yield CommandRan(line, result.text)
+        data = _behind_typed(message)
+        if data and not result.prompts:
+            self.parts.warn(f"{line.split()[0]} asks no model, so that what was given with it is not used")
+        for prompt in result.prompts:
+            asked = await self.prepared(UserMessage(content=(TextBlock(text=prompt), *data)))
+            async with aclosing(self.send(asked)) as events:
+                async for event in events:
+                    yield event
+        if not result.prompts:
+            yield TurnEnded(0, Usage(), 0.0, perf_counter() - started_at, 0.0)
+
+    async def steer(self, prompt: str | UserMessage) -> bool:
+        """Let the turn that runs have a prompt at its next round; return False for a slash command, which has to wait.
+
+        Args:
+            prompt: As for `submit`. Without a turn it waits in `steering`.
+        """
+        message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
+        if self.parts.commands.line_in(message.typed) is not None:
+            return False
+        self.steering.add(await self.prepared(message))
+        return True
+
+    async def prepared(self, prompt: str | UserMessage) -> UserMessage:
+        """Return a message with the files that it mentions, and warn of each that stays out.
+
+        Args:
+            prompt: What the user says.
+        """
+        parts = self.parts
+        agents = names_behind_at([one.name for one in self.agents])
+        message, notes = await with_mentions(
+            prompt, parts.tool_context, agents=agents, keys=parts.keys, gate=parts.gate
+        )
+        for note in notes:
+            parts.warn(note)
+        return message
+
+    async def send(self, message: UserMessage) -> AsyncGenerator[Event, None]:
+        """Run one turn as `submit` does, with a message that is complete, such as one that `prepared` returned.
 
         Raises:
             PanpanError: The turn failed; what was said before stays in the conversation.
@@ -138,9 +208,8 @@ class Session(AsyncContextManagerMixin):
         """
         self._require_no_turn()
         self._woken = 0
-        message = UserMessage.of(prompt) if isinstance(prompt, str) else prompt
         if self._title is None and not self._has_reply:
-            self._task_group.start_soon(self._entitle, message.text)
+            self._task_group.start_soon(self._entitle, message.typed or message.text)
         async with aclosing(self._turn(message)) as events:
             async for event in events:
                 yield event
@@ -552,6 +621,12 @@ class Session(AsyncContextManagerMixin):
     def _require_no_turn(self) -> None:
         if self._turn_scope is not None:
             raise RuntimeError("a turn is running already")
+
+
+def _behind_typed(message: UserMessage) -> Sequence[UserContent]:
+    """Return what a message has beside the words of the user."""
+    typed = next((block for block in message.content if isinstance(block, TextBlock)), None)
+    return [block for block in message.content if block is not typed]
 
 
 async def _bounded(close: Callable[[], Awaitable[None]]) -> None:

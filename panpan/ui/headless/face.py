@@ -8,7 +8,7 @@ from panpan.services.budgets.spending import Spending
 from panpan.types.background import TaskInfo
 from panpan.types.content import ToolUseBlock
 from panpan.types.display import PlanDisplay
-from panpan.types.events import Event, PermissionDecided, SubagentEvent, TurnEnded
+from panpan.types.events import CommandRan, Event, PermissionDecided, SubagentEvent, TurnEnded
 from panpan.types.file_change import FileChange
 from panpan.types.messages import AssistantMessage, ToolResultMessage
 from panpan.ui.headless.outcome import Outcome
@@ -21,7 +21,8 @@ class TurnSummary:
         self.totals = TurnTotals()
         self.last_reply: AssistantMessage | None = None
         self.answer = ""
-        """The text of the last reply, and before it that of those that it goes on with; or a plan in its place."""
+        """The text of the last reply, and before it that of those that it goes on with; or a plan, or what a slash
+        command showed."""
         self.denials: list[ToolUseBlock] = []
         """The calls that were forbidden, those of subagents, too."""
         self.decided: dict[str, PermissionDecided] = {}
@@ -42,8 +43,8 @@ class TurnSummary:
                 self.last_reply = event
             case TurnEnded(files=files):
                 self.files = files
-            case ToolResultMessage(display=PlanDisplay(is_result=True, text=plan)):
-                self.answer = plan
+            case ToolResultMessage(display=PlanDisplay(is_result=True, text=text)) | CommandRan(text=text):
+                self.answer = text
             case PermissionDecided(is_denial=True):
                 self._note_denial(event, self.last_reply)
             case SubagentEvent():

@@ -1,7 +1,7 @@
 """The formats for programs: one object at the end, or a line for each message and event."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import anyio
@@ -11,6 +11,7 @@ from panpan.services.project_context.collect import SESSION_START
 from panpan.services.sessions.session import SessionInfo
 from panpan.types.background import TaskInfo
 from panpan.types.events import (
+    CommandRan,
     Compacted,
     Event,
     PermissionDecided,
@@ -56,15 +57,19 @@ class StreamJsonFace(JsonFace):
         out: Standard output.
         info: What the first line tells of the session.
         has_partial_messages: Whether deltas are printed, too.
+        commands: Names of the slash commands that a message may be.
     """
 
-    def __init__(self, out: StdoutWriter, info: SessionInfo, *, has_partial_messages: bool) -> None:
+    def __init__(
+        self, out: StdoutWriter, info: SessionInfo, *, has_partial_messages: bool, commands: Sequence[str] = ()
+    ) -> None:
         super().__init__(out, info.id)
         self._info = info
+        self._commands = commands
         self._has_partial_messages = has_partial_messages
 
     async def begin(self) -> None:
-        await self._print(wire.init_line(self._info))
+        await self._print(wire.init_line(self._info, self._commands))
 
     async def task_started(self, task: TaskInfo) -> None:
         await self._print(wire.task_started_line(task, self._session_id))
@@ -89,6 +94,8 @@ class StreamJsonFace(JsonFace):
                 await self._print({**wire.message_line(event, self._session_id), **origin})
             case SystemReminder(cause=cause) if origin and cause == SESSION_START:
                 pass  # what the session itself was told, which is long
+            case CommandRan():
+                await self._print(wire.command_line(event, self._session_id))
             case RetryScheduled() | Waiting() | PermissionDecided(is_allowed=False) | SystemReminder() | Compacted():
                 await self._print({**wire.notice_line(event, self._session_id), **origin})
             case _:

@@ -4,7 +4,7 @@ The rule: reading goes on while a turn runs, and nothing that was read is lost: 
 """
 
 from collections import deque
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import aclosing, contextmanager
 
 import anyio
@@ -23,12 +23,21 @@ class PromptQueue:
 
     Args:
         prompts: What is read; closed at its end, or when `read` is cancelled.
-        steering: Takes what the running turn shall get at its next round, and keeps what it did not get.
+        steering: Keeps what the running turn shall get at its next round.
+        steer: Puts a message there; returns False for one that needs a turn of its own.
     """
 
-    def __init__(self, prompts: AsyncGenerator[Prompt, None], steering: Steering) -> None:
+    def __init__(
+        self,
+        prompts: AsyncGenerator[Prompt, None],
+        steering: Steering,
+        steer: Callable[[UserMessage], Awaitable[bool]],
+    ) -> None:
         self._prompts = prompts
         self._steering = steering
+        self._steer = steer
+        self._steered: dict[str, UserMessage] = {}
+        """What was given to `steer` and may not have arrived, by its `uuid`: as it was read."""
         self._waiting: deque[UserMessage] = deque()
         self._failure: ConfigError | None = None
         self._has_ended = False
@@ -42,7 +51,7 @@ class PromptQueue:
                 async for prompt in prompts:
                     while len(self.waiting) >= MOST_WAITING:
                         await self._has_changed.wait()
-                    self._take(prompt)
+                    await self._take(prompt)
         except ConfigError as error:
             self._failure = error
         self._has_ended = True
@@ -59,6 +68,7 @@ class PromptQueue:
         while True:
             message = self._steering.take_first() or (self._waiting.popleft() if self._waiting else None)
             if message is not None:
+                message = self._steered.pop(message.uuid, message)
                 self._changed()
                 return message
             if self._failure is not None:
@@ -81,6 +91,7 @@ class PromptQueue:
     def turn(self) -> Generator[None, None, None]:
         """Let a turn run: until its end, it gets the messages that are for its next round."""
         self._runs_turn = True
+        self._steered.clear()
         try:
             yield
         finally:
@@ -91,11 +102,12 @@ class PromptQueue:
         """What was read and no turn has got, in the order in which turns would."""
         return (*self._steering.waiting, *self._waiting)
 
-    def _take(self, prompt: Prompt) -> None:
-        if prompt.is_for_next_round and self._runs_turn:
-            self._steering.add(prompt.message)
+    async def _take(self, prompt: Prompt) -> None:
+        message = prompt.message
+        if prompt.is_for_next_round and self._runs_turn and await self._steer(message):
+            self._steered[message.uuid] = message
         else:
-            self._waiting.append(prompt.message)
+            self._waiting.append(message)
         self._changed()
 
     def _changed(self) -> None:

@@ -37,6 +37,9 @@ async def prompt_of_text(
 ) -> UserMessage:
     """Return the one prompt of a run: the argument, then what is piped in, however long.
 
+    Where there are words, what is piped in is data behind them, as `UserMessage.typed` has it. A pipe alone is the
+    prompt.
+
     Args:
         argument: What the command line says.
         stdin: What is piped in; None where nothing is.
@@ -49,10 +52,10 @@ async def prompt_of_text(
     if stdin is not None and not await stdin.has_more(within_s=silence_s):
         warn(WAITING)
     piped = "" if stdin is None else (await stdin.rest()).decode(errors="replace")
-    text = "\n\n".join(part for part in (argument or "", piped.rstrip("\n")) if part.strip())
-    if not text:
+    texts = [part for part in (argument or "", piped.rstrip("\n")) if part.strip()]
+    if not texts:
         raise ConfigError("there is no prompt; give one with -p, or pipe it in: echo 'what does this do?' | panpan")
-    return UserMessage.of(text)
+    return UserMessage(content=tuple(TextBlock(text=text) for text in texts))
 
 
 async def prompts_of_json_lines(stdin: StdinReader) -> AsyncGenerator[Prompt, None]:

@@ -75,7 +75,7 @@ async def run_headless(
                     session.background.keeps = background == "exit"
                 run.background = Background(session, run.face, warn, drains=background == "drain")
                 task_group.start_soon(run.background.tell)
-                queue = run.queue = PromptQueue(prompts, session.steering)
+                queue = run.queue = PromptQueue(prompts, session.steering, session.steer)
                 task_group.start_soon(queue.read)
                 await run.turns(session, queue)
                 stop("every prompt is done")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from panpan.types.background import TaskInfo
 from panpan.types.display import PlanDisplay
-from panpan.types.events import Event
+from panpan.types.events import CommandRan, Event
 from panpan.types.messages import ToolResultMessage
 from panpan.ui.answer_text import AnswerText
 from panpan.ui.headless.face import HeadlessFace, TurnSummary
@@ -30,8 +30,8 @@ class TextFace(HeadlessFace):
     async def show(self, event: Event) -> None:
         await self._answer.follow(event)
         match event:
-            case ToolResultMessage(display=PlanDisplay(is_result=True, text=plan)):
-                await self._answer.add_whole(plan)
+            case ToolResultMessage(display=PlanDisplay(is_result=True, text=text)) | CommandRan(text=text):
+                await self._answer.add_whole(text)
             case _:
                 pass
         if self._note is not None:

@@ -14,6 +14,7 @@ from panpan.types.content import RedactedThinkingBlock, ThinkingBlock
 from panpan.types.events import (
     BlockFinished,
     BlockStarted,
+    CommandRan,
     Compacted,
     PermissionDecided,
     ReplyStarted,
@@ -40,8 +41,8 @@ _TASK_STATUS: Mapping[TaskState, str] = {
 }
 
 
-def init_line(info: SessionInfo) -> dict[str, Any]:
-    """Return the first line: what the session is made of."""
+def init_line(info: SessionInfo, commands: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the first line: what the session is made of, and which slash commands a message may be."""
     return {
         "type": "system",
         "subtype": "init",
@@ -52,7 +53,7 @@ def init_line(info: SessionInfo) -> dict[str, Any]:
         "mcp_servers": [],
         "model": info.model,
         "permissionMode": info.permission_mode,
-        "slash_commands": [],
+        "slash_commands": list(commands),
         "agents": list(info.agents),
         "skills": [],
         "plugins": [],
@@ -145,6 +146,17 @@ def _compact_metadata(compaction: Compaction) -> dict[str, Any]:
         "dropped_messages": report.dropped,
         "dropped_outputs": report.outputs,
         "problem": report.problem,
+    }
+
+
+def command_line(event: CommandRan, session_id: str) -> dict[str, Any]:
+    """Return the line of a slash command: what it showed."""
+    return {
+        "type": "system",
+        "subtype": "local_command_output",
+        "content": event.text,
+        "session_id": session_id,
+        "uuid": new_id(),
     }
 
 

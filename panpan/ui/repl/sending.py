@@ -5,9 +5,6 @@ from collections.abc import Sequence
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from panpan.errors import PanpanError
-from panpan.services.agent_mentions import names_behind_at
-from panpan.services.keys_in_results import provider_keys
-from panpan.services.mentions import with_mentions
 from panpan.system.terminal_text import clean_for_terminal
 from panpan.ui.repl.canvas import say
 from panpan.ui.repl.commands.command import Command, Terminal
@@ -37,7 +34,7 @@ class Sending:
         """Whether it has to wait for the shell command that runs, as all but what a command does at any time."""
         if not self._shell.is_running:
             return False
-        line = command_in(sent.text)
+        line = command_in(sent.text, self._commands)
         if line is None:
             return True
         found = find(self._commands, line)
@@ -47,7 +44,7 @@ class Sending:
         """Do what a text asks for; what goes wrong is said in one line."""
         line = sent.text.strip()
         try:
-            if (command := command_in(line)) is not None:
+            if (command := command_in(line, self._commands)) is not None:
                 await self._command(command)
             elif line.startswith("!") and len(line) > 1:
                 self._shell.begin(line[1:].strip())
@@ -69,12 +66,7 @@ class Sending:
         await command.run(self._terminal, rest)
 
     async def _prompt(self, sent: Sent) -> None:
-        parts = self._terminal.session.parts
-        keys = provider_keys(self._terminal.env, parts.settings)
-        agents = names_behind_at([one.name for one in self._terminal.session.agents])
-        message, notes = await with_mentions(sent.text, parts.tool_context, agents=agents, keys=keys, gate=parts.gate)
-        for note in notes:
-            self._warn(note)
+        message = await self._terminal.session.prepared(sent.text)
         await checkpoint_if_cancelled()  # from here on it is the turn that an interrupt ends
         if sent.is_for_later:
             self._turns.submit(message)

@@ -6,7 +6,7 @@ It is made of the messages when it is asked for, and of what is in none of them 
 from collections.abc import Iterator, Sequence
 
 from panpan.core.conversation import Conversation
-from panpan.services.mentions import attached_names
+from panpan.services.mentions import attached_names, data_lines
 from panpan.services.subagents.past import PastSubagents, PastTurns
 from panpan.services.user_commands import command_told_in
 from panpan.system.terminal_text import clean_for_terminal, clean_line
@@ -17,7 +17,6 @@ from panpan.types.messages import AssistantMessage, Message, ToolResultMessage, 
 from panpan.ui.call_title import title_of
 from panpan.ui.diff_text import diff_text
 from panpan.ui.repl.theme import Role, Theme
-from panpan.ui.repl.typed_text import typed_text
 
 MAX_MESSAGES = 5_000
 """Those before are in the log."""
@@ -84,8 +83,8 @@ class _Teller:
             case UserMessage() if (ran := command_told_in(message)) is not None:
                 yield from _part(f"! {ran.command}", ran.output, theme, "user")
             case UserMessage():
-                names = "".join(f"\n[{name}]" for name in attached_names(message))
-                said = clean_for_terminal(f"❯ {typed_text(message)}{names}").split("\n")
+                names = "".join(f"\n[{name}]" for name in (*attached_names(message), *data_lines(message)))
+                said = clean_for_terminal(f"❯ {message.typed}{names}").split("\n")
                 yield from (*(theme.paint("user", line) for line in said), "")
             case AssistantMessage():
                 yield from self._rows_of_reply(message)

@@ -16,7 +16,6 @@ from panpan.services.sessions.session import Session
 from panpan.types.messages import AssistantMessage, UserMessage
 from panpan.ui.repl.paced_shower import PacedShower
 from panpan.ui.repl.turn_view import TurnView
-from panpan.ui.repl.typed_text import typed_text
 
 
 class TurnRunner:
@@ -138,7 +137,7 @@ class TurnRunner:
         shower = PacedShower(self._view, lambda: self._is_stopped)
         try:
             with unwrap_single_exception():
-                async with aclosing(self._session.wake() if prompt is None else self._session.submit(prompt)) as events:
+                async with aclosing(self._session.wake() if prompt is None else self._session.send(prompt)) as events:
                     async for event in events:
                         await shower.show(event)
                         if isinstance(event, AssistantMessage):
@@ -167,7 +166,7 @@ class TurnRunner:
         """Give back all that waits, and return whether there was anything."""
         waiting = self._take_waiting()
         if waiting:
-            self._give_back("\n".join(typed_text(message) for message in waiting))
+            self._give_back("\n".join(message.typed for message in waiting))
         return bool(waiting)
 
     def _take_waiting(self) -> Sequence[UserMessage]:

@@ -17,7 +17,6 @@ from panpan.ui.repl.sending import Sending
 from panpan.ui.repl.shell_line import ShellLine
 from panpan.ui.repl.turn_runner import TurnRunner
 from panpan.ui.repl.turn_view import TurnView
-from panpan.ui.repl.typed_text import typed_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +66,15 @@ class Work:
             until = "after the command" if self._shell.is_running else "next"
             sent = [Waiting(until, text) for text in self._inbox.waiting]
         return [
-            *(Waiting("next round", typed_text(message)) for message in self._turns.steering),
-            *(Waiting("after the turn", typed_text(message)) for message in self._turns.queued),
+            *(Waiting("next round", message.typed) for message in self._turns.steering),
+            *(Waiting("after the turn", message.typed) for message in self._turns.queued),
             *sent,
         ]
 
     @property
     def left_over(self) -> Sequence[Sent]:
         """What was sent and nobody got, once this is closed and does not run any more; what came first is first."""
-        return [*(Sent(typed_text(message)) for message in self._turns.left_over), *self._inbox.left_over]
+        return [*(Sent(message.typed) for message in self._turns.left_over), *self._inbox.left_over]
 
     def send(self, sent: Sent) -> None:
         """Do what a line asks for, behind what was sent before."""
@@ -97,7 +96,7 @@ class Work:
         if (text := self._inbox.take_back()) is not None:
             return text
         message = self._turns.take_back()
-        return None if message is None else typed_text(message)
+        return None if message is None else message.typed
 
     def interrupt(self) -> bool:
         """End what runs, or is about to: the shell command, else the rest.

@@ -1,6 +1,6 @@
 """What is read beside the turns reaches the model in order, once, and when it wants to."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 
 import anyio
@@ -9,6 +9,7 @@ from anyio.lowlevel import checkpoint
 
 from panpan.errors import ConfigError
 from panpan.services.steering import Steering
+from panpan.types.content import TextBlock
 from panpan.types.messages import UserMessage
 from panpan.ui.headless import prompt_queue
 from panpan.ui.headless.prompt_queue import PromptQueue
@@ -23,6 +24,23 @@ async def given(*prompts: tuple[str, bool], failure: str = "") -> AsyncGenerator
         raise ConfigError(failure)
 
 
+def into(steering: Steering) -> Callable[[UserMessage], Awaitable[bool]]:
+    """Steers every message but slash commands, with something attached."""
+
+    async def steer(message: UserMessage) -> bool:
+        if message.typed.startswith("/"):
+            return False
+        steering.add(message.model_copy(update={"content": (*message.content, TextBlock(text="attached"))}))
+        return True
+
+    return steer
+
+
+def queue_of(prompts: AsyncGenerator[Prompt, None]) -> PromptQueue:
+    steering = Steering()
+    return PromptQueue(prompts, steering, into(steering))
+
+
 async def rest(queue: PromptQueue) -> list[str]:
     texts = []
     while (message := await queue.next()) is not None:
@@ -33,7 +51,7 @@ async def rest(queue: PromptQueue) -> list[str]:
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_without_a_turn_all_begin_one_in_their_order(backend: str) -> None:
     async def main() -> None:
-        queue = PromptQueue(given(("a", False), ("b", True), ("c", False)), Steering())
+        queue = queue_of(given(("a", False), ("b", True), ("c", False)))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(queue.read)
             assert await rest(queue) == ["a", "b", "c"]
@@ -43,18 +61,28 @@ def test_without_a_turn_all_begin_one_in_their_order(backend: str) -> None:
 
 async def test_a_turn_gets_what_is_for_its_next_round_and_what_it_did_not_get_comes_first_behind_it() -> None:
     steering = Steering()
-    queue = PromptQueue(given(("a", False), ("b", True), ("c", True)), steering)
+    queue = PromptQueue(given(("a", False), ("b", True), ("c", True)), steering, into(steering))
     with queue.turn():
         await queue.read()
 
-    assert [message.text for message in steering.waiting] == ["b", "c"]
-    assert [message.text for message in queue.waiting] == ["b", "c", "a"]
+    assert [message.text for message in steering.waiting] == ["b\nattached", "c\nattached"]
+    assert [message.typed for message in queue.waiting] == ["b", "c", "a"]
     assert await rest(queue) == ["b", "c", "a"]
     assert queue.waiting == ()
 
 
+async def test_queue_keeps_a_slash_command_for_a_turn_of_its_own() -> None:
+    steering = Steering()
+    queue = PromptQueue(given(("/compact", True), ("b", True)), steering, into(steering))
+    with queue.turn():
+        await queue.read()
+
+    assert [message.typed for message in steering.waiting] == ["b"]
+    assert await rest(queue) == ["b", "/compact"]
+
+
 async def test_what_cannot_be_read_is_said_behind_what_can() -> None:
-    queue = PromptQueue(given(("a", False), failure="line 2"), Steering())
+    queue = queue_of(given(("a", False), failure="line 2"))
     await queue.read()
 
     assert await queue.next() is not None
@@ -64,7 +92,7 @@ async def test_what_cannot_be_read_is_said_behind_what_can() -> None:
 
 async def test_an_input_without_an_end_is_read_as_far_as_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prompt_queue, "MOST_WAITING", 3)
-    queue = PromptQueue(given(*((str(number), bool(number % 2)) for number in range(50))), Steering())
+    queue = queue_of(given(*((str(number), bool(number % 2)) for number in range(50))))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(queue.read)
         with queue.turn():

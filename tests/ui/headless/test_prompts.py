@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from panpan.errors import ConfigError
+from panpan.types.content import TextBlock
 from panpan.ui.headless.prompts import WAITING, prompt_of_text
 from panpan.ui.stdin import StdinReader
 
@@ -32,7 +33,8 @@ async def test_a_pipe_in_which_nothing_comes_is_told_once_and_still_read() -> No
     writer.join()
 
     assert told == [WAITING]
-    assert prompt.text == "x\n\nlate"
+    assert [block.text for block in prompt.content if isinstance(block, TextBlock)] == ["x", "late"]
+    assert prompt.typed == "x"
 
 
 async def test_a_pipe_that_has_something_or_is_closed_is_not_waited_for(tmp_path: Path) -> None:
@@ -46,7 +48,7 @@ async def test_a_pipe_that_has_something_or_is_closed_is_not_waited_for(tmp_path
         of_closed = await prompt_of_text("x", StdinReader(closed), told.append, silence_s=0)
         of_nothing = await prompt_of_text("y", None, told.append, silence_s=0)
 
-    assert [prompt.text for prompt in (of_file, of_closed, of_nothing)] == ["from a file", "x", "y"]
+    assert [prompt.typed for prompt in (of_file, of_closed, of_nothing)] == ["from a file", "x", "y"]
     assert told == []
 
 

@@ -11,7 +11,6 @@ from panpan.types.messages import UserMessage
 from panpan.ui.repl.canvas import say
 from panpan.ui.repl.commands.command import Command, OpenSession, Option, Terminal, numbered
 from panpan.ui.repl.commands.undo_commands import carry_out, undo_of
-from panpan.ui.repl.typed_text import typed_text
 
 BOTH, CONVERSATION, FILES = "conversation and files", "conversation alone", "files alone"
 
@@ -33,7 +32,7 @@ async def _rewind(terminal: Terminal, rest: str) -> None:
         await session.rewind(prompt.uuid)
         further = f" and {picked} further" if picked else ""
         say(terminal, f"taken back: “{_line(prompt)}”{further}; the log keeps it", "dim")
-        terminal.hand_back(typed_text(prompt))
+        terminal.hand_back(prompt.typed)
 
 
 async def _what(terminal: Terminal) -> str | None:
@@ -57,7 +56,7 @@ def _option(prompt: UserMessage) -> Option:
 
 def _line(prompt: UserMessage) -> str:
     """Return the first line of what the user typed."""
-    lines = [line for line in map(clean_line, typed_text(prompt).splitlines()) if line]
+    lines = [line for line in map(clean_line, prompt.typed.splitlines()) if line]
     return lines[0] if lines else "(no text)"
 
 
@@ -74,5 +73,5 @@ async def _fork(terminal: Terminal, rest: str) -> None:
 
 BRANCH_COMMANDS: Sequence[Command] = (
     Command("rewind", "Go back to before an earlier message", _rewind, offers_choice=True),
-    Command("fork", "Go on in a copy of this session", _fork),
+    Command("fork", "Go on in a copy of this session", _fork, needs_terminal=True),
 )

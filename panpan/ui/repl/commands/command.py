@@ -145,5 +145,7 @@ class Command:
     """Returns what may stand behind its name, for the completion."""
     offers_choice: bool = False
     """Whether it lets the user choose from a list, where nothing stands behind its name."""
+    needs_terminal: bool = False
+    """Whether it is about the screen, or about which session is on it, so that it does nothing in a script."""
     is_missing: bool = False
     """Whether its service is not there yet, so that it only says so."""

@@ -42,12 +42,15 @@ def help_command(others: Iterable[Command], keys: Sequence[tuple[str, str]]) -> 
     async def show(terminal: Terminal, rest: str) -> None:
         say(terminal, "Commands", "strong")
         say_pairs(terminal, [(_usage(command), _line(command)) for command in commands if not command.is_missing])
-        say(terminal, "\nNot there yet", "strong")
-        say_pairs(terminal, [(_usage(command), _line(command)) for command in commands if command.is_missing])
-        say(terminal, "\nKeys", "strong")
-        say_pairs(terminal, keys)
+        if missing := [command for command in commands if command.is_missing]:
+            say(terminal, "\nNot there yet", "strong")
+            say_pairs(terminal, [(_usage(command), _line(command)) for command in missing])
+        if keys:
+            say(terminal, "\nKeys", "strong")
+            say_pairs(terminal, keys)
 
-    command = Command("help", "Show the commands and the keys", show, aliases=("h",), is_immediate=True)
+    what = "Show the commands and the keys" if keys else "Show the commands"
+    command = Command("help", what, show, aliases=("h",), is_immediate=True)
     commands = sorted([*others, command], key=lambda command: command.name)
     return command
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast, get_args
 
+from panpan.errors import ConfigError
 from panpan.system.terminal_text import clean_line
 from panpan.types.llm import Effort
 from panpan.ui.repl.canvas import say
@@ -53,8 +54,7 @@ async def _effort(terminal: Terminal, value: str) -> None:
             return
         value = EFFORTS[picked]
     if value not in EFFORTS:
-        say(terminal, f"no effort is called {clean_line(value)}; there are {', '.join(EFFORTS)}", "bad")
-        return
+        raise ConfigError(f"no effort is called {clean_line(value)}; there are {', '.join(EFFORTS)}")
     await terminal.session.use_effort(None if value == _NO_EFFORT else cast("Effort", value))
     say(terminal, f"effort from the next message on: {value}")
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import get_args
 
+from panpan.errors import ConfigError
 from panpan.services.permissions.rules.removal import removable_rules, remove_rule
 from panpan.services.sessions.session import Session
 from panpan.system.terminal_text import clean_line
@@ -21,8 +22,7 @@ async def _permissions(terminal: Terminal, wanted: str) -> None:
     if wanted:
         mode = next((mode for mode in MODES if mode.lower() == wanted.lower()), None)
         if mode is None:
-            say(terminal, f"no mode is called {clean_line(wanted)}; there are {', '.join(MODES)}", "bad")
-            return
+            raise ConfigError(f"no mode is called {clean_line(wanted)}; there are {', '.join(MODES)}")
         _set_mode(terminal, mode)
         return
     say(terminal, f"Mode: {terminal.session.permission_mode}", "strong")

@@ -1,6 +1,8 @@
 """All slash commands, and how one is found."""
 
 from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
 
 from panpan.system.terminal_text import clean_line
 from panpan.ui.repl.commands.agents_command import AGENTS_COMMANDS
@@ -24,6 +26,8 @@ from panpan.ui.repl.commands.undo_commands import UNDO_COMMANDS
 
 _LIKE_ENOUGH = 60
 """Of 100, as rapidfuzz has it; what is less alike would be no help."""
+_NEARLY = 0.75
+"""Of 1, as difflib has it: a first word that is less alike to every name begins a prompt."""
 _MOST_NAMES = 3
 _MEANT_COMMANDS = {"exit": "/exit", "quit": "/exit", "q": "/exit", "help": "/help", "?": "/help"}
 """What a line means that is one of these words and nothing else."""
@@ -53,12 +57,20 @@ def all_commands() -> list[Command]:
     return sorted(commands, key=lambda command: command.name)
 
 
-def command_in(text: str) -> str | None:
-    """Return the command that a text is, with its slash; None where it is none."""
+def command_in(text: str, commands: Sequence[Command]) -> str | None:
+    """Return the command that a text is meant as, with its slash; None where it is a prompt.
+
+    A first word that names a command, stands alone, or is nearly the name of one is meant as a command. `/etc/hosts is
+    wrong` and `/tmp is full` are prompts.
+
+    Args:
+        text: What the user said.
+        commands: Those that there are.
+    """
     line = text.strip()
     if meant := _MEANT_COMMANDS.get(line.lower()):
         return meant
-    return line if line.startswith("/") and not _is_path(line) else None
+    return line if line.startswith("/") and _is_meant_as_command(line, commands) else None
 
 
 def find(commands: Sequence[Command], line: str) -> tuple[Command, str] | None:
@@ -90,6 +102,11 @@ def _name_and_rest(line: str) -> tuple[str, str]:
     return name.lower(), rest[0] if rest else ""
 
 
-def _is_path(line: str) -> bool:
-    """Return whether a line begins with a path, as a pasted one does, and not with a command."""
-    return "/" in line[1:].split(maxsplit=1)[0] if len(line) > 1 else True
+def _is_meant_as_command(line: str, commands: Sequence[Command]) -> bool:
+    first, *rest = line.split(maxsplit=1)
+    if first == "/" or "/" in first[1:]:  # a path, as pasted ones begin with
+        return False
+    if not rest or find(commands, line) is not None:
+        return True
+    names = [name for command in commands for name in (command.name, *command.aliases)]
+    return not Path(first).exists() and bool(get_close_matches(first[1:].lower(), names, n=1, cutoff=_NEARLY))

@@ -53,8 +53,15 @@ async def _exit(terminal: Terminal, rest: str) -> None:
 
 
 SESSION_COMMANDS: Sequence[Command] = (
-    Command("clear", "Begin a new session; this one can be resumed", _clear),
-    Command("resume", "Go on with an earlier session", _resume, arguments="[id, title or text]", offers_choice=True),
+    Command("clear", "Begin a new session; this one can be resumed", _clear, needs_terminal=True),
+    Command(
+        "resume",
+        "Go on with an earlier session",
+        _resume,
+        arguments="[id, title or text]",
+        offers_choice=True,
+        needs_terminal=True,
+    ),
     Command("rename", "Give this session a title", _rename, arguments="[title]", is_immediate=True),
-    Command("exit", "Leave panpan", _exit, aliases=("quit", "q"), is_immediate=True),
+    Command("exit", "Leave panpan", _exit, aliases=("quit", "q"), is_immediate=True, needs_terminal=True),
 )

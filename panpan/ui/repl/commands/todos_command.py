@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from panpan.errors import ConfigError
 from panpan.system.terminal_text import clean_line
 from panpan.types.todo import todo_counts
 from panpan.ui.repl.canvas import say
@@ -11,8 +12,7 @@ from panpan.ui.repl.rendering.todos import todo_lines
 
 async def _todos(terminal: Terminal, rest: str) -> None:
     if rest and rest.lower() != "clear":
-        say(terminal, f"/todos shows the list, and /todos clear empties it; {clean_line(rest)[:40]} is neither", "bad")
-        return
+        raise ConfigError(f"/todos shows the list, and /todos clear empties it; {clean_line(rest)[:40]} is neither")
     todos = await terminal.session.read_todos()
     if not todos:
         say(terminal, "the model has no todos in this session")

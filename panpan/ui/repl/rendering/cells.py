@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterator
 from unicodedata import category
 
-from prompt_toolkit.utils import get_cwidth
-from wcwidth import iter_graphemes
+from wcwidth import iter_graphemes, wcwidth
 
 RESET = "\x1b[0m"
 _SGR = re.compile(r"\x1b\[[0-9;:]*m")
@@ -27,8 +26,8 @@ def cell_width(text: str) -> int:
     if text.isascii():
         return len(text)
     if len(text) == 1:  # most are, and a sum takes twice as long
-        return get_cwidth(text) + _may_widen(text)
-    return get_cwidth(text) + sum(_may_widen(char) for char in text)
+        return _char_width(text) + _may_widen(text)
+    return sum(_char_width(char) + _may_widen(char) for char in text)
 
 
 def without_sequences(text: str) -> str:
@@ -223,9 +222,14 @@ def _clusters(text: str, width: int) -> Iterator[str]:
                     yield from cluster  # a chain of joined emoji that no row could hold
 
 
+def _char_width(char: str) -> int:
+    """Return how many cells a character takes; one that cannot be printed takes none."""
+    return max(0, wcwidth(char))
+
+
 def _may_widen(char: str) -> bool:
     """Return whether some terminals give a cell more to what stands before `char`, a mark that takes none by itself."""
-    return char == _PICTURE_MARK or (category(char) == "Mc" and get_cwidth(char) == 0)
+    return char == _PICTURE_MARK or (category(char) == "Mc" and _char_width(char) == 0)
 
 
 def _is_reset(sequence: str) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from panpan.services.mentions import attached_names
+from panpan.services.mentions import attached_names, data_lines
 from panpan.services.user_commands import ToldCommand, command_told_in
 from panpan.system.terminal_text import clean_for_terminal
 from panpan.types.content import TextBlock
@@ -11,7 +11,6 @@ from panpan.ui.repl.rendering.attachments import attachment_mark
 from panpan.ui.repl.rendering.cells import cut, wrapped
 from panpan.ui.repl.rendering.printed import output_of_users_command
 from panpan.ui.repl.theme import Theme
-from panpan.ui.repl.typed_text import typed_text
 
 MAX_ROWS = 20
 _TAIL_ROWS = 3
@@ -24,8 +23,9 @@ def user_message_lines(message: UserMessage, width: int, theme: Theme) -> list[s
     if (ran := command_told_in(message)) is not None:
         return _command_lines(ran, width, theme)
     names = [f"[{name}]" for name in map(clean_for_terminal, attached_names(message))]
+    names += [f"[{lines}]" for lines in data_lines(message)]
     marks = [attachment_mark(block) for block in message.content if not isinstance(block, TextBlock)]
-    return prompt_lines(typed_text(message), width, theme, [*names, *marks])
+    return prompt_lines(message.typed, width, theme, [*names, *marks])
 
 
 def prompt_lines(text: str, width: int, theme: Theme, marks: Sequence[str] = ()) -> list[str]:

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from panpan.config.settings import Settings
+from panpan.errors import ConfigError
 from tests.ui.repl.commands.command_fixtures import terminal_in, type_in
 
 KEY = {"ANTHROPIC_API_KEY": "k" * 20}
@@ -84,8 +85,8 @@ async def test_an_effort_that_does_not_exist_changes_nothing_and_names_those_tha
     terminal = terminal_in(tmp_path / "p")
     terminal.session.effort = "low"
 
-    await type_in(terminal, line)
+    with pytest.raises(ConfigError, match="medium") as caught:
+        await type_in(terminal, line)
 
     assert terminal.session.effort == "low"
-    assert "medium" in terminal.text
-    assert "\x1b[2J" not in "".join(terminal.rows)
+    assert "\x1b[2J" not in str(caught.value)

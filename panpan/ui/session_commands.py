@@ -1,0 +1,58 @@
+"""Slash commands that come from no terminal: with -p, on a pipe, in stream-json, and from Python.
+
+What they show is returned as text. One that offers a list returns that, and how to pick from it by number.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from panpan.errors import ConfigError
+from panpan.services.sessions.session import Session
+from panpan.services.sessions.slash_commands import CommandResult
+from panpan.ui.line_commands import run_line
+from panpan.ui.repl.commands.command import Command
+from panpan.ui.repl.commands.help_command import help_command
+from panpan.ui.repl.commands.registry import all_commands, command_in, find, unknown
+from panpan.ui.repl.theme import Theme
+
+
+class SessionCommands:
+    """Runs slash commands for a session; implements `SlashCommands`.
+
+    Args:
+        env: The environment that panpan was started in.
+    """
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._env = env
+        self._theme = Theme("plain", has_sequences=False)
+        every = all_commands()
+        here = [one for one in every if not (one.needs_terminal or one.is_missing or one.name == "help")]
+        here.append(help_command(here, ()))
+        self._here = sorted(here, key=lambda command: command.name)
+        self._elsewhere = [one for one in every if one.needs_terminal or one.is_missing]
+
+    @property
+    def names(self) -> Sequence[str]:
+        return [command.name for command in self._here]
+
+    def line_in(self, text: str) -> str | None:
+        return command_in(text, self._every) if text.lstrip().startswith("/") else None
+
+    async def run(self, line: str, session: Session) -> CommandResult:
+        if find(self._here, line) is None:
+            raise ConfigError(self._why_not(line))
+        shown: list[str] = []
+        terminal = await run_line(self._here, line, session, env=self._env, theme=self._theme, show=shown.append)
+        return CommandResult("\n".join(shown), tuple(terminal.prompts))
+
+    def _why_not(self, line: str) -> str:
+        if (found := find(self._elsewhere, line)) is None:
+            return unknown(self._here, line)
+        name = found[0].name
+        if found[0].is_missing:
+            return f"/{name} is not there yet; /help lists what there is"
+        return f"/{name} needs a terminal; run panpan there, without -p and pipes"
+
+    @property
+    def _every(self) -> Sequence[Command]:
+        return [*self._here, *self._elsewhere]

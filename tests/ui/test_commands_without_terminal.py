@@ -1,0 +1,103 @@
+"""Slash commands without a terminal: which texts are meant as one, and what those do that need a screen."""
+
+import string
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from panpan.errors import ConfigError
+from panpan.ui.repl.commands.registry import all_commands
+from panpan.ui.session_commands import SessionCommands
+from tests.ui.repl.commands.command_fixtures import terminal_in
+
+WORD = st.text(string.ascii_letters + string.digits + "-_.", min_size=1, max_size=12)
+COMMANDS = SessionCommands({})
+NEED_TERMINAL = [command.name for command in all_commands() if command.needs_terminal or command.is_missing]
+
+
+def session_at(root: Path) -> Any:
+    return terminal_in(root / "p").session
+
+
+@given(WORD)
+def test_slash_and_one_word_is_a_command_and_never_a_prompt(word: str) -> None:
+    assert COMMANDS.line_in(f"/{word}") == f"/{word}"
+    assert COMMANDS.line_in(f" /{word}\n") == f"/{word}"
+
+
+@given(WORD, WORD, st.text(max_size=30))
+def test_text_that_begins_with_a_path_is_a_prompt(first: str, second: str, rest: str) -> None:
+    assert COMMANDS.line_in(f"/{first}/{second} {rest}") is None
+
+
+@given(st.text(max_size=30))
+def test_text_without_a_slash_before_it_is_a_prompt(text: str) -> None:
+    assume(not text.lstrip().startswith("/"))
+
+    assert COMMANDS.line_in(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "is_command"),
+    [
+        ("/review be kind", True),
+        ("/reviw be kind", True),
+        ("/usage", True),
+        ("/tmp is full", False),
+        ("/usr has no space", False),
+        ("/ is full", False),
+        ("/", False),
+        ("/s or not, I mean it", False),
+        ("help", False),
+        ("exit", False),
+    ],
+)
+def test_first_word_tells_a_command_from_a_prompt(text: str, is_command: bool) -> None:
+    assert (COMMANDS.line_in(text) is not None) is is_command
+
+
+@pytest.mark.parametrize("name", NEED_TERMINAL)
+async def test_command_that_needs_a_terminal_is_an_error(tmp_path: Path, name: str) -> None:
+    assert name not in COMMANDS.names
+
+    with pytest.raises(ConfigError, match=f"^/{name} (needs a terminal|is not there yet)"):
+        await COMMANDS.run(f"/{name} x", session_at(tmp_path))
+
+
+async def test_unknown_command_is_an_error_with_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no command /reviw; did you mean /review"):
+        await COMMANDS.run("/reviw", session_at(tmp_path))
+
+
+async def test_wrong_argument_is_an_error(tmp_path: Path) -> None:
+    for line in ("/effort huge", "/permissions free", "/todos all"):
+        with pytest.raises(ConfigError):
+            await COMMANDS.run(line, session_at(tmp_path))
+
+
+async def test_list_is_shown_with_the_way_to_pick_from_it(tmp_path: Path) -> None:
+    session = session_at(tmp_path)
+
+    listed = await COMMANDS.run("/effort", session)
+    await COMMANDS.run("/effort 2", session)
+
+    assert listed.text.endswith("/effort NUMBER picks one")
+    assert session.effort == "low"
+
+
+async def test_prompt_command_returns_its_prompt(tmp_path: Path) -> None:
+    result = await COMMANDS.run("/review be kind", session_at(tmp_path))
+
+    assert result.text == ""
+    assert len(result.prompts) == 1
+    assert result.prompts[0].endswith("The user adds: be kind")
+
+
+async def test_help_lists_what_runs_here(tmp_path: Path) -> None:
+    shown = (await COMMANDS.run("/help", session_at(tmp_path))).text
+
+    assert all(f"/{name}" in shown for name in COMMANDS.names)
+    assert "/theme" not in shown

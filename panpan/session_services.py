@@ -125,7 +125,7 @@ class SessionServices:
             paths,
             self.gate,
             self.sandbox,
-            network=network or WebNetwork(),
+            network=(network or WebNetwork()).as_set_up(settings.web.private_hosts, settings.web.proxy_url),
             user_agent=user_agent,
             # what a tap sees must not miss a request to a model
             page_answers=None if is_tapped else PageAnswers(setup, self.budget, self._keep_reply_beside),

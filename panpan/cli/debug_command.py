@@ -13,10 +13,10 @@ from typing import Any, BinaryIO, TypeAlias
 import click
 
 from panpan.cli.command_group import CommandGroup
-from panpan.cli.folder_gate import gate_of_folder
+from panpan.cli.folder_gate import gate_of_folder, settings_of_folder
 from panpan.errors import PanpanError, ToolError
 from panpan.services.permissions.opening import FolderGate
-from panpan.system.url_guard import guard_url
+from panpan.system.url_guard import PrivateHosts, guard_url
 from panpan.types.permission import is_permission_mode
 
 MAX_ROW_BYTES = 1_000_000
@@ -56,7 +56,8 @@ def permission(ctx: click.Context, jsonl: bool, cwd: Path | None) -> int:
 
 @command.command("url")
 @_JSONL
-def url(jsonl: bool) -> int:
+@click.pass_context
+def url(ctx: click.Context, jsonl: bool) -> int:
     """Decide about web addresses, without asking a name server.
 
     Reads rows of {"url", "resolves": [ADDRESS, …]}, the addresses to which the host leads; writes rows of {"decision":
@@ -64,8 +65,10 @@ def url(jsonl: bool) -> int:
     """
     from anyio.from_thread import start_blocking_portal
 
+    _, loaded, _ = settings_of_folder(ctx, None)
+    private = PrivateHosts.parse(loaded.settings.web.private_hosts)
     with start_blocking_portal() as portal:
-        _answer(lambda row: portal.call(_guarded, row))
+        _answer(lambda row: portal.call(_guarded, private, row))
     return 0
 
 
@@ -85,7 +88,7 @@ async def _judged(gate: FolderGate, row: Row) -> dict[str, Any]:
     }
 
 
-async def _guarded(row: Row) -> dict[str, Any]:
+async def _guarded(private: PrivateHosts, row: Row) -> dict[str, Any]:
     address, resolves = row.get("url"), row.get("resolves", [])
     if not isinstance(address, str):
         raise _BadRowError('"url" should be a text')
@@ -96,7 +99,7 @@ async def _guarded(row: Row) -> dict[str, Any]:
         return resolves
 
     try:
-        guarded = await guard_url(address, resolve)
+        guarded = await guard_url(address, resolve, private)
     except ToolError as error:
         return {"decision": "deny", "reason": str(error)}
     return {"decision": "allow", "reason": "all its addresses are public", "dial": guarded.addresses}

@@ -18,7 +18,7 @@ from panpan.config.sources import load_settings
 from panpan.config.trust import trust_of
 from panpan.errors import ConfigError, ToolError
 from panpan.system.paths import PathResolver
-from panpan.system.url_guard import plain_url, read_url
+from panpan.system.url_guard import PrivateHosts, plain_url, read_url
 from panpan.system.web.network import WebNetwork
 from panpan.tools.shell.safe_path import without_workspace
 from panpan.tools.web.browser.log_in import log_in, require_display
@@ -46,7 +46,7 @@ def login(ctx: click.Context, url: str) -> int:
     settings = load_settings(folder, os.environ, {}, locations, trust=trust_of(locations)).settings.web
     url = url if "://" in url else f"https://{url}"
     try:
-        plain_url(url)
+        plain_url(url, PrivateHosts.parse(settings.private_hosts))
         if not settings.login_window:
             raise ToolError("log-ins in a window are switched off (web.login_window in the settings)")
         require_display(os.environ)
@@ -101,7 +101,8 @@ def _kept(ctx: click.Context) -> SavedLogins:
 async def _log_in(url: str, settings: WebSettings, locations: Locations) -> str:
     search_path = without_workspace(os.environ.get("PATH", os.defpath), PathResolver(locations.project_root))
     launch = launch_of(settings, os.environ, search_path, has_window=True)
-    site, storage = await log_in(url, WebNetwork(), launch, _enter_pressed)
+    network = WebNetwork().as_set_up(settings.private_hosts, settings.proxy_url)
+    site, storage = await log_in(url, network, launch, _enter_pressed)
     SavedLogins(locations.logins_folder).keep(site, storage)
     return site
 

@@ -77,4 +77,4 @@ def is_secret(path: KeyPath) -> bool:
     """Return whether the value of this key must never be shown."""
     if path[0] == "providers":
         return path[2:] == ("api_key",) or (len(path) == 4 and path[2] == "headers")
-    return path == ("api_key",)
+    return path in (("api_key",), ("web", "proxy"))

@@ -73,6 +73,7 @@ def _in_settings(env: Mapping[str, str], settings: Settings) -> Iterator[str]:
     for path, value in flatten(settings):
         if is_secret(path) and value is not None:
             yield value.get_secret_value()
+            yield from _password(value.get_secret_value())
     of_providers = (settings.api_key_env, *(provider.api_key_env for provider in settings.providers.values()))
     for variable in (*of_providers, *settings.web.key_variables, settings.data.hub_token_env):
         yield env.get(variable or "", "")

@@ -71,6 +71,28 @@ def _host(value: str) -> str:
     return authority.host
 
 
+def _private_host(value: str) -> str:
+    from panpan.errors import ToolError
+    from panpan.system.url_guard import PrivateHosts
+
+    try:
+        PrivateHosts.parse([value])
+    except ToolError as exc:
+        raise ValueError(str(exc)) from exc
+    return value
+
+
+def _proxy(secret: SecretStr) -> SecretStr:
+    from panpan.errors import ToolError
+    from panpan.system.web.upstream_proxy import UpstreamProxy
+
+    try:
+        UpstreamProxy.parse(secret.get_secret_value())
+    except ToolError as exc:
+        raise ValueError(str(exc)) from exc
+    return secret
+
+
 def _domain(value: str) -> str:
     from panpan.errors import ToolError
     from panpan.system.sandbox.domain_grants import DomainGrant
@@ -273,6 +295,12 @@ class WebSettings(_Frozen):
     """Hosts, each with all below it, of which no page and no result is taken; stronger than those that are allowed."""
     user_agent: Annotated[str, Field(min_length=1, max_length=300), AfterValidator(_one_line)] | None = None
     """What web servers are told of who asks; None: panpan and its version, which the browser adds to its own."""
+    proxy: Annotated[SecretStr, AfterValidator(_proxy)] | None = None
+    """Proxy through which pages, searches, downloads and the browser go out: `http://`, `https://` or `socks5://`, with
+    a port, and user and password where it wants them. It is a secret, as it may hold these."""
+    private_hosts: Annotated[tuple[Annotated[Name, AfterValidator(_private_host)], ...], Field(strict=False)] = ()
+    """Hosts of the user's own that may be asked for although they are not public: `files.lab.example`, `*.lab.example`,
+    and for addresses written as numbers `10.2.0.7` or `10.2.0.0/16`. They are reached without the proxy."""
     timeout_s: float = Field(default=30.0, ge=1, le=600)
     """Seconds that a server may take for the head of an answer, and between two pieces of it."""
     robots: bool = True
@@ -287,6 +315,11 @@ class WebSettings(_Frozen):
     """Pages that the browser has open at the same time."""
     login_window: bool = True
     """Whether a window may be opened in which the user logs in to a site himself."""
+
+    @property
+    def proxy_url(self) -> str | None:
+        """The proxy's address, with what it may hold of a password."""
+        return None if self.proxy is None else self.proxy.get_secret_value()
 
     @property
     def key_variables(self) -> tuple[str, ...]:

@@ -6,9 +6,9 @@ through here as a new address.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
-from typing import TypeAlias
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+from typing import Self, TypeAlias
 
 from panpan.errors import ToolError
 from panpan.types.dataclass import dataclass
@@ -50,6 +50,8 @@ ICANN keeps out of the public names."""
 
 _LOOPBACK = ("127.0.0.1", "::1")
 """Where localhost leads, whatever a name server says (RFC 6761, section 6.3)."""
+
+_HOW_TO_OPEN = "panpan fetches from public hosts only, and from those in [web] private_hosts of your settings"
 
 _NOT_PUBLIC_V4 = tuple(map(IPv4Network, (
     "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
@@ -108,6 +110,55 @@ class PlainUrl:
 
 
 @dataclass(frozen=True, slots=True)
+class PrivateHosts:
+    """Hosts and networks that the user has opened, although they are not public. Made by `parse`.
+
+    A name leads into a private network only if it is listed itself or below a listed `*.domain`. A network opens
+    addresses that are written as numbers, and no names: a name server of strangers could lead those anywhere.
+    """
+
+    names: frozenset[str] = frozenset()
+    domains: tuple[str, ...] = ()
+    """Each with the dot in front; what ends in one is opened."""
+    networks: tuple[IPv4Network | IPv6Network, ...] = ()
+
+    @classmethod
+    def parse(cls, entries: Iterable[str]) -> Self:
+        """Return what `entries` open: `files.lab.example`, `*.lab.example`, `10.2.0.7`, `10.2.0.0/16`, `[fd00::1]`.
+
+        Raises:
+            ToolError: One is no host and no network; says which.
+        """
+        names, domains, networks = set(), [], []
+        for entry in entries:
+            try:
+                networks.append(ip_network(entry.strip("[]")))
+                continue
+            except ValueError:
+                pass
+            try:
+                authority = plain_authority(entry.removeprefix("*."))
+            except ToolError:
+                authority = None
+            if authority is None or authority.port is not None or authority.address is not None:
+                raise ToolError(f"{entry[:80]!r} is no host or network; write files.lab.example or 10.2.0.0/16")
+            if entry.startswith("*."):
+                domains.append(f".{authority.host}")
+            else:
+                names.add(authority.host)
+        return cls(frozenset(names), tuple(domains), tuple(networks))
+
+    def opens(self, host: str, address: IPv4Address | IPv6Address | None) -> bool:
+        """Return True if the user has opened this host, whose address is given where it is written as one."""
+        if address is not None:
+            return any(address in network for network in self.networks)
+        return host in self.names or host.endswith(self.domains)
+
+
+NO_PRIVATE_HOSTS = PrivateHosts()
+
+
+@dataclass(frozen=True, slots=True)
 class GuardedUrl:
     """An address that may be asked for, and where."""
 
@@ -116,18 +167,20 @@ class GuardedUrl:
     """The IP addresses to dial, and no others; all are public."""
 
 
-async def guard_url(url: str, resolve: Resolve) -> GuardedUrl:
+async def guard_url(url: str, resolve: Resolve, private: PrivateHosts = NO_PRIVATE_HOSTS) -> GuardedUrl:
     """Return where `url` may be asked for.
 
     Args:
         url: As somebody wrote it, or as a redirect named it.
         resolve: Finds the addresses of a host that is a name; not called for others.
+        private: Hosts that the user has opened.
 
     Raises:
         ToolError: It may not be asked for; says why.
     """
-    plain = plain_url(url)
-    return GuardedUrl(plain, await dialled_addresses(plain, resolve))
+    plain = plain_url(url, private)
+    own = (plain.origin,) if private.opens(plain.host, plain.address) else ()
+    return GuardedUrl(plain, await dialled_addresses(plain, resolve, own=own))
 
 
 async def dialled_addresses(
@@ -155,20 +208,25 @@ async def dialled_addresses(
     return public_addresses(plain.host, found)
 
 
-def plain_url(url: str) -> PlainUrl:
+def plain_url(url: str, private: PrivateHosts = NO_PRIVATE_HOSTS) -> PlainUrl:
     """Return the parts of `url`.
+
+    Args:
+        url: As somebody wrote it.
+        private: Hosts that the user has opened.
 
     Raises:
         ToolError: It is no web address, could be read in more than one way, or names a host or port that is closed, or
             an IP address that is not public.
     """
     plain = read_url(url)
-    if plain.address is not None:
+    is_open = private.opens(plain.host, plain.address)
+    if plain.address is not None and not is_open:
         public_addresses(plain.host, (str(plain.address),))
     if plain.port in _CLOSED_PORTS:
         raise _refused(f"port {plain.port} belongs to a service that is no web server")
-    if plain.address is None and _is_local(plain.host):
-        raise _refused(f"{plain.host} is the name of a host in this machine or its network")
+    if plain.address is None and not is_open and _is_local(plain.host):
+        raise _refused(f"{plain.host} is a host in this machine or its network; {_HOW_TO_OPEN}")
     return plain
 
 
@@ -240,7 +298,7 @@ def public_addresses(
         address = _public(text, also)
         if address is None:
             what = "" if text == host else f" leads to {text[:80]!r}, which"
-            raise ToolError(f"{host}{what} is no public address; nothing in this machine or its network is asked for")
+            raise ToolError(f"{host}{what} is no public address; {_HOW_TO_OPEN}")
         addresses[address] = None
     return tuple(addresses)
 

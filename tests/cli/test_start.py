@@ -66,5 +66,11 @@ def test_nothing_that_takes_time_is_imported_before_an_interrupt_is_heeded() -> 
         [sys.executable, "-S", "-c", code], cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True
     ).stdout.split()
 
-    assert {name for name in loaded if name.startswith("panpan")} == {"panpan", "panpan.cli", "panpan.cli.start"}
+    assert {name for name in loaded if name.startswith("panpan")} == {
+        "panpan",
+        "panpan.cli",
+        "panpan.cli.start",
+        "panpan.public_names",
+        "panpan.version",
+    }
     assert {"typing", "re", "click"}.isdisjoint(loaded)

@@ -1,7 +1,7 @@
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 
 from panpan.config.known_secrets import known_secrets
 from panpan.config.settings import Settings, WebSettings
@@ -25,6 +25,10 @@ def test_domains_are_hosts_in_their_usual_form() -> None:
         {"searxng_url": "http://me:secret@searx.org"},
         {"user_agent": "a\r\nHost: b"},
         {"user_agent": ""},
+        {"proxy": "proxy.example.org"},
+        {"private_hosts": ("http://x/",)},
+        {"private_hosts": ("10.0.0.1/8",)},
+        {"private_hosts": ("nas:80",)},
         {"timeout_s": 0.0},
         {"pace_s": -1.0},
         {"pages": 0},
@@ -33,6 +37,13 @@ def test_domains_are_hosts_in_their_usual_form() -> None:
 def test_what_could_mean_nothing_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         WebSettings(**wrong)
+
+
+def test_proxy_is_a_secret_with_its_password() -> None:
+    settings = Settings(web=WebSettings(proxy=SecretStr("http://ada:p%40ss@proxy.example.org:3128")))
+
+    assert {"http://ada:p%40ss@proxy.example.org:3128", "p@ss"} <= known_secrets({}, settings)
+    assert "p%40ss" not in repr(settings)
 
 
 def test_keys_of_search_engines_are_secrets_whatever_their_variable_is_called() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.errors import ToolError
-from panpan.system.url_guard import MAX_URL_CHARS, GuardedUrl, guard_url, is_public, plain_url
+from panpan.system.url_guard import MAX_URL_CHARS, GuardedUrl, PrivateHosts, guard_url, is_public, plain_url
 
 PUBLIC = "93.184.216.34"
 
@@ -90,6 +90,30 @@ def test_what_could_be_read_in_two_ways_is_refused_whatever_it_leads_to(url: str
 )
 def test_names_of_this_machine_and_its_network_are_refused_whatever_a_name_server_says(host: str) -> None:
     assert "in this machine or its network" in refusal(f"http://{host}/")
+
+
+@given(
+    st.lists(st.sampled_from(["nas", "files.lab.example", "*.lab.example", "10.2.0.0/16", "[fd00::/8]"]), unique=True)
+)
+def test_private_hosts_open_nothing_but_themselves(entries: list[str]) -> None:
+    private = PrivateHosts.parse(entries)
+    own = {"nas", "files.lab.example", "a.lab.example", "10.2.9.9", "fd00::1"}
+    covered_by = {
+        "nas": {"nas"},
+        "files.lab.example": {"files.lab.example", "*.lab.example"},
+        "a.lab.example": {"*.lab.example"},
+        "10.2.9.9": {"10.2.0.0/16"},
+        "fd00::1": {"[fd00::/8]"},
+    }
+    for host in (*own, "nas.example", "lab.example", "xlab.example", "10.3.0.1", "127.0.0.1", "fe80::1"):
+        address = ip_address(host) if host[0].isdigit() or ":" in host else None
+        assert private.opens(host, address) == bool(covered_by.get(host, set()) & set(entries))
+
+
+@pytest.mark.parametrize("entry", ["", "*", "*.", "http://nas/", "nas:80", "10.0.0.1/8", "*.10.0.0.1", "a b", "x/y"])
+def test_private_host_that_could_mean_anything_is_refused(entry: str) -> None:
+    with pytest.raises(ToolError, match="is no host or network"):
+        PrivateHosts.parse([entry])
 
 
 NOT_PUBLIC = [

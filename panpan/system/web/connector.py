@@ -18,6 +18,8 @@ from panpan.system.web.network import WebNetwork
 if TYPE_CHECKING:
     from ssl import SSLContext
 
+    from panpan.system.web.upstream_proxy import UpstreamProxy
+
 MAX_DIALLED = 4
 DIAL_S = 5.0
 """Seconds for one of a host's addresses to answer, where it has others."""
@@ -35,25 +37,35 @@ class Connector:
         self._network = network
         self._certificates: SSLContext | None = None
 
-    async def connected(self, plain: PlainUrl, *, is_own: bool = False) -> ByteStream:
+    async def connected(self, plain: PlainUrl, *, is_own: bool = False) -> "tuple[ByteStream, UpstreamProxy | None]":
         """Return a connection to the host of an address, with TLS where its scheme says so.
+
+        Where a proxy forwards requests of plain http, the connection leads to that proxy, which is returned, too.
 
         Args:
             plain: The address.
-            is_own: Whether the user's own settings name it; then it may lead anywhere.
+            is_own: True if the user's own settings name it; then it may lead anywhere.
 
         Raises:
             ToolError: It may not be reached, or cannot be.
         """
-        addresses = await dialled_addresses(plain, self._network.resolve, own=(plain.origin,) if is_own else ())
         demands = await self._demands() if plain.scheme == "https" else None
+        proxy = await self._network.proxy_for(plain, is_own=is_own)
+        if proxy is None:
+            stream = await self._dialled(plain, is_own=is_own)
+        else:
+            is_forwarded = proxy.forwards(plain.scheme)
+            stream = await proxy.connected(plain.host, plain.port, is_tunnel=not is_forwarded)
+            if is_forwarded:
+                return stream, proxy
+        return stream if demands is None else await _secured(stream, plain.host, demands), None
+
+    async def _dialled(self, plain: PlainUrl, *, is_own: bool) -> ByteStream:
+        addresses = await dialled_addresses(plain, self._network.resolve, own=(plain.origin,) if is_own else ())
         for address in addresses[:MAX_DIALLED]:
             with suppress(OSError), anyio.move_on_after(DIAL_S if len(addresses) > 1 else None):
-                stream = await self._network.dial(address, plain.port)
-                break
-        else:
-            raise ToolError(f"{plain.host} does not answer at port {plain.port}")
-        return stream if demands is None else await _secured(stream, plain.host, demands)
+                return await self._network.dial(address, plain.port)
+        raise ToolError(f"{plain.host} does not answer at port {plain.port}")
 
     async def _demands(self) -> "SSLContext":
         """Return what is demanded of certificates; to find it out takes long the first time."""

@@ -5,6 +5,7 @@ The rule: a connection carries one exchange and is closed, so that no answer can
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import anyio
@@ -14,6 +15,9 @@ from panpan.errors import ToolError
 from panpan.system.web.connector import Connector, close
 from panpan.system.web.http_side import GONE, HttpSide
 from panpan.system.web.redirects import WebRequest
+
+if TYPE_CHECKING:
+    from panpan.system.web.upstream_proxy import UpstreamProxy
 
 MAX_HEAD_BYTES = 131_072
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
@@ -36,14 +40,14 @@ async def exchanged(
     host = request.plain.host
     try:
         with anyio.fail_after(timeout_s):
-            stream = await connector.connected(request.plain, is_own=request.is_own)
+            stream, proxy = await connector.connected(request.plain, is_own=request.is_own)
     except TimeoutError:
         raise ToolError(f"{host} could not be reached within {timeout_s:g} s") from None
     try:
         side = HttpSide(stream, h11.CLIENT, MAX_HEAD_BYTES)
         try:
             with anyio.fail_after(timeout_s):
-                head = await _head(side, request)
+                head = await _head(side, request, proxy)
         except TimeoutError:
             raise ToolError(f"{host} did not answer within {timeout_s:g} s") from None
         yield side, head
@@ -51,11 +55,11 @@ async def exchanged(
         await close(stream)
 
 
-async def _head(side: HttpSide, request: WebRequest) -> h11.Response:
-    """Send the request and return the head of the answer."""
+async def _head(side: HttpSide, request: WebRequest, proxy: "UpstreamProxy | None") -> h11.Response:
+    """Send the request, to a proxy where there is one that forwards it, and return the head of the answer."""
     host = request.plain.host
     try:
-        for part in _written(request):
+        for part in _written(request, proxy):
             if not await side.took(part):
                 break  # it may have answered all the same
         while not isinstance(event := await side.next_event(), h11.Response):
@@ -74,12 +78,14 @@ async def _head(side: HttpSide, request: WebRequest) -> h11.Response:
     return event
 
 
-def _written(request: WebRequest) -> Sequence[h11.Event]:
+def _written(request: WebRequest, proxy: "UpstreamProxy | None") -> Sequence[h11.Event]:
     authority, slash, rest = request.plain.url.partition("://")[2].partition("/")
     target = quote(slash + rest.partition("#")[0], safe=_PRINTABLE)
     headers = [("host", authority), *request.headers.items(), ("connection", "close")]
-    if request.content is None:
-        return h11.Request(method=request.method, target=target, headers=headers), h11.EndOfMessage()
-    headers.append(("content-length", str(len(request.content))))
+    if request.content is not None:
+        headers.append(("content-length", str(len(request.content))))
     head = h11.Request(method=request.method, target=target, headers=headers)
-    return head, h11.Data(data=request.content), h11.EndOfMessage()
+    if proxy is not None:
+        head = proxy.forwarded(head, authority)
+    body = () if request.content is None else (h11.Data(data=request.content),)
+    return head, *body, h11.EndOfMessage()

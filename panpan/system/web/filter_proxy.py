@@ -1,7 +1,8 @@
 """A proxy on the loopback for a program that opens connections itself: the browser.
 
-The rule: it leads to the public web and nowhere else. Whatever a page loads, and wherever a redirect or a script sends
-the browser, comes through here, is checked like every address that panpan asks for, and the checked address is dialled.
+The rule: it leads to the public web, to the hosts that its network opens, and nowhere else. Whatever a page loads, and
+wherever a redirect or a script sends the browser, comes through here, is checked like every address that panpan asks
+for, and the checked address is dialled.
 """
 
 import socket
@@ -14,7 +15,7 @@ from anyio import AsyncContextManagerMixin
 from anyio.abc import SocketAttribute, SocketListener, SocketStream
 
 from panpan.errors import ToolError
-from panpan.system.url_guard import Authority, plain_url, public_addresses
+from panpan.system.url_guard import Authority, PrivateHosts, plain_url, public_addresses
 from panpan.system.web.accepting import MAX_REFUSED_CONNECTIONS, Served, answer_connections
 from panpan.system.web.network import WebNetwork
 from panpan.system.web.proxy_connection import NotReachableError, ProxyConnection, Route, Waits
@@ -61,6 +62,11 @@ class FilterProxy(AsyncContextManagerMixin):
             task_group.cancel_scope.cancel()
 
     @property
+    def private(self) -> PrivateHosts:
+        """The hosts that it leads to although they are not public."""
+        return self._network.private
+
+    @property
     def refused(self) -> Sequence[str]:
         """Why something was refused until now; each once, the first `MAX_REFUSED`."""
         return tuple(self._refused)
@@ -93,13 +99,18 @@ class FilterProxy(AsyncContextManagerMixin):
         if len(self._hosts) < MAX_HOSTS:
             self._hosts[asked.host] = None
         port = default_port if asked.port is None else asked.port
+        private = self._network.private
         try:
-            plain_url(f"http://{Authority(asked.host, asked.address, port)}/")
+            plain = plain_url(f"http://{Authority(asked.host, asked.address, port)}/", private)
         except ToolError as exc:
             raise NotReachableError(str(exc)) from exc
+        if (proxy := await self._network.proxy_for(plain)) is not None:
+            return Route(asked.host, port, (), proxy)
         found = [asked.host] if asked.address is not None else await self._looked_up(asked.host, port)
         if not found:
             raise ToolError(f"{asked.host} has no address; look whether the name is right, and the network there")
+        if private.opens(asked.host, asked.address):
+            return Route(asked.host, port, tuple(found))
         try:
             return Route(asked.host, port, public_addresses(asked.host, found))
         except ToolError as exc:

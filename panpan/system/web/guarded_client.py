@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import anyio
 
 from panpan.errors import ToolError
-from panpan.system.url_guard import Origin, PlainUrl, plain_url, read_url
+from panpan.system.url_guard import NO_PRIVATE_HOSTS, Origin, PlainUrl, plain_url, read_url
 from panpan.system.web.connector import Connector
 from panpan.system.web.network import WebNetwork
 
@@ -36,7 +36,8 @@ class GuardedClient:
     """Asks for addresses of the public web. Leave it when nothing more is to be asked for.
 
     Args:
-        network: How the outside is reached.
+        network: How the outside is reached. The private hosts that it opens may be asked for; no redirect of others
+            leads there.
         user_agent: What servers are told of who asks.
         own: Addresses that the user's own settings name, which may lead into his network; each opens its scheme, host
             and port, and nothing else, and to no redirect of others.
@@ -48,6 +49,7 @@ class GuardedClient:
     def __init__(self, network: WebNetwork, *, user_agent: str, own: Collection[str] = ()) -> None:
         self._user_agent = user_agent
         self._own: frozenset[Origin] = frozenset(read_url(url).origin for url in own)
+        self._network = network
         self._connector = Connector(network)
         self._free = anyio.Semaphore(MAX_CONNECTIONS)
         self._is_closed = False
@@ -127,10 +129,12 @@ class GuardedClient:
         return self._plain(url, may_be_own=True)[0]
 
     def _plain(self, url: str, *, may_be_own: bool) -> tuple[PlainUrl, bool]:
-        """Return an address, and whether it may lead into the user's network; no stranger's redirect does."""
+        """Return an address, and True if it may lead into the user's network; no stranger's redirect does."""
         plain = read_url(url)
-        is_own = may_be_own and plain.origin in self._own
-        return (plain if is_own else plain_url(url)), is_own
+        if may_be_own and plain.origin in self._own:
+            return plain, True
+        private = self._network.private if may_be_own else NO_PRIVATE_HOSTS
+        return plain_url(url, private), private.opens(plain.host, plain.address)
 
     def _completed(self, headers: Mapping[str, str]) -> Mapping[str, str]:
         given = {name.lower(): value for name, value in headers.items()}

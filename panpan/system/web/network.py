@@ -1,20 +1,34 @@
 """How the outside is reached: who finds addresses, who connects, and whose certificates count.
 
-The rule: this dials what it is given. Who asks has had the address from the URL guard.
+The rule: this dials what it is given. Who asks has had the address from the URL guard, or the host where the user's own
+proxy looks up the address.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import anyio
 from anyio.abc import ByteStream
 
+from panpan.errors import ToolError
 from panpan.system.name_resolver import resolve
-from panpan.system.url_guard import Resolve
+from panpan.system.url_guard import (
+    NO_PRIVATE_HOSTS,
+    PlainUrl,
+    PrivateHosts,
+    Resolve,
+    dialled_addresses,
+    is_public,
+    plain_authority,
+)
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
     from ssl import SSLContext
+
+    from panpan.system.web.upstream_proxy import UpstreamProxy
 
 Dial: TypeAlias = Callable[[str, int], Awaitable[ByteStream]]
 """Connects to an IP address and a port; raises OSError."""
@@ -46,3 +60,56 @@ class WebNetwork:
     """Connects to one of them."""
     certificates: Callable[[], "SSLContext"] = usual_certificates
     """Says which certificates count; called in a thread."""
+    private: PrivateHosts = NO_PRIVATE_HOSTS
+    """Hosts that the user has opened although they are not public. They are reached without the proxy."""
+    proxy: "UpstreamProxy | None" = None
+    """The user's own way out; None: hosts are dialled."""
+
+    async def proxy_for(self, plain: PlainUrl, *, is_own: bool = False) -> "UpstreamProxy | None":
+        """Return the proxy that leads to an address; None if the host is dialled.
+
+        Args:
+            plain: What is asked for.
+            is_own: True if the user's settings name it: it is dialled if it is in this machine or its network.
+        """
+        if self.proxy is None or self.private.opens(plain.host, plain.address):
+            return None
+        if not is_own:
+            return self.proxy
+        try:
+            addresses = await dialled_addresses(plain, self.resolve, own=(plain.origin,))
+        except ToolError:  # a name that only the proxy knows
+            return self.proxy
+        return self.proxy if all(is_public(ip_address(address)) for address in addresses) else None
+
+    def for_page(self, plain: PlainUrl) -> Self:
+        """Return the network that a page may load from: the user's own hosts only if the page is on one of them."""
+        if self.private.opens(plain.host, plain.address):
+            return self
+        private, proxy = self.private, self.proxy
+
+        def require_open(host: str) -> None:
+            if private.opens(host, plain_authority(f"[{host}]" if ":" in host else host).address):
+                raise ToolError(f"{host} is a host of the user's own, and no page of others may load from it")
+            if proxy is not None:
+                proxy.require_open(host)
+
+        proxy_of_page = None if proxy is None else replace(proxy, require_open=require_open)
+        return replace(self, private=NO_PRIVATE_HOSTS, proxy=proxy_of_page)
+
+    def as_set_up(self, private_hosts: Sequence[str], proxy: str | None) -> Self:
+        """Return this network with what the user's settings open, and their way out.
+
+        Args:
+            private_hosts: As `PrivateHosts.parse` takes them.
+            proxy: Address of a proxy, as `UpstreamProxy.parse` takes it; None: there is none.
+
+        Raises:
+            ToolError: One of them cannot be read.
+        """
+        if proxy is None and not private_hosts:
+            return self
+        from panpan.system.web.upstream_proxy import UpstreamProxy  # few have one
+
+        found = None if proxy is None else UpstreamProxy.parse(proxy, self.certificates)
+        return replace(self, private=PrivateHosts.parse(private_hosts), proxy=found)

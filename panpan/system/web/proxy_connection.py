@@ -7,7 +7,7 @@ that no server reads more or other requests in it than the proxy did.
 import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
 import h11
@@ -20,6 +20,9 @@ from panpan.system.web.http_side import GONE, HttpSide
 from panpan.system.web.network import Dial
 from panpan.system.web.proxy_request import HTTP_PORT, BadRequestError, asked_for, passed_on
 from panpan.types.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from panpan.system.web.upstream_proxy import UpstreamProxy
 
 MAX_HEAD_BYTES = 32_768
 """Of a request's line and headers, and of a chunk's."""
@@ -40,6 +43,8 @@ class Route:
     port: int
     addresses: tuple[str, ...]
     """IP addresses; these and no others."""
+    proxy: "UpstreamProxy | None" = None
+    """The user's own, which leads there instead."""
 
 
 FindRoute: TypeAlias = Callable[[Authority, int], Awaitable[Route]]
@@ -141,17 +146,24 @@ class ProxyConnection:
         self._is_head = request.method == b"HEAD"
         asked = asked_for(request)
         route = await self._find_route(asked.authority, HTTP_PORT)
-        async with await self._dialled(route) as stream:
+        forwarded, is_tunnel = asked.forwarded, True
+        if forwarded is not None and route.proxy is not None and route.proxy.forwards("http"):
+            forwarded, is_tunnel = route.proxy.forwarded(forwarded, str(asked.authority)), False
+        async with await self._connected(route, is_tunnel=is_tunnel) as stream:
             with self._idle:
                 self._stir()
-                if asked.forwarded is None:
+                if forwarded is None:
                     await self._tunnel(stream)
                 else:
-                    await self._forward(asked.forwarded, stream, is_old=request.http_version == b"1.0")
+                    await self._forward(forwarded, stream, is_old=request.http_version == b"1.0")
         if self._idle.cancelled_caught:
             await self.refuse(504, f"{route.host} said nothing for {self._waits.idle_s:g} s")
 
-    async def _dialled(self, route: Route) -> ByteStream:
+    async def _connected(self, route: Route, *, is_tunnel: bool) -> ByteStream:
+        if route.proxy is not None:
+            with anyio.move_on_after(self._waits.dial_s):
+                return await route.proxy.connected(route.host, route.port, is_tunnel=is_tunnel)
+            raise ToolError(f"{route.host} does not answer through the proxy of your settings")
         for address in route.addresses[:_MAX_DIALLED]:
             with suppress(OSError), anyio.move_on_after(self._waits.dial_s):
                 return await self._dial(address, route.port)

@@ -32,4 +32,5 @@ def without_closed_hosts(network: WebNetwork, closed_by: Callable[[str], str | N
         require_open(address)
         return await network.dial(address, port)
 
-    return replace(network, resolve=resolve, dial=dial)
+    proxy = None if network.proxy is None else replace(network.proxy, require_open=require_open)
+    return replace(network, resolve=resolve, dial=dial, proxy=proxy)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import anyio
 
 from panpan.errors import ToolError
-from panpan.system.url_guard import PlainUrl, plain_url
+from panpan.system.url_guard import PlainUrl
 from panpan.system.web.guarded_client import GuardedClient
 from panpan.tools.files.file_text import is_binary
 from panpan.tools.files.read_image import image_format
@@ -86,7 +86,7 @@ async def fetched(client: GuardedClient, url: str, check: Check, *, timeout_s: f
     """
     asked: list[str] = []
     while True:
-        plain = plain_url(url)
+        plain = client.plain(url)
         address = plain.url.partition("#")[0]
         if address in asked:
             raise RedirectCircleError(f"{plain.host} redirects in a circle; it may want cookies, which are not kept")

@@ -64,7 +64,7 @@ class WebFetchTool(Tool[WebFetchInput]):
         return (args.url,)
 
     async def explained(self, args: WebFetchInput, ctx: ToolContext) -> str:
-        plain = plain_url(args.url)
+        plain = plain_url(args.url) if self._pages is None else self._pages.plain(args.url)
         is_foreign = any(label.startswith("xn--") for label in plain.host.split("."))
         other = ", a name with other letters than they may look like" if is_foreign else ""
         return f"the request goes to {Authority(plain.host, plain.address, plain.port)}{other}"

@@ -123,10 +123,18 @@ class WebPages:
             self._kept.popitem(last=False)
         return replace(page, notes=(*page.notes, _ASKED_ANEW)) if may_be_kept else page
 
+    def plain(self, url: str) -> PlainUrl:
+        """Return the parts of an address that may be asked for.
+
+        Raises:
+            ToolError: It may not be asked for, or is none.
+        """
+        return self._client.plain(url)
+
     async def _page(self, wish: Wish) -> WebPage:
         from panpan.tools.web.fetching import RedirectCircleError, fetched  # not every session reads pages
 
-        plain = plain_url(wish.url)
+        plain = self.plain(wish.url)
         if wish.wait_s or wish.scroll != "none":
             return await self._rendered(wish, plain)
         try:
@@ -137,7 +145,7 @@ class WebPages:
         if answer.kind != "html" or page.obstacle is None or not page.obstacle.may_yield_to_a_browser:
             return page
         try:
-            return await self._rendered(wish, plain_url(answer.url))
+            return await self._rendered(wish, self.plain(answer.url))
         except ToolError as error:
             return replace(page, notes=(*page.notes, f"a browser may show more, but {error}"))
 
@@ -172,7 +180,7 @@ class WebPages:
     async def _rendered(self, wish: Wish, plain: PlainUrl) -> WebPage:
         from panpan.tools.web.page_making import Came, made_of
 
-        wanted = plain_url(wish.url)
+        wanted = self.plain(wish.url)
         if self._renderer is None:
             raise ToolError("there is no browser in this session")
         self._refuse_strangers(wanted, plain)
@@ -181,7 +189,7 @@ class WebPages:
         shown = await self._renderer.render(
             plain.url, wait_s=wish.wait_s or self._scripts_s, scroll=wish.scroll, allow=allow
         )
-        if (ended := plain_url(shown.url)) != plain:
+        if (ended := self.plain(shown.url)) != plain:
             self._refuse_strangers(wanted, ended)
             await self._check(plain, ended)
         came = Came(

@@ -77,7 +77,7 @@ class Browser:
         Raises:
             ToolError: There is no browser, with the way to get one; the address is refused; or it took too long.
         """
-        wish = PageWish(plain_url(url), min(max(wait_s, 0.0), MAX_WAIT_S), scroll, allow)
+        wish = PageWish(plain_url(url, self._network.private), min(max(wait_s, 0.0), MAX_WAIT_S), scroll, allow)
         storage = self._storage_for(wish.plain.host)
         async with self._free:
             chromium = await self._running()

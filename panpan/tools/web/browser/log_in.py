@@ -44,7 +44,7 @@ async def log_in(
     """Show a page until the user has logged in, and return its site and what that left.
 
     Args:
-        url: The page, a public address.
+        url: The page.
         network: How the outside is reached.
         launch: How the browser is started.
         until: Returns when the user says that he is done.
@@ -52,10 +52,10 @@ async def log_in(
     Raises:
         ToolError: The page cannot be shown, or the window was closed before.
     """
-    plain = plain_url(url)
+    plain = plain_url(url, network.private)
     chromium = await RunningChromium.start(launch)
     try:
-        return site_of(plain.host), await _left_by(chromium, network, plain.url, until)
+        return site_of(plain.host), await _left_by(chromium, network.for_page(plain), plain.url, until)
     finally:
         await chromium.aclose()
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from panpan.errors import ToolError
-from panpan.system.url_guard import plain_url
+from panpan.system.url_guard import PrivateHosts, plain_url
 from panpan.tools.web.rendering import Allow
 
 if TYPE_CHECKING:
@@ -25,19 +25,21 @@ class MainFrame:
         session: Speaks to the page.
         frame: The page's own, as Chromium calls it.
         allow: Raises ToolError where an address is not to be asked for.
+        private: Hosts that the page may lead to although they are not public.
     """
 
-    def __init__(self, session: "CDPSession", frame: str, allow: Allow) -> None:
+    def __init__(self, session: "CDPSession", frame: str, allow: Allow, private: PrivateHosts) -> None:
         self._session = session
         self._frame = frame
         self._allow = allow
+        self._private = private
         self._refused: dict[str, None] = {}
 
     @classmethod
-    async def watched(cls, session: "CDPSession", allow: Allow) -> "MainFrame":
+    async def watched(cls, session: "CDPSession", allow: Allow, private: PrivateHosts) -> "MainFrame":
         """Return the frame of a page, which from now on goes nowhere unasked."""
         tree = await session.send("Page.getFrameTree")
-        main = cls(session, tree["frameTree"]["frame"]["id"], allow)
+        main = cls(session, tree["frameTree"]["frame"]["id"], allow, private)
         session.on("Fetch.requestPaused", main._judge)
         await session.send("Fetch.enable", {"patterns": [{"resourceType": "Document", "requestStage": "Request"}]})
         return main
@@ -53,7 +55,7 @@ class MainFrame:
         answer, more = "Fetch.continueRequest", {}
         if paused.get("frameId") == self._frame:
             try:
-                self._allow(plain_url(paused["request"]["url"]))
+                self._allow(plain_url(paused["request"]["url"], self._private))
             except ToolError as refusal:
                 answer, more = "Fetch.failRequest", {"errorReason": "Aborted"}  # the page stays as it is
                 if len(self._refused) < _MAX_REFUSED:

@@ -44,7 +44,7 @@ async def rendered_page(
     Raises:
         ToolError: It cannot be shown, or not in time; says why.
     """
-    async with FilterProxy(network) as proxy:
+    async with FilterProxy(network.for_page(wish.plain)) as proxy:
         try:
             return await _shown_through(proxy, chromium, wish, manners, waits)
         except ToolError as exc:  # which would leave the proxy's task group in a group of errors
@@ -131,7 +131,7 @@ async def _shown(context: "BrowserContext", proxy: FilterProxy, wish: PageWish, 
     answers = _Answers(page)
     context.on("page", _close)
     session = await context.new_cdp_session(page)
-    main_frame = await MainFrame.watched(session, wish.allow)
+    main_frame = await MainFrame.watched(session, wish.allow, proxy.private)
     world = PageWorld(session, waits.answer_s)
     notes: list[str] = []
     await _open(page, wish, main_frame, waits)

@@ -19,7 +19,7 @@ from panpan.services.permissions.sandbox_questions import SandboxQuestions
 from panpan.services.permissions.subject import Subject, subject_of
 from panpan.system.output_store import OutputStore
 from panpan.system.paths import PathResolver
-from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.system.sandbox.command_sandbox import CommandSandbox, FindSandbox, find_when_needed
 from panpan.tools.packages.index_hosts import domains_of
 from panpan.tools.registry import all_tools
 from panpan.tools.seen_files import SeenFiles
@@ -54,13 +54,20 @@ def workspace_paths(
     return PathResolver(cwd, extra_roots=extra_roots, readable_roots=readable_roots, protected_roots=(locations.home,))
 
 
-def sandbox_of(settings: Settings, variables: Mapping[str, str], locations: Locations) -> CommandSandbox:
+def sandbox_of(
+    settings: Settings,
+    variables: Mapping[str, str],
+    locations: Locations,
+    *,
+    find: FindSandbox = find_when_needed,
+) -> CommandSandbox:
     """Return the sandbox of a session's commands, as the settings want it.
 
     Args:
         settings: The user's.
         variables: The user's environment, which may name package indexes.
         locations: Where panpan's own files are, which no command changes.
+        find: Looks which sandbox works.
 
     Raises:
         ConfigError: A domain is none.
@@ -75,6 +82,7 @@ def sandbox_of(settings: Settings, variables: Mapping[str, str], locations: Loca
         domains=domains.named,
         own_hosts=domains.own,
         claims_folder=locations.claims_folder,
+        find=find,
     )
 
 
@@ -111,15 +119,18 @@ class FolderGate:
         cwd: The workspace, canonical.
         loaded: Its settings.
         locations: Where panpan's own files are.
+        find: Looks which sandbox works.
 
     Raises:
         ConfigError: A rule or a folder of the settings is wrong.
     """
 
-    def __init__(self, cwd: Path, loaded: Loaded, locations: Locations) -> None:
+    def __init__(
+        self, cwd: Path, loaded: Loaded, locations: Locations, *, find: FindSandbox = find_when_needed
+    ) -> None:
         self.paths = workspace_paths(cwd, loaded, locations)
         self.gate = gate_of(loaded, self.paths)
-        self.sandbox = sandbox_of(loaded.settings, {}, locations)
+        self.sandbox = sandbox_of(loaded.settings, {}, locations, find=find)
         self._sandbox_questions = SandboxQuestions(loaded.settings.sandbox.outside, lambda: self.gate.mode)
         self.mode: PermissionMode = self.gate.mode
         """That of the settings."""

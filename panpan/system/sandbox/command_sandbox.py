@@ -14,7 +14,7 @@ from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
 from anyio import CancelScope, to_thread
@@ -39,7 +39,12 @@ _OWN_FOLDER = re.compile(r"panpan-[0-9a-f]{16}")
 """What a session calls its folder for temporary files."""
 
 
-async def _find() -> "SandboxChoice":
+FindSandbox: TypeAlias = "Callable[[], Awaitable[SandboxChoice]]"
+"""Looks which sandbox works."""
+
+
+async def find_when_needed() -> "SandboxChoice":
+    """Look which sandbox works on this machine."""
     from panpan.system.sandbox.choice import find_sandbox  # no session needs it before its first command
 
     return await find_sandbox()
@@ -111,7 +116,7 @@ class CommandSandbox:
         domains: Sequence[str] = (),
         own_hosts: Sequence[str] = (),
         claims_folder: Path | None = None,
-        find: "Callable[[], Awaitable[SandboxChoice]]" = _find,
+        find: FindSandbox = find_when_needed,
     ) -> None:
         self.is_on = is_on
         self.has_network = has_network

@@ -9,6 +9,7 @@ from panpan.config.locations import Locations
 from panpan.config.sources import load_settings
 from panpan.services.permissions.opening import FolderGate
 from panpan.types.permission import Decision, PermissionMode
+from tests.fakes.sandboxes import works
 
 
 class Project:
@@ -27,7 +28,7 @@ class Project:
         env = {"PANPAN_HOME": str(self.home), "HOME": str(self.home.parent)}
         locations = Locations.find(self.root, env)
         flags = {key.replace("__", "."): value for key, value in overrides.items()}
-        return FolderGate(self.root, load_settings(self.root, env, flags, locations), locations)
+        return FolderGate(self.root, load_settings(self.root, env, flags, locations), locations, find=works)
 
 
 def decide(gate: FolderGate, tool: str, arguments: Mapping[str, object], mode: PermissionMode = "default") -> Decision:

@@ -21,7 +21,7 @@ from panpan.tools.tool import ToolContext
 from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionMode
 from tests.fakes.askers import yes
 from tests.fakes.context import context_in
-from tests.services.permissions.test_sandbox_questions import Boxes
+from tests.fakes.sandboxes import Boxes
 
 
 def make_environment(place: Path) -> Path:

@@ -13,7 +13,7 @@ from panpan.tools.files.write import WriteInput, WriteTool
 from panpan.tools.shell.bash import BashInput, BashTool
 from panpan.types.permission import Ask
 from tests.fakes.context import context_in
-from tests.services.permissions.test_sandbox_questions import none_works, works
+from tests.fakes.sandboxes import none_works, works
 
 
 def boxes(find=works, **options) -> CommandSandbox:

@@ -1,7 +1,6 @@
 """What is asked about the sandbox: to leave it, to have the network in it, and everything where there is none."""
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,35 +12,12 @@ from panpan.core.hooks import ToolCall
 from panpan.errors import ConfigError
 from panpan.services.permissions.opening import FolderGate
 from panpan.services.permissions.sandbox_questions import SandboxQuestions
-from panpan.system.sandbox.choice import SandboxChoice
 from panpan.system.sandbox.command_sandbox import CommandSandbox
-from panpan.system.sandbox.sandbox import Boxed
 from panpan.tools.files.read import ReadInput, ReadTool
 from panpan.tools.shell.bash import BashInput, BashTool
 from panpan.types.permission import Ask, Decision, Deny, PermissionMode
 from tests.fakes.context import context_in
-
-
-class Boxes:
-    """A sandbox by its name only."""
-
-    name = "boxes"
-    limits: Sequence[str] = ()
-
-    @contextmanager
-    def wrap(self, argv: Sequence[str], profile: object, cwd: Path) -> Iterator[Boxed]:
-        yield Boxed(argv)
-
-    async def tidy(self, needed: Collection[Path] = ()) -> None:
-        pass
-
-
-async def works() -> SandboxChoice:
-    return SandboxChoice(Boxes())
-
-
-async def none_works() -> SandboxChoice:
-    return SandboxChoice(None, ("bubblewrap cannot be used: it is not installed",))
+from tests.fakes.sandboxes import none_works, works
 
 
 async def decided(
@@ -128,9 +104,7 @@ async def judged(tmp_path: Path, **args: str) -> Decision:
     """Return what a folder's gate says, with a sandbox that works."""
     env = {"HOME": str(tmp_path), "PANPAN_HOME": str(tmp_path / "home")}
     places = Locations.find(tmp_path, env)
-    gate = FolderGate(tmp_path, load_settings(tmp_path, env, {}, places), places)
-    if await gate.sandbox.is_missing():
-        pytest.skip("; ".join((await gate.sandbox.choice()).passed_over))
+    gate = FolderGate(tmp_path, load_settings(tmp_path, env, {}, places), places, find=works)
     return (await gate.judge("Bash", args)).decision
 
 
@@ -153,5 +127,5 @@ async def test_what_only_looks_is_asked_about_outside_the_sandbox_for_that_reaso
 async def test_in_plan_mode_nothing_runs_outside_the_sandbox(tmp_path: Path) -> None:
     env = {"HOME": str(tmp_path), "PANPAN_HOME": str(tmp_path / "home")}
     places = Locations.find(tmp_path, env)
-    gate = FolderGate(tmp_path, load_settings(tmp_path, env, {}, places), places)
+    gate = FolderGate(tmp_path, load_settings(tmp_path, env, {}, places), places, find=works)
     assert isinstance((await gate.judge("Bash", {"command": "ls", "sandbox": "off"}, "plan")).decision, Deny)

@@ -15,7 +15,7 @@
     ├── OutputError              the answer could not be written to where the user wanted it
     ├── TurnLimitError           exit 3: the turn asked for too many rounds
     ├── BudgetError              exit 4: the money set for it is spent, or cannot be counted
-    ├── AnswerNeededError        exit 5: only the user can decide how to go on
+    ├── AnswerNeededError        exit 5: only the user can decide; also ends a run in which every call was refused
     │   └── UnfinishedCallError  exit 6: only he knows what became of a call that a crash cut off
     └── ToolError                becomes a tool_result with is_error; never ends the turn
 

@@ -57,8 +57,9 @@ PANPAN_PERMISSION_MODE, PANPAN_MAX_BUDGET_USD ...; PANPAN_HOME moves ~/.panpan.
 
 \b
 Exit codes: 0 done, 1 the turn failed, 2 usage or configuration, 3 turn limit,
-4 budget limit, 5 an answer of the user is needed, 6 a call of an earlier run is
-unfinished (see --unfinished), 129, 130, 143 by signal."""
+4 budget limit, 5 an answer of the user is needed (every call refused, or one
+repeated in vain), 6 a call of an earlier run is unfinished (see --unfinished),
+129, 130, 143 by signal."""
 
 FIRST_PROMPT = "panpan.first_prompt"
 """Where click keeps a prompt that was given without -p."""

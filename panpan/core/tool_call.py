@@ -3,6 +3,7 @@
 Whatever is wrong here becomes the text of an error result, so it says what to do instead.
 """
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -71,6 +72,16 @@ def batches(calls: Sequence[PreparedCall]) -> list[list[PreparedCall]]:
         else:
             together.append([call])
     return together
+
+
+def equal_calls(batch: Sequence[PreparedCall]) -> list[list[PreparedCall]]:
+    """Group the calls of a batch that ask for the same; each subagent is a piece of work of its own."""
+    groups: dict[str, list[PreparedCall]] = {}
+    for call in batch:
+        is_of_its_own = call.tool is not None and call.tool.tool_class == "agent"
+        written = [call.use.name, call.use.input, call.use.input_error, call.use.id if is_of_its_own else ""]
+        groups.setdefault(json.dumps(written, sort_keys=True, default=repr), []).append(call)
+    return list(groups.values())
 
 
 def _unknown_tool(name: str, tools: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 Enter it around the loop, never inside a generator: it owns the tasks, and `run` only receives. Every tool use gets
 exactly one result, from running, refusal, failure or interrupt, and a result is in `results` before it is sent, so that
-none is lost when the receiver goes away.
+none is lost when the receiver goes away. Equal read-only neighbours run once and get the same result.
 """
 
 import logging
@@ -30,7 +30,7 @@ from panpan.core.hooks import Hook, ToolCall
 from panpan.core.ledger import Ledger, NoLedger
 from panpan.core.permission import permission_for
 from panpan.core.single_exception import unwrap_single_exception
-from panpan.core.tool_call import PreparedCall, batches, prepared, shortened
+from panpan.core.tool_call import PreparedCall, batches, equal_calls, prepared, shortened
 from panpan.errors import PanpanError
 from panpan.tools.tool import Tool, ToolContext
 from panpan.types.content import AssistantContent, ToolResultBlock, ToolUseBlock
@@ -115,35 +115,38 @@ class ToolExecutor(AsyncContextManagerMixin):
                         await task.wait()
 
     async def _run_batch(self, batch: Sequence[PreparedCall], send: MemoryObjectSendStream[ToolEvent]) -> None:
-        """Run calls side by side, and send each result when those before it have been sent."""
-        finished = [Event() for _ in batch]
+        """Run calls side by side, equal ones once, and send each result when those before it have been sent."""
+        finished = {call.use.id: Event() for call in batch}
         limiter = CapacityLimiter(MAX_PARALLEL)
         with send:
             async with create_task_group() as task_group:
-                for call, done in zip(batch, finished, strict=True):
-                    task_group.start_soon(self._run_one, call, send, done, limiter, len(batch) == 1)
-                for call, done in zip(batch, finished, strict=True):
-                    await done.wait()
+                for equal in equal_calls(batch):
+                    done = [finished[call.use.id] for call in equal]
+                    task_group.start_soon(self._run_one, equal, send, done, limiter, len(batch) == 1)
+                for call in batch:
+                    await finished[call.use.id].wait()
                     await send.send(self.results[call.use.id])
 
     async def _run_one(
         self,
-        call: PreparedCall,
+        equal: Sequence[PreparedCall],
         send: MemoryObjectSendStream[ToolEvent],
-        done: Event,
+        done: Sequence[Event],
         limiter: CapacityLimiter,
         runs_alone: bool,
     ) -> None:
-        """Make exactly one result of a call, whatever happens in it."""
+        """Run the first of equal calls, and make exactly one result of it for each, whatever happens in it."""
+        call = equal[0]
         try:
             async with limiter:
                 output = await self._output_of(call, send, runs_alone)
-            self.results[call.use.id] = _result(call.use.id, output)
+            self.results.update({one.use.id: _result(one.use.id, output) for one in equal})
         except Exception as error:  # a bug in a tool or a hook costs its call, not the turn
             log.exception("the tool %s failed unexpectedly", call.use.name)
             text = f"{call.use.name} failed unexpectedly: {type(error).__name__}: {error}"
-            self.results[call.use.id] = error_result(call.use.id, shortened(text))
-        done.set()
+            self.results.update({one.use.id: error_result(one.use.id, shortened(text)) for one in equal})
+        for event in done:
+            event.set()
 
     async def _output_of(self, call: PreparedCall, send: MemoryObjectSendStream[ToolEvent], runs_alone: bool) -> Output:
         """Ask whether the call may run, run it, and let the hooks see what came of it."""

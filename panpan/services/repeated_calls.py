@@ -1,42 +1,49 @@
-"""Notices a model that runs in circles: the same call again and again asks before it runs once more.
+"""Notices a model that runs in circles: the same calls with the same results, round after round.
 
-Identical means the same tool with the same arguments, with no other call between, over as many rounds as it takes. A
-call that cannot run, of an unknown tool or with arguments that do not fit, never comes to the question; rounds in which
-nothing but the same such calls came are counted apart, and the model is warned before they end the turn. Calls that
-wait for something, such as the end of a background task, do not count.
+The model is told before anything else happens. Then the user is asked before such a call runs once more, and a turn in
+which nobody says yes ends. A result that changes starts the count again, so that a log can be polled for as long as it
+grows. Calls that wait for something, such as the end of a background task, do not count.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeAlias
 
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.errors import AnswerNeededError
 from panpan.types.content import ToolUseBlock
-from panpan.types.messages import AssistantMessage, SystemReminder
+from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage
 from panpan.types.permission import Ask, Behaviour, Decision, Deny, Reason
 from panpan.types.tool import Output
 
 _MOST_IN_A_ROW = 3
-"""Identical calls in a row that run unasked, and identical rounds in a row in which no call can run."""
+"""Identical rounds in a row, after which the model is told and the next one is stopped."""
 
 _MOST_REFUSALS = 3
-"""How often the same call may be refused before the turn ends."""
+"""Rounds in a row in which the same calls may be refused before the turn ends."""
 
 _ADVICE = (
-    "{name} has been called {times} with the same arguments, and once more is unlikely to give anything new; look at "
-    "the results so far and try something different."
+    "{name} has been called {count} times in a row with the same arguments and result. Use that result, or try "
+    "something different; the turn ends if you go on repeating the call."
 )
-_WARNING = (
+_SAME_RESULT = (
+    "You have made the same call {count} times in a row, and its result was the same each time. Do not make it again: "
+    "use the result, or try something different. Otherwise the turn ends."
+)
+_CANNOT_RUN = (
     "You have made the same call {count} times in a row, and it cannot run: its result says why. Once more ends "
     "the turn. Correct it, use another tool, or say what you need."
 )
 
+_Calls: TypeAlias = Mapping[bytes, bytes]
+"""The results of one round by their calls; a call that comes twice in a reply counts once."""
+
 
 class RepeatedCalls(Hook):
-    """Asks before a call that has come too often in a row, and ends a turn that makes no headway.
+    """Asks before a call that came too often in a row with the same result, and ends a turn that makes no headway.
 
     Args:
         doom_loop: What happens to such a call.
@@ -44,88 +51,107 @@ class RepeatedCalls(Hook):
 
     def __init__(self, doom_loop: Behaviour = "ask") -> None:
         self._doom_loop = doom_loop
-        self._newest = b""
+        self._newest: _Calls = {}
+        """Of the last round that counts."""
         self._count = 0
+        """How many rounds in a row were like it."""
+        self._refusals = 0
+        self._begin_round()
+
+    def _begin_round(self) -> None:
+        self._keys: dict[str, bytes] = {}
+        """Of the calls that are in order, by their ids."""
+        self._outputs: dict[str, bytes] = {}
+        """Of those that ran."""
         self._asked: set[str] = set()
-        """Ids of the calls that were asked about."""
-        self._has_valid_call = False
-        """Whether any call of this round is in order."""
-        self._failed = b""
-        self._failed_rounds = 0
+        """Ids of those that were stopped here, and have not run since."""
+        self._starts_again = False
+        """True if the user said yes to going on, or a call waits for something."""
 
     async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
-        self._newest, self._count = b"", 0
-        self._failed, self._failed_rounds = b"", 0
-        self._asked.clear()
-        return ()
-
-    async def before_request(self, round_: Round) -> Sequence[Addition]:
-        """End a turn that only repeats what nobody allows.
-
-        Raises:
-            AnswerNeededError: The same call was asked about several times and never allowed.
-        """
-        if len(self._asked) >= _MOST_REFUSALS:
-            raise AnswerNeededError(
-                "the model repeats the same call although it is refused each time; only you can say how to go on"
-            )
+        self._newest, self._count, self._refusals = {}, 0, 0
         return ()
 
     async def after_reply(self, round_: Round, reply: AssistantMessage) -> None:
-        self._has_valid_call = False
+        self._begin_round()
 
     async def before_tool(self, call: ToolCall) -> Decision | None:
-        self._has_valid_call = True
-        key = _key(call.tool.name, call.args.model_dump(mode="json"))
-        if key != self._newest:
-            self._newest, self._count = key, 0
-            self._asked.clear()
-        self._count += 1
+        key = self._keys[call.tool_use_id] = _key(call.tool.name, call.args.model_dump(mode="json"))
         if call.tool.may_be_repeated(call.args):
-            self._count = 0
-        if self._count <= _MOST_IN_A_ROW or self._doom_loop == "allow":
+            self._starts_again = True
+            return None
+        if self._count < _MOST_IN_A_ROW or key not in self._newest or self._doom_loop == "allow":
             return None
         self._asked.add(call.tool_use_id)
-        times = f"{self._count - 1} times in a row"
-        advice = _ADVICE.format(name=call.tool.name, times=times)
+        advice = _ADVICE.format(name=call.tool.name, count=self._count)
         if self._doom_loop == "deny":
             return Deny(Reason(advice, "doom-loop"))
-        text = f"the model has made this same call {times}, and may be going round in circles"
+        text = f"the model has made this call {self._count} times in a row with the same result"
         return Ask(Reason(text, "doom-loop"), advice_for_model=advice)
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
         if call.tool_use_id in self._asked:  # it ran, so somebody said yes to going on
             self._asked.discard(call.tool_use_id)
-            self._count = 0
+            self._starts_again = True
+        folder = re.escape(str(call.context.outputs.directory))
+        text = "\n".join(block.model_dump_json() for block in output.blocks)
+        self._outputs[call.tool_use_id] = _digest(re.sub(rf"{folder}/[^\s/\"]+", "", text))  # each has a new name
         return output
 
     async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:
-        """Count rounds that repeat what cannot run, and warn the model when it is about to end the turn.
+        """Count rounds that only repeat the one before, and tell the model before anything comes of it.
 
         Raises:
             AnswerNeededError: The model went on all the same.
         """
         if not reply.tool_uses:
             return ()
-        failed = b"" if self._has_valid_call else _keys(reply.tool_uses)
-        self._failed_rounds = self._failed_rounds + 1 if failed and failed == self._failed else 1
-        self._failed = failed
-        if not failed or self._failed_rounds < _MOST_IN_A_ROW:
+        if self._asked:
+            self._refusals += 1
+            if self._refusals >= _MOST_REFUSALS:
+                raise AnswerNeededError(
+                    f"the model repeats the same call of {reply.tool_uses[0].name} although it gets the same result; "
+                    "only you can say how to go on"
+                )
             return ()
-        if self._failed_rounds > _MOST_IN_A_ROW:
+        calls = self._calls(reply.tool_uses, _results(round_.conversation))
+        self._refusals = 0
+        self._count = 0 if self._starts_again else self._count + 1 if calls == self._newest else 1
+        self._newest = calls
+        if self._count < _MOST_IN_A_ROW or (self._keys and self._doom_loop == "allow"):
+            return ()
+        if self._count > _MOST_IN_A_ROW:  # those that can run are asked about before
             raise AnswerNeededError(
                 f"the model repeats the same call of {reply.tool_uses[0].name} although it cannot run; only you can "
                 "say how to go on"
             )
-        return (SystemReminder(text=_WARNING.format(count=self._failed_rounds), cause="limit:repeated_calls"),)
+        warning = (_SAME_RESULT if self._keys else _CANNOT_RUN).format(count=self._count)
+        return (SystemReminder(text=warning, cause="limit:repeated_calls"),)
+
+    def _calls(self, uses: Sequence[ToolUseBlock], results: Mapping[str, ToolResultMessage]) -> _Calls:
+        calls: dict[bytes, bytes] = {}
+        for use in uses:
+            key = self._keys.get(use.id) or _key(f"{use.name} {use.input_error or ''}", use.input)
+            result = self._outputs.get(use.id) or _digest(results[use.id].text if use.id in results else "")
+            calls[key] = _digest(f"{calls[key].hex()} {result.hex()}") if calls.get(key, result) != result else result
+        return calls
+
+
+def _results(conversation: Conversation) -> Mapping[str, ToolResultMessage]:
+    """Return the results of the newest reply, by the ids of its calls."""
+    results: dict[str, ToolResultMessage] = {}
+    for message in reversed(conversation.messages):
+        if isinstance(message, AssistantMessage):
+            break
+        if isinstance(message, ToolResultMessage):
+            results[message.tool_use_id] = message
+    return results
 
 
 def _key(name: str, arguments: Mapping[str, Any]) -> bytes:
     """Return what tells calls apart: not the order of their arguments, nor, where they fit, defaults left out."""
-    text = json.dumps(arguments, sort_keys=True)
-    return blake2b(f"{name} {text}".encode(errors="surrogatepass"), digest_size=16).digest()
+    return _digest(f"{name} {json.dumps(arguments, sort_keys=True)}")
 
 
-def _keys(uses: Sequence[ToolUseBlock]) -> bytes:
-    """Return what tells rounds apart in which no call can run; a call that comes twice in one counts once."""
-    return b"".join(dict.fromkeys(_key(f"{use.name} {use.input_error or ''}", use.input) for use in uses))
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()

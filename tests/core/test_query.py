@@ -178,7 +178,7 @@ async def test_a_stream_without_a_message_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_cancelling_in_the_middle_of_parallel_tools_leaves_nothing_running(tmp_path: Path, backend: str) -> None:
     look, conversation = looking(), asked()
-    uses = [(str(n), "Look", {"seconds": 60.0}) for n in range(5)]
+    uses = [(str(n), "Look", {"seconds": 60.0 + n}) for n in range(5)]
 
     async def main() -> None:
         with anyio.CancelScope() as scope:

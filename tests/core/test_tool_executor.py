@@ -109,7 +109,7 @@ def test_at_most_ten_run_at_once(tmp_path: Path, run: Callable[[Main], None]) ->
 
     async def main() -> None:
         async with executor_of(tmp_path, look) as executor:
-            events = await collect(executor, *(use(str(n), "Look", seconds=0.01) for n in range(25)))
+            events = await collect(executor, *(use(str(n), "Look", seconds=0.01 + n / 1e6) for n in range(25)))
         assert look.peak == 10
         assert len(results_of(events)) == 25
 

@@ -103,7 +103,7 @@ def test_creating_a_file_needs_a_yes(panpan: Panpan) -> None:
         file_without = (panpan.workspace / "test.txt").exists()
         with_yes = panpan.run("-p", prompt, "-f", "json", "--yes")
 
-    assert (without.code, file_without) == (0, False)
+    assert (without.code, file_without) == (5, False)
     assert "not allowed, and not run: 1 of the calls (Write)" in without.stderr
     assert with_yes.stderr == ""
     assert [denial["tool_name"] for denial in without.result["permission_denials"]] == ["Write"]

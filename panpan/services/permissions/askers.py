@@ -16,14 +16,14 @@ class YesToAll:
     """Yes to every question but those that only a person may answer.
 
     Args:
-        otherwise: Who is asked about protected paths; nobody if not given.
+        otherwise: Who is asked about protected paths, and about going on with a repeated call; nobody if not given.
     """
 
     def __init__(self, otherwise: Asker | None = None) -> None:
         self._otherwise = otherwise or NobodyToAsk()
 
     async def __call__(self, question: PermissionQuestion) -> PermissionAnswer:
-        if question.is_protected:
+        if question.is_protected or _is_about_repeating(question):
             return await self._otherwise(question)
         return PermissionAnswer(is_allowed=True)
 
@@ -53,7 +53,13 @@ class AskerOfMode:
         return answer
 
 
+def _is_about_repeating(question: PermissionQuestion) -> bool:
+    return any(reason.kind == "doom-loop" for reason in question.reasons)
+
+
 def _advice(question: PermissionQuestion) -> str:
+    if _is_about_repeating(question):
+        return "It is the same call again, and this run asks nobody whether to go on."
     refused = (
         f"It needs the user's yes ({question.on_one_line}), and this run asks nobody, as with -p or a pipe. Go on "
         "without it, or in another way that is allowed"

@@ -25,13 +25,19 @@ _HOW: Mapping[_Kind, str] = {
 
 def denials_told(summary: TurnSummary) -> Iterator[str]:
     """Yield a line for each way in which calls were forbidden."""
+    denials = [use for use in summary.denials if not _is_repeat(summary.decided[use.id])]
     for kind, how in _HOW.items():
-        uses = [use for use in summary.denials if _kind(summary.decided[use.id]) == kind]
+        uses = [use for use in denials if _kind(summary.decided[use.id]) == kind]
         if uses:
             names = ", ".join(dict.fromkeys(use.name for use in uses))
             why = f": {summary.decided[uses[0].id].reasons[0].text}" if kind == "protected" else ""
             more = f" (and {len(uses) - 1} more)" if why and len(uses) > 1 else ""
             yield f"not allowed, and not run: {len(uses)} of the calls ({names}){why}{more}; {how}"
+
+
+def _is_repeat(decided: PermissionDecided) -> bool:
+    """True for a call that was stopped because it repeats others; the error of the turn tells of these."""
+    return any(reason.kind == "doom-loop" for reason in decided.reasons)
 
 
 def _kind(decided: PermissionDecided) -> _Kind:

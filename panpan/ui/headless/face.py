@@ -27,6 +27,8 @@ class TurnSummary:
         """The calls that were forbidden, those of subagents, too."""
         self.decided: dict[str, PermissionDecided] = {}
         """Why each of them was, by its id."""
+        self.has_allowed_call = False
+        """True once a call was allowed, be it one of a subagent."""
         self._replies_of_subagents: dict[str, AssistantMessage] = {}
         """The last one of each that may still run, by its id."""
         self.files: Sequence[FileChange] = ()
@@ -47,6 +49,8 @@ class TurnSummary:
                 self.answer = text
             case PermissionDecided(is_denial=True):
                 self._note_denial(event, self.last_reply)
+            case PermissionDecided(is_allowed=True):
+                self.has_allowed_call = True
             case SubagentEvent():
                 self._follow_subagent(event.innermost)
             case _:
@@ -65,6 +69,8 @@ class TurnSummary:
                 self._replies_of_subagents[here.agent_id] = reply
             case PermissionDecided(is_denial=True) as decided:
                 self._note_denial(decided, self._replies_of_subagents.get(here.agent_id))
+            case PermissionDecided(is_allowed=True):
+                self.has_allowed_call = True
             case _:
                 pass
 

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import anyio
 
 from panpan.core.single_exception import unwrap_single_exception
-from panpan.errors import ConfigError, PanpanError
+from panpan.errors import AnswerNeededError, ConfigError, PanpanError
 from panpan.services.budgets.budget import Budget
 from panpan.services.budgets.spending import Spending
 from panpan.services.reply_limits import note_on_end
@@ -45,7 +45,7 @@ async def run_headless(
     background: AtEnd | None = None,
     has_one_prompt: bool = True,
 ) -> int:
-    """Run every prompt as a turn, and return the exit code: that of the first turn that did not end well.
+    """Run every prompt as a turn, and return the exit code; see `_Run.exit_code`.
 
     Args:
         opening: The session, not entered yet.
@@ -104,7 +104,9 @@ class _Run:
         self.face: HeadlessFace | None = None
         self.queue: PromptQueue | None = None
         self.background: Background | None = None
-        self.exit_code = 0
+        self._failure = 0
+        self._has_refused_call = False
+        self._has_allowed_call = False
         self._received = received
         self._say = say
         self._warn = warn
@@ -115,6 +117,12 @@ class _Run:
         self._budget = Budget()
         self._told = Spending()
         """What of the budget earlier results have told, or was spent before."""
+
+    @property
+    def exit_code(self) -> int:
+        """That of the first turn that did not end well; of an answer that was needed, where every call was refused."""
+        is_refused = self._has_refused_call and not self._has_allowed_call
+        return self._failure or (AnswerNeededError.exit_code if is_refused else 0)
 
     def take_budget(self, budget: Budget) -> None:
         """Let results tell what is spent of `budget` from now on."""
@@ -218,7 +226,9 @@ class _Run:
     async def _end(self, outcome: Outcome, duration_s: float) -> None:
         """Show how a turn ended, and say what the user should know of it."""
         await self._show(outcome, duration_s)
-        self.exit_code = self.exit_code or outcome.exit_code
+        self._failure = self._failure or outcome.exit_code
+        self._has_refused_call = self._has_refused_call or bool(self._summary.denials)
+        self._has_allowed_call = self._has_allowed_call or self._summary.has_allowed_call
         reply = self._summary.last_reply
         note = note_on_end(reply) if reply is not None and not outcome.error else None
         if outcome is not INTERRUPTED and (line := outcome.error or note):

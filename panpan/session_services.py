@@ -100,7 +100,7 @@ class SessionServices:
         self.plan_mode = PlanMode(self.gate, locations.plans_folder, self.seen_files, warn)
         self.conversation: Conversation | None = None
         """Once it is there."""
-        self.budget = session_budget(settings, clock or TurnClock())
+        self.budget = session_budget(settings, clock or TurnClock(), warn)
         self.todos = Todos(locations.todos_folder, self.history, warn)
         self.compactor = Compactor(tap.pins((plan_pin(self.plan_mode), todos_pin(self.todos))))
         self._context_nearly_full = ContextNearlyFull(settings.compaction)

@@ -1,6 +1,7 @@
 """JSON on the wire: requests are compact, UTF-8 and always valid; answers may hold anything anywhere."""
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from hashlib import blake2s
@@ -8,6 +9,8 @@ from typing import Any
 
 MAX_TOOL_NAME_CHARS = 64
 """OpenAI's limit; Anthropic allows 128."""
+
+_MOST_DIGITS = 15
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 
@@ -58,6 +61,16 @@ def text_in(value: object) -> str:
 def list_in(value: object) -> list[Any]:
     """Return a value of a server's JSON that should be a list; empty where it is something else."""
     return value if isinstance(value, list) else []
+
+
+def count_in(value: object) -> int:
+    """Return a count of a server's JSON, which some write as a float or as text; 0 where it is none."""
+    if isinstance(value, str):
+        value = int(value) if len(value) <= _MOST_DIGITS and value.isascii() and value.isdigit() else 0
+    if isinstance(value, float):
+        value = math.ceil(value) if math.isfinite(value) else 0
+    is_count = isinstance(value, int) and not isinstance(value, bool) and value > 0
+    return value if is_count else 0  # type: ignore[return-value]
 
 
 def has_text(text: str) -> bool:

@@ -14,7 +14,7 @@ from anyio import move_on_after
 from panpan.core.conversation import Conversation
 from panpan.errors import ProviderError
 from panpan.services.token_estimate import block_tokens, calibration, message_tokens, text_tokens, tool_tokens
-from panpan.types.content import AssistantContent, RedactedThinkingBlock, ThinkingBlock
+from panpan.types.content import AssistantContent, RedactedThinkingBlock, TextBlock, ThinkingBlock, ToolUseBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.llm import ModelClient, ModelRequest
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage, UserMessage
@@ -135,6 +135,27 @@ def most_tokens(request: ModelRequest) -> int:
     if not known.is_counted:
         estimated, counted = estimated + counted, 0
     return counted + round(MOST_PER_ESTIMATED * estimated)
+
+
+def least_tokens(request: ModelRequest) -> int:
+    """Return about how many tokens the text of a request has, whatever was counted before.
+
+    Pictures, documents and thinking are left out: providers may send less of them than there is.
+    """
+    return text_tokens(request.system) + tool_tokens(request.tools) + sum(map(_tokens_of_text, request.messages))
+
+
+def _tokens_of_text(message: Message) -> int:
+    match message:
+        case SystemReminder():
+            return message_tokens(message)
+        case ToolResultMessage(result=result):
+            content: Sequence[object] = result.content
+        case UserMessage() | AssistantMessage():
+            content = message.content
+        case _:
+            assert_never(message)
+    return sum(block_tokens(block) for block in content if isinstance(block, TextBlock | ToolUseBlock))
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ class ModelCosts:
     uncounted_replies: int = 0
     """Replies that were interrupted before the provider had counted their tokens; they are no part of the rest."""
     estimated_replies: int = 0
-    """Replies that were cut short, of which it is estimated what they cost."""
+    """Replies of which it is estimated what they cost: cut short, or without a credible count."""
 
     @property
     def cost_usd(self) -> float | None:

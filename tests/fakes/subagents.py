@@ -52,6 +52,7 @@ class FakeTask(Tool[FakeInput]):
 
     name = "Task"
     input_model = FakeInput
+    tool_class = "agent"
 
     def __init__(self, *events: Event) -> None:
         self._events = events

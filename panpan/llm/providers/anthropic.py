@@ -19,7 +19,7 @@ from panpan.llm.transport import DEFAULT_IDLE_TIMEOUT_S, Transport, WholeReply, 
 from panpan.llm.wire_errors import read_error_body
 from panpan.llm.wire_event import read_event
 from panpan.llm.wire_history import WireHistory
-from panpan.llm.wire_json import list_in, text_in
+from panpan.llm.wire_json import count_in, list_in, text_in
 from panpan.types.events import StreamEvent
 from panpan.types.llm import ModelOptions, ModelRequest
 from panpan.types.messages import StopReason, Usage
@@ -249,8 +249,7 @@ class AnthropicReply:
             return
         counts = self.builder.usage.model_dump()
         for name, count in counts.items():
-            if isinstance(usage.get(name), int):
-                counts[name] = max(count, usage[name])
+            counts[name] = max(count, count_in(usage.get(name)))
         self.builder.usage = Usage(**counts)
 
     def _finish(self) -> None:

@@ -22,7 +22,7 @@ from panpan.llm.transport import DEFAULT_IDLE_TIMEOUT_S, Transport, WholeReply, 
 from panpan.llm.wire_errors import read_error_body
 from panpan.llm.wire_event import read_event
 from panpan.llm.wire_history import WireHistory
-from panpan.llm.wire_json import joined_body, list_in, text_in
+from panpan.llm.wire_json import count_in, joined_body, list_in, text_in
 from panpan.types.events import StreamEvent
 from panpan.types.llm import ModelOptions, ModelRequest
 from panpan.types.messages import StopReason, Usage
@@ -242,19 +242,15 @@ def _usage(usage: dict[str, Any]) -> Usage:
     """Return the counts; chat completions counts cached tokens among those of the prompt, we beside them."""
     details = usage.get("prompt_tokens_details")
     details = details if isinstance(details, dict) else {}
-    read = _count(details.get("cached_tokens")) or _count(usage.get("prompt_cache_hit_tokens"))  # DeepSeek
-    read = read or _count(usage.get("cached_tokens"))  # Kimi
-    written = _count(details.get("cache_write_tokens"))
+    read = count_in(details.get("cached_tokens")) or count_in(usage.get("prompt_cache_hit_tokens"))  # DeepSeek
+    read = read or count_in(usage.get("cached_tokens"))  # Kimi
+    written = count_in(details.get("cache_write_tokens"))
     return Usage(
-        input_tokens=max(0, _count(usage.get("prompt_tokens")) - read - written),
-        output_tokens=_count(usage.get("completion_tokens")),
+        input_tokens=max(0, count_in(usage.get("prompt_tokens")) - read - written),
+        output_tokens=count_in(usage.get("completion_tokens")),
         cache_read_input_tokens=read,
         cache_creation_input_tokens=written,
     )
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
 
 
 def _first(choices: object) -> dict[str, Any] | None:

@@ -1,9 +1,11 @@
-"""What a reply that did not come whole has cost, as far as can be told: providers bill it all the same."""
+"""What a reply has cost where the provider does not say it, or not credibly: it bills the reply all the same."""
 
 import time
 
 from panpan.config.models import Price
-from panpan.services.context_usage import most_tokens
+from panpan.services.budgets.spending import Spending
+from panpan.services.context_usage import least_tokens, most_tokens
+from panpan.services.session_costs import ModelCosts
 from panpan.services.token_estimate import text_tokens
 from panpan.types.events import ModelEvent, ReplyStarted, TextDelta, ThinkingDelta, ToolInputDelta
 from panpan.types.llm import ModelRequest
@@ -34,6 +36,25 @@ class ArrivingReply:
                 self._output_tokens += text_tokens(more)
             case _:
                 pass
+
+    def unsaid(self, reply: AssistantMessage, *, is_limited: bool) -> Spending | None:
+        """Return what a whole reply has cost beyond what it says, as an estimate; None where it can be believed.
+
+        Args:
+            reply: The one that was followed.
+            is_limited: True if a limit depends on it; then a count far below the estimate is not believed either.
+        """
+        said = reply.usage.context_tokens - reply.usage.output_tokens
+        least = least_tokens(self._request) if is_limited else 0
+        more_input = max(most_tokens(self._request), least) - said if not said or said < least / 2 else 0
+        usage = Usage(
+            input_tokens=max(0, more_input), output_tokens=0 if reply.usage.output_tokens else self._output_tokens
+        )
+        if not usage.context_tokens:
+            return None
+        usd = 0.0 if self._price is None else self._price.cost_usd(usage)
+        costs = ModelCosts(reply.model, usage=usage, known_cost_usd=usd, estimated_replies=1)
+        return Spending({reply.model: costs})
 
     def cut_short(self) -> AssistantMessage | None:
         """Return what came of it, as a reply without content; None where it had not begun. It is forgotten here."""

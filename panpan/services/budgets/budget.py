@@ -23,6 +23,11 @@ from panpan.types.messages import AssistantMessage
 
 NO_LIMITS = SpendingLimits()
 
+ESTIMATED = (
+    "the model's server does not tell how many tokens a request has, or tells too few: the limits of this session hold "
+    "for an estimate"
+)
+
 
 class Budget:
     """A node of the tree. Without limits it only counts.
@@ -31,6 +36,8 @@ class Budget:
         name: Whose it is, as a person is told; empty: the session's.
         limits: For it and all below it together.
         parent: Whose limits hold as well.
+        clock: Tells the time of turns; that of the parent, where there is one.
+        warn: Told once for the whole tree when limits hold for estimates.
     """
 
     def __init__(
@@ -40,13 +47,15 @@ class Budget:
         *,
         parent: "Budget | None" = None,
         clock: TurnClock | None = None,
+        warn: Callable[[str], None] | None = None,
     ) -> None:
         self.name = name
         self.limits = limits
         self.parent = parent
         self.clock: TurnClock = parent.clock if parent is not None else clock or TurnClock()
-        self.note: Callable[[Spending], None] | None = None
-        """Keeps what was spent and no message tells of; None: that of the budget above."""
+        self.note: Callable[[Spending, str], None] | None = None
+        """Keeps what was spent and no message tells of, with its cause; None: that of the budget above."""
+        self._warn = warn
         self._children: dict[str, Budget] = {}
         self._spent = Spending()
         self._held = Held()
@@ -141,8 +150,21 @@ class Budget:
         """Count what came of a reply that did not come whole; no message tells of it later, so that it is noted."""
         spending = Spending()
         spending.add_reply(reply)
+        self._count_and_note(spending, "interrupted reply")
+
+    def count_unsaid(self, spending: Spending) -> None:
+        """Count what a whole reply cost beside what it says, as an estimate; noted as well."""
+        self._count_and_note(spending, "estimated reply")
+        root = self._root
+        if self.is_limited and root._warn is not None:
+            root._warn(ESTIMATED)
+            root._warn = None
+
+    def _count_and_note(self, spending: Spending, cause: str) -> None:
         self.count(spending)
-        next((node.note for node in self.and_above() if node.note is not None), _nothing)(spending)
+        note = next((node.note for node in self.and_above() if node.note is not None), None)
+        if note is not None:
+            note(spending, cause)
 
     def count(self, spending: Spending) -> None:
         """Count what was spent before, as by an earlier run of the session; no limit refuses it.
@@ -281,7 +303,3 @@ class Budget:
     def nearly_spent(self) -> str:
         """Return a sentence about the limits of which most is spent, here or above; empty where there is none."""
         return nearly_spent(self.and_above())
-
-
-def _nothing(spending: Spending) -> None:
-    pass

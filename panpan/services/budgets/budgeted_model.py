@@ -68,8 +68,8 @@ class BudgetedModel:
             async with aclosing(self._llm.stream(request)) as events:
                 async for event in events:
                     if isinstance(event, AssistantMessage):
+                        self._settle(reservation, event, arriving)
                         arriving = None
-                        self._budget.settle(reservation, event)
                     elif isinstance(event, RetryScheduled):
                         self._count_cut_short(arriving)
                     elif arriving is not None:
@@ -86,6 +86,12 @@ class BudgetedModel:
     @property
     def _price(self) -> Price | None:
         return self._llm.price if isinstance(self._llm, HasTerms) else None
+
+    def _settle(self, reservation: Reservation, reply: AssistantMessage, arriving: ArrivingReply | None) -> None:
+        """Count what a whole reply cost, and what it does not say of that."""
+        self._budget.settle(reservation, reply)
+        if arriving is not None and (unsaid := arriving.unsaid(reply, is_limited=self._budget.is_limited)) is not None:
+            self._budget.count_unsaid(unsaid)
 
     def _count_cut_short(self, arriving: ArrivingReply | None) -> None:
         """Count what came of a reply that did not come whole."""

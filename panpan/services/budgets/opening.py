@@ -1,6 +1,6 @@
 """The budget with which a session begins: its limits, and what it and its subagents have spent before."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -30,10 +30,10 @@ class SubagentSpending:
     spent: Spending
 
 
-def session_budget(settings: Settings, clock: TurnClock) -> Budget:
+def session_budget(settings: Settings, clock: TurnClock, warn: Callable[[str], None]) -> Budget:
     """Return the budget of a session; without limits it only counts."""
     limits = SpendingLimits(settings.max_budget_usd, settings.max_tokens, settings.max_seconds)
-    return Budget(limits=limits, clock=clock)
+    return Budget(limits=limits, clock=clock, warn=warn)
 
 
 def count_earlier(budget: Budget, log: Path, spent: Spending) -> None:

@@ -103,7 +103,7 @@ class Session(AsyncContextManagerMixin):
         if parts.snapshots is not None:
             parts.snapshots.write_to(self._note)
         parts.gate.when_mode_changes = self._mode_changed
-        parts.budget.note = lambda spending: self._note(spent_record(spending, "interrupted reply"))
+        parts.budget.note = lambda spending, cause: self._note(spent_record(spending, cause))
         if parts.plan_mode is not None:
             parts.plan_mode.note = self._note
             parts.plan_mode.hold(parts.tool_context.processes, parts.background.tree)

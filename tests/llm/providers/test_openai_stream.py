@@ -275,7 +275,10 @@ def test_a_reply_that_the_server_broke_off_is_tried_again(reason: str) -> None:
         ),
         ({"prompt_tokens": 9, "cached_tokens": 3}, Usage(input_tokens=6, cache_read_input_tokens=3)),
         ({"prompt_tokens": 1, "cached_tokens": 3}, Usage(cache_read_input_tokens=3)),
-        ({"prompt_tokens": None, "completion_tokens": "4", "prompt_tokens_details": []}, Usage()),
+        ({"prompt_tokens": "9", "completion_tokens": 4.0}, Usage(input_tokens=9, output_tokens=4)),
+        ({"prompt_tokens": None, "completion_tokens": "4 or so", "prompt_tokens_details": []}, Usage()),
+        ({"prompt_tokens": float("inf"), "completion_tokens": -4.5}, Usage()),
+        ({"prompt_tokens": "9" * 5_000, "completion_tokens": True}, Usage()),
     ],
 )
 def test_usage_is_read_in_all_its_forms(usage: dict[str, Any], ours: Usage) -> None:

@@ -6,11 +6,12 @@ import pytest
 
 from panpan.config.models import Price
 from panpan.errors import BudgetError, ProviderError
-from panpan.services.budgets.budget import Budget
+from panpan.services.budgets.budget import ESTIMATED, Budget
 from panpan.services.budgets.budgeted_model import LEAST_OUTPUT_TOKENS, WAITING, BudgetedModel
 from panpan.services.budgets.spending import Spending
 from panpan.services.context_usage import most_tokens
 from panpan.types.agent import SpendingLimits
+from panpan.types.content import Base64Source, ImageBlock, ThinkingBlock
 from panpan.types.events import BlockStarted, ModelEvent, ReplyStarted, RetryScheduled, TextDelta, Waiting
 from panpan.types.llm import ModelRequest, ToolDefinition
 from panpan.types.messages import AssistantMessage, Usage, UserMessage
@@ -44,11 +45,11 @@ def test_a_request_has_at_most_what_is_counted_and_more_than_what_is_estimated()
 
 async def test_what_a_reply_cost_is_counted_and_the_rest_given_back() -> None:
     budget = Budget(limits=SpendingLimits(usd=100.0, tokens=10_000))
-    llm = PricedLLM(priced("yes", usd=0.5, output_tokens=5), price=PRICE)
+    llm = PricedLLM(priced("yes", usd=0.5, input_tokens=INPUT, output_tokens=5), price=PRICE)
 
     await asked(BudgetedModel(llm, budget))
 
-    assert (budget.spent.usd, budget.spent.tokens, budget.spent.calls) == (0.5, 5, 1)
+    assert (budget.spent.usd, budget.spent.tokens, budget.spent.calls) == (0.5, INPUT + 5, 1)
     assert (budget.reserved.usd, budget.reserved.tokens) == (0, 0)
     assert llm.requests[0].max_output_tokens is None
 
@@ -129,8 +130,8 @@ BEGUN = (ReplyStarted("id", "m", Usage(input_tokens=70)), BlockStarted(0, "text"
 
 async def test_what_came_of_a_reply_that_was_cut_short_is_counted_and_noted() -> None:
     budget = Budget()
-    noted: list[Spending] = []
-    budget.note = noted.append
+    noted: list[tuple[Spending, str]] = []
+    budget.note = lambda spending, cause: noted.append((spending, cause))
     with anyio.CancelScope() as scope:
         async with aclosing(BudgetedModel(Streaming(*BEGUN), budget.child("a")).stream(REQUEST)) as events:
             async for event in events:
@@ -139,8 +140,59 @@ async def test_what_came_of_a_reply_that_was_cut_short_is_counted_and_noted() ->
 
     spent = budget.spent
     assert (spent.tokens, spent.calls, spent.usd) == (80, 1, pytest.approx(70e-3 + 10 * 0.01))
-    assert noted == [spent]
+    assert noted == [(spent, "interrupted reply")]
     assert spent.by_model["m"].estimated_replies == 1
+
+
+LONG = ModelRequest("s" * 4_000, (), [UserMessage.of("x" * 36_000)])
+"""About 10,000 tokens."""
+
+UNUSABLE = [{}, {"input_tokens": 1}, {"input_tokens": 4_900, "output_tokens": 1}, {"output_tokens": 7}]
+
+
+@pytest.mark.parametrize("usage", UNUSABLE)
+async def test_an_incredible_count_costs_the_estimate_under_a_limit(usage: dict[str, int]) -> None:
+    told: list[str] = []
+    noted: list[Spending] = []
+    budget = Budget(limits=SpendingLimits(usd=1_000.0), warn=told.append)
+    budget.note = lambda spending, cause: noted.append(spending)
+    child = budget.child("a")
+    replies = [priced("y" * 400, **usage) for _ in range(3)]
+    llm = PricedLLM(*replies, price=PRICE)
+
+    for _ in replies:
+        await asked(BudgetedModel(llm, child), LONG)
+
+    spent = budget.spent
+    assert spent.usage.input_tokens == 3 * most_tokens(LONG)
+    assert spent.usage.output_tokens == 3 * (usage.get("output_tokens") or 100)
+    assert spent.known_usd > 3 * 8.0
+    assert (spent.calls, spent.by_model["scripted"].replies, spent.by_model["scripted"].estimated_replies) == (3, 3, 3)
+    assert sum(one.tokens for one in noted) + sum(reply.usage.context_tokens for reply in replies) == spent.tokens
+    assert told == [ESTIMATED]
+
+
+async def test_a_low_count_is_believed_without_a_limit() -> None:
+    told: list[str] = []
+    budget = Budget(warn=told.append)
+    llm = PricedLLM(priced("yes", input_tokens=3, output_tokens=1), priced("yes"), price=PRICE)
+
+    await asked(BudgetedModel(llm, budget), LONG)
+    assert (budget.spent.tokens, budget.spent.by_model["scripted"].estimated_replies) == (4, 0)
+    await asked(BudgetedModel(llm, budget), LONG)
+    assert (budget.spent.tokens, budget.spent.by_model["scripted"].estimated_replies) == (5 + most_tokens(LONG), 1)
+    assert told == []
+
+
+async def test_pictures_and_thinking_make_no_count_incredible() -> None:
+    picture = ImageBlock(source=Base64Source(media_type="image/png", data="AAAA"))
+    thought = AssistantMessage(content=(ThinkingBlock(thinking="t" * 40_000),), model="scripted")
+    request = ModelRequest("s" * 400, (), [UserMessage(content=(picture,) * 20), thought])
+    budget = Budget(limits=SpendingLimits(tokens=100_000))
+
+    await asked(BudgetedModel(PricedLLM(priced("yes", input_tokens=101, output_tokens=1)), budget), request)
+
+    assert budget.spent.tokens == 102
 
 
 async def test_of_a_provider_that_tells_its_count_at_the_end_the_input_is_estimated() -> None:

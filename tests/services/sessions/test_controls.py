@@ -42,7 +42,8 @@ def logged(root: Path) -> FoldedSession:
 
 
 def subtypes(root: Path) -> list[object]:
-    return [record.get("subtype") or record["type"] for record in read_records(log_path(root))]
+    kinds = [record.get("subtype") or record["type"] for record in read_records(log_path(root))]
+    return [kind for kind in kinds if kind != "spent"]  # the scripted model tells no usage, which is estimated
 
 
 # permission mode

@@ -46,8 +46,8 @@ def _not_counted(replies: int) -> Sequence[tuple[str, str]]:
 def _estimated(replies: int) -> Sequence[tuple[str, str]]:
     if not replies:
         return ()
-    what = "1 reply that was" if replies == 1 else f"{replies:,} replies that were"
-    return (("Estimated", f"what {what} cut short cost; it is in the sums"),)
+    what = "1 reply that was cut short or came" if replies == 1 else f"{replies:,} replies that were cut short or came"
+    return (("Estimated", f"the cost of {what} without a credible count; it is in the sums"),)
 
 
 def budget_pairs(budget: Budget) -> Sequence[tuple[str, str]]:

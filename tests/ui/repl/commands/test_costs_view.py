@@ -48,7 +48,10 @@ def test_what_is_only_estimated_is_said_to_be_so() -> None:
     pairs = dict(cost_pairs(session_costs([COUNTED, cut]), 0.0))
 
     assert pairs["Together"] == "$0.5000"
-    assert pairs["Estimated"] == "what 1 reply that was cut short cost; it is in the sums"
+    assert (
+        pairs["Estimated"]
+        == "the cost of 1 reply that was cut short or came without a credible count; it is in the sums"
+    )
 
 
 def test_the_tree_of_budgets_shows_who_spent_what_and_of_what() -> None:

@@ -12,6 +12,11 @@ from pydantic_core import from_json
 MAX_ARGUMENT_CHARS = 8 * 1024 * 1024
 """Longest arguments of one call."""
 
+_HALF_A_PAIR = (
+    "The arguments of this call hold half of a surrogate pair, such as \\ud83d alone, which is no character, so it was "
+    "not run. Write the character itself, or leave it out."
+)
+
 
 class ArgumentsError(ValueError):
     """The arguments cannot be used; the text is for the model."""
@@ -50,7 +55,9 @@ def written(arguments: Any) -> str:
 def _parse(text: str) -> Any:
     try:
         value = from_json(text, allow_inf_nan=False)
-    except ValueError as exc:
+    except (ValueError, TypeError) as exc:
+        if _holds_half_a_pair(text):
+            raise ArgumentsError(_HALF_A_PAIR) from exc
         if "control character" not in str(exc):
             raise ArgumentsError(_not_json(exc)) from exc
         value = _parse_with_raw_line_ends(text)
@@ -67,6 +74,15 @@ def _parse_with_raw_line_ends(text: str) -> Any:
     except (ValueError, RecursionError) as exc:
         raise ArgumentsError(_not_json(exc)) from exc
     return value
+
+
+def _holds_half_a_pair(text: str) -> bool:
+    """Return True if the text would be JSON but for halves of surrogate pairs."""
+    try:
+        whole = json.dumps(json.loads(text, strict=False), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return False
+    return not whole.isascii() and any("\ud800" <= char <= "\udfff" for char in whole)
 
 
 def _refuse_infinity(value: Any) -> None:

@@ -1,7 +1,8 @@
 """Claude, through the Messages API (https://platform.claude.com/docs/en/build-with-claude/streaming).
 
-The rule: a reply is whole only when `message_stop` came; whatever else ends the stream is an error. Kinds of events and
-blocks that are not known here are passed over, since the API adds new ones.
+The rule: a reply is whole when `message_stop` came, or when nothing but that is missing: it says why it stopped, and
+each of its blocks has ended. Whatever else ends the stream is an error. Kinds of events and blocks that are not known
+here are passed over, since the API adds new ones.
 """
 
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -76,15 +77,22 @@ class AnthropicProvider:
         body = self._body(request, options, is_stream=True)
         reply = AnthropicReply(ReplyBuilder(model=options.model, taken_ids=request.tool_use_ids), self._transport)
         async with aclosing(self._transport.stream("/v1/messages", body)) as reads:
-            async for read in reads:
-                reply.read(read)
-                if reply.is_whole:
-                    break
-                for event in reply.builder.take():
-                    yield event
-            if not reply.is_whole:
+            try:
+                async for read in reads:
+                    reply.read(read)
+                    if reply.is_whole:
+                        break
+                    for event in reply.builder.take():
+                        yield event
+            except StreamError:
+                if not reply.lacks_only_its_end:  # what arrived is paid for, and asking again would pay twice
+                    raise
+            if reply.is_whole:
+                await drain(reads)
+            elif reply.lacks_only_its_end:
+                reply.finish()
+            else:
                 raise StreamError(f"{self.name} ended the stream in the middle of the reply", provider=self.name)
-            await drain(reads)
             for event in reply.builder.take():
                 yield event
 
@@ -124,6 +132,11 @@ class AnthropicReply:
         self._given: object = None
         self._stop_reason: StopReason | None = None
 
+    @property
+    def lacks_only_its_end(self) -> bool:
+        """True if it says why it stopped, and all its blocks have ended."""
+        return self._stop_reason is not None and self._open is None and self._open_index is None
+
     def read(self, read: WireRead) -> None:
         """Read the events of one network read, or the document that came in their place.
 
@@ -157,7 +170,7 @@ class AnthropicReply:
             self._block_start({"index": index, "content_block": block})
             self._block_stop()
         self._message_delta({"delta": document, "usage": document.get("usage")})
-        self._finish()
+        self.finish()
 
     def _delta(self, document: dict[str, Any]) -> None:
         block = self._open
@@ -187,10 +200,12 @@ class AnthropicReply:
             case "message_delta":
                 self._message_delta(document)
             case "message_stop":
-                self._finish()
+                self.finish()
             case "error":
+                self._stop_reason = None
                 raise self._transport.error(read_error_body(document), is_mid_stream=True)
             case _ if kind is None and "error" in document:
+                self._stop_reason = None
                 raise self._transport.error(read_error_body(document), is_mid_stream=True)
             case _:
                 pass  # ping, and what will come
@@ -252,7 +267,8 @@ class AnthropicReply:
             counts[name] = max(count, count_in(usage.get(name)))
         self.builder.usage = Usage(**counts)
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
+        """End the reply."""
         self._block_stop()
         self.builder.finish(self._stop_reason)
         self.is_whole = True

@@ -240,11 +240,44 @@ def test_an_error_in_mid_stream_is_raised_by_its_type(error: dict[str, str], exp
 
 
 @pytest.mark.parametrize("is_cut", [True, False])
-async def test_a_stream_that_ends_before_message_stop_is_an_error(is_cut: bool) -> None:
+async def test_a_stream_that_ends_too_early_is_an_error(is_cut: bool) -> None:
     events = [START, *text(0, "x"), *call(1, "{}"), *end("tool_use")]
-    for count in (0, 1, 3, len(events) - 1):
+    assert events[-1] == STOP
+    for count in range(len(events) - 1):
         with pytest.raises(StreamError, match="vendor"):
             await asked(*events[:count], is_cut=is_cut)
+
+
+@pytest.mark.parametrize("is_cut", [True, False])
+@pytest.mark.parametrize("reason", ["tool_use", "end_turn", "max_tokens", "refusal"])
+async def test_a_reply_that_lacks_only_message_stop_is_whole(reason: str, is_cut: bool) -> None:
+    events = [START, *text(0, "x"), *call(1, '{"a": 1}'), *end(reason, output_tokens=9)]
+
+    without, whole = await asked(*events[:-1], is_cut=is_cut), await asked(*events)
+
+    same = {"uuid": whole.uuid, "duration_s": whole.duration_s}
+    assert without.model_copy(update=same) == whole
+
+
+OPEN = [
+    [START, *text(0, "x")[:-1], *end("end_turn")[:-1]],
+    [START, *call(0, '{"a"')[:-1], *end("tool_use")[:-1]],
+    [START, *block(0, {"type": "something_new"})[:-1], *end("end_turn")[:-1]],
+    [START, *text(0, "x"), *end(None)[:-1]],
+]
+
+
+@pytest.mark.parametrize("events", OPEN)
+async def test_a_reply_with_an_open_block_or_no_reason_is_cut(events: list[bytes]) -> None:
+    with pytest.raises(StreamError):
+        await asked(*events)
+
+
+async def test_an_error_in_place_of_message_stop_is_raised() -> None:
+    error = event("error", error={"type": "overloaded_error", "message": "Overloaded"})
+
+    with pytest.raises(RetryableError, match="Overloaded"):
+        await asked(START, *text(0, "x"), *end("end_turn")[:-1], error)
 
 
 async def test_a_reply_that_is_whole_survives_a_cut_behind_it() -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 from panpan.errors import ToolError
 from panpan.system.read_file import read_regular_file
 from panpan.tools.files.file_text import FileText, decode_file
+from panpan.tools.files.read_image import image_format
+from panpan.tools.files.read_pdf import is_pdf
 from panpan.tools.seen_files import digest_of
 from panpan.tools.tool import ToolContext
 from panpan.types.dataclass import dataclass
@@ -64,15 +66,24 @@ def read_known(target: Target, ctx: ToolContext) -> bytes:
         ToolError: The model has not read it, or it has changed since, or it is too large.
     """
     seen = ctx.seen_files.digest(target.path)
+    data = read_regular_file(target.path, max_bytes=MAX_BYTES)
+    if seen is None and not _is_shown_by_read(data):
+        raise ToolError(
+            f"{target.shown} is binary, which Read cannot show and this tool cannot change; change it with Bash, or "
+            "write to another name"
+        )
     if seen is None:
         raise ToolError(f"{target.shown} has not been read yet; use Read on it first, then make the change")
-    data = read_regular_file(target.path, max_bytes=MAX_BYTES)
     if digest_of(data) != seen:
         raise ToolError(
             f"{target.shown} has changed since you read it, by the user or a command; "
             "Read it again, then make the change on what is there now"
         )
     return data
+
+
+def _is_shown_by_read(data: bytes) -> bool:
+    return decode_file(data) is not None or image_format(data) is not None or is_pdf(data)
 
 
 def read_known_text(target: Target, ctx: ToolContext) -> tuple[bytes, FileText]:

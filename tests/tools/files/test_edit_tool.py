@@ -383,3 +383,30 @@ class TestNotFound:
         content = "".join(f"value_{number} = compute({number})\n" for number in range(3_000))
         text = await self.missing(workspace, content, content[:50_000].replace("compute", "compose"))
         assert len(text) < 8_000
+
+
+BINARY = [b"\x80\x04\x95\0\0pickle\0", b"\0" * 50, b"PK\x03\x04\0\0zip"]
+
+
+@pytest.mark.parametrize("data", BINARY)
+@pytest.mark.parametrize("reads_first", [False, True])
+async def test_edit_says_that_a_binary_file_needs_bash(workspace, data, reads_first):
+    workspace.put("model.bin", data)
+    if reads_first:
+        with pytest.raises(ToolError):
+            await workspace.call("Read", file_path="model.bin")
+
+    with pytest.raises(ToolError, match=r"is binary, which Read cannot show.* with Bash") as edited:
+        await edit(workspace, "model.bin", "a", "b")
+    with pytest.raises(ToolError, match="is binary, which Read cannot show") as written:
+        await workspace.call("Write", file_path="model.bin", content="x")
+
+    assert "use Read" not in f"{edited.value} {written.value}"
+    assert (workspace.root / "model.bin").read_bytes() == data
+
+
+async def test_edit_asks_to_read_what_read_can_show(workspace):
+    workspace.put("a.png", b"\x89PNG\r\n\x1a\n\0\0")
+
+    with pytest.raises(ToolError, match="use Read on it first"):
+        await workspace.call("Write", file_path="a.png", content="x")

@@ -4,7 +4,7 @@ A reply that failed half-way starts again from its beginning; what the new one h
 is not written twice. A reply that was cut at its end goes on in the next one, on the same line.
 """
 
-from panpan.system.terminal_text import clean_for_terminal
+from panpan.system.terminal_text import clean_for_terminal, without_controls
 from panpan.types.events import BlockStarted, Event, ReplyStarted, RetryScheduled, TextDelta
 from panpan.types.messages import AssistantMessage
 from panpan.ui.fresh_text import FreshText
@@ -12,7 +12,7 @@ from panpan.ui.stdout import StdoutWriter
 
 
 class AnswerText:
-    """Writes replies to standard output; on a terminal without what could drive it.
+    """Writes replies to standard output, without what could drive a terminal.
 
     Args:
         out: Standard output.
@@ -43,7 +43,7 @@ class AnswerText:
     async def add_whole(self, text: str) -> None:
         """Write a text that comes at once, on lines of its own."""
         await self.break_line()
-        await self._out.write(f"{clean_for_terminal(text) if self._out.is_terminal else text}\n")
+        await self._out.write(f"{self._cleaned(text)}\n")
 
     async def end(self) -> None:
         """The turn is over: no reply is continued, and what comes next stands on a line of its own."""
@@ -74,4 +74,8 @@ class AnswerText:
         if fresh.text:
             self._is_cut = False
             self._ends_line = fresh.text.endswith("\n")
-            await self._out.write(clean_for_terminal(fresh.text) if self._out.is_terminal else fresh.text)
+            await self._out.write(self._cleaned(fresh.text))
+
+    def _cleaned(self, text: str) -> str:
+        """Return the text without escape sequences: a pipe may lead to a terminal, and a file be shown on one."""
+        return clean_for_terminal(text) if self._out.is_terminal else without_controls(text)

@@ -104,7 +104,9 @@ async def test_a_note_in_the_middle_of_a_reply_breaks_the_line_on_a_terminal_onl
     assert texts == ["forty-\ntwo", "forty-two"]
 
 
-chunks = st.lists(st.text(min_size=1, max_size=5), min_size=1, max_size=8)
+chunks = st.lists(
+    st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=5), min_size=1, max_size=8
+)
 
 
 @given(chunks, st.lists(st.integers(0, 40), max_size=3))
@@ -118,11 +120,33 @@ async def test_however_often_a_reply_is_cut_its_text_comes_out_once(texts: list[
     assert await printed(events) == (whole if whole.endswith("\n") else whole + "\n")
 
 
-async def test_escape_sequences_reach_a_file_unchanged_and_a_terminal_never() -> None:
-    hostile = "\x1b]0;owned\x07red"
+DRIVING = [
+    "\x1b]0;owned\x07",
+    "\x1b]52;c;aGk=\x07",
+    "\x1b[2J",
+    "\x9b31m",
+    "\x1bc",
+    "\x07",
+    "\x08",
+    "\x1b",
+    "\x9d8;;x\x9c",
+]
 
-    assert await printed(streamed(hostile)) == hostile + "\n"
-    assert "\x1b" not in await printed(streamed(hostile), is_terminal=True)
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+@given(st.lists(st.sampled_from([*DRIVING, "red", "\n", "é"])), st.integers(0, 20))
+async def test_text_output_has_no_escape_sequences(is_terminal: bool, parts: list[str], cut: int) -> None:
+    text = "".join(parts)
+
+    out = await printed(streamed(*filter(None, (text[:cut], text[cut:]))), is_terminal=is_terminal)
+
+    assert not set(out) & {"\x1b", "\x07", "\x08", *map(chr, range(0x80, 0xA0))}
+
+
+async def test_text_output_to_a_pipe_keeps_all_other_characters() -> None:
+    text = "tab\tline\n\u202eright to left\u200d \u00e9"
+
+    assert await printed(streamed(text)) == text + "\n"
 
 
 async def test_progress_goes_to_the_note_and_not_to_the_answer() -> None:

@@ -37,7 +37,7 @@ _REDIRECT = re.compile(r"(?:(?<!\S)\d+)?(?:>>?\|?|<>|<<?<?-?)[ \t]*[^\s;&|()<>]*
 _DUPLICATION = re.compile(r"(?:(?<![^\s;&|()])\d+)?[<>]&[\d-]+")
 _QUOTED = re.compile(r"""'[^']*'|"(?:\$\{[^}]{0,200}\}|[^"\\]|\\.)*+"|\\.|\$\{[^}]{0,200}\}""", re.DOTALL)
 _PARTING = re.compile(r"[\s;&|()<>`]")
-_ANGLES = re.compile(r"[<>]")
+_BEFORE_FED = re.compile(r"[<>!]")
 _OPERATORS = re.compile(r"([;&|<>()]+)")
 _QUOTES = re.compile(r"""['"\\]""")
 _WRAPPERS = frozenset({
@@ -48,9 +48,13 @@ _WRAPPERS = frozenset({
     "toybox", "runuser", "pkexec", "sg", "chrt", "taskset", "setarch", "prlimit", "numactl", "systemd-run", "unbuffer",
     "rlwrap", "chronic", "tmux", "screen", "dbus-run-session", "compgen", "mapfile", "readarray", "firejail", "proot",
     "fakeroot", "function", "coproc", "mamba", "micromamba", "pdm", "hatch", "pipenv", "rye", "pipx", "pnpx", "bunx",
-    "bundle", "mise", "direnv", "dotenv", "nix", "nix-shell",
+    "bundle", "mise", "direnv", "dotenv", "nix", "nix-shell", "setpriv", "sshpass", "cgexec", "kubectl", "oc", "lxc",
+    "nerdctl", "machinectl", "capsh", "gosu", "tini", "dumb-init", "catchsegv", "valgrind", "perf", "heaptrack", "rr",
+    "hyperfine", "torsocks", "proxychains", "proxychains4", "faketime", "xvfb-run", "dbus-launch", "daemonize",
 })  # fmt: skip
 """Programs that run other programs which their arguments name."""
+_LOADER = re.compile(r"ld(?:-linux|-musl|64|\.so|-[0-9]).*")
+"""The loader of the system, which runs the program that it is given."""
 _RUNNERS: Mapping[str, frozenset[str]] = {
     "npm": frozenset({"exec", "x", "explore"}),
     "pnpm": frozenset({"exec", "x", "dlx"}),
@@ -61,8 +65,10 @@ _RUNNERS: Mapping[str, frozenset[str]] = {
 """Programs that do so behind one of these words alone; their others are named like programs, such as `npm rm`."""
 _SHELLS = frozenset({
     "bash", "sh", "dash", "zsh", "ksh", "fish", "ash", "mksh", "csh", "tcsh", "rbash", "at", "batch", "source", ".",
+    "ed", "ex", "vi", "vim", "gdb", "lldb", "expect", "tclsh", "sqlite3", "psql", "mysql", "ftp", "sftp", "dc",
 })  # fmt: skip
-"""Programs that run what they read."""
+"""Programs that run what they read, or lines in it."""
+_SED = frozenset({"sed", "gsed"})
 _HIDING: Sequence[tuple[frozenset[str], tuple[str, ...]]] = (
     (frozenset({"git"}), ("alias.", "-calias.")),
     (frozenset({"git", "submodule", "foreach"}), ()),
@@ -71,10 +77,26 @@ _HIDING: Sequence[tuple[frozenset[str], tuple[str, ...]]] = (
     (frozenset({"make"}), ("SHELL=",)),
     (frozenset({"rsync"}), ("-", "--rsh")),
     (frozenset({"ssh"}), ("-o", "ProxyCommand")),
+    (frozenset({"scp"}), ("-S", "-o")),
+    (frozenset({"sftp"}), ("-S", "-o", "-D")),
     (frozenset({"env"}), ("-",)),
+    (frozenset({"tar"}), ("--to-c", "--ch", "--us", "--rs", "--inf", "--ne", "-I", "-F")),
+    (frozenset({"sort"}), ("--comp",)),
+    (frozenset({"rg"}), ("--pre", "--hostname-bin")),
+    *((frozenset({name}), ()) for name in ("ed", "ex", "expect", "gdb", "gvim", "lldb", "nvim", "vi", "view", "vim")),
 )
 """Words of commands that run a line which they are given, and how one of their words begins then."""
+_NAMES_A_COMMAND = re.compile(
+    r"\w*(?:PAGER|EDITOR|VISUAL|COMMAND|CMD|SHELL|BROWSER|RSH|SSH|ASKPASS|LESSOPEN|LESSCLOSE|DIFF|WRAPPER|LAUNCHER"
+    r"|FORMATTER|OPENER|HOOK|EXEC|RUNNER)\+?=.*",
+    re.ASCII | re.DOTALL,
+)
+"""The setting of a variable whose value programs run, to judge by its name."""
+_SED_RUNS = re.compile(r"(?:^|[\s'\";{}$/0-9!])e[ \t]+\S|[^\w\s][gpiIMm0-9]*e[gpiIMm0-9]*(?=$|[\s'\";}])")
+"""What stands in a script of sed that has a line run: `1e rm x`, `s/.*/rm x/e`."""
 _BEFORE_LINE = re.compile(r"[=!]|(?<=\s)-[A-Za-z]{0,9}[Sxe](?=['\"])")
+_NO_WORD = re.compile(r"[^\w./~+:@%,-]+")
+_MOST_WORDS_WITHIN = 200
 _FED = re.compile(r"[|<]")
 _MOST_WORDS = 20_000
 """Words looked at in all parts together; behind a wrapper each word begins a part of its own."""
@@ -91,6 +113,13 @@ def command_texts(command: str) -> Sequence[str]:
     return tuple(
         " ".join(text.split()) for text in (command, *(" ".join(part.words) for part in command_parts(command)))
     )
+
+
+@lru_cache(MOST_REMEMBERED)
+def texts_within(text: str) -> Sequence[str]:
+    """Return what a text may have run by whoever takes lines out of it: what begins at each of its words."""
+    words = _NO_WORD.sub(" ", text).split()[:_MOST_WORDS_WITHIN]
+    return tuple(" ".join((_program(words[at]), *words[at + 1 :])) for at in range(len(words)))
 
 
 @lru_cache(MOST_REMEMBERED)
@@ -143,19 +172,23 @@ def _word_lists(command: str) -> Iterator[tuple[list[str], range]]:
         starts = _starts(words)
         feeds_a_shell = feeds_a_shell or any(_program(words[start]) in _SHELLS for start in starts)
         yield words, starts
-        if _hides_a_line(words):
+        if _hides_a_line(words) or (_SED.intersection(map(_program, words)) and _SED_RUNS.search(piece)):
             parted = _QUOTES.sub("", _BEFORE_LINE.sub(" ", piece)).split()
             yield parted, range(len(parted))
+            parted = _NO_WORD.sub(" ", piece).split()
+            yield parted, range(len(parted))
+        if "-delete" in words and "find" in map(_program, words):
+            yield ["rm", *words], range(1)  # by which rules name what it does
     if feeds_a_shell and _FED.search(command):
         for piece in pieces:
-            words = _QUOTES.sub("", _ANGLES.sub(" ", piece)).split()
+            words = _QUOTES.sub("", _BEFORE_FED.sub(" ", piece)).split()
             yield words, range(len(words))
 
 
 def _hides_a_line(words: Sequence[str]) -> bool:
     """Return whether a command line may stand in what is a setting or an argument to most other programs."""
     programs = {_program(word) for word in words}
-    return any(
+    return any(map(_NAMES_A_COMMAND.match, words)) or any(
         needed <= programs and (not beginnings or any(word.startswith(beginnings) for word in words))
         for needed, beginnings in _HIDING
     )
@@ -203,4 +236,5 @@ def _starts(words: list[str]) -> range:
         return range(0)
     program = _program(words[first])
     is_wrapper = is_wrapper or program in _WRAPPERS or not _RUNNERS.get(program, frozenset()).isdisjoint(words)
+    is_wrapper = is_wrapper or _LOADER.fullmatch(program) is not None
     return range(first, len(words) if is_wrapper else first + 1)

@@ -9,7 +9,12 @@ covered by a wildcard, by an unquoted tilde at the same place, or by the rule th
 import re
 from collections.abc import Collection
 
-from panpan.services.permissions.rules.command_parts import command_texts, programs_with_unknown_words, spelled_evenly
+from panpan.services.permissions.rules.command_parts import (
+    command_texts,
+    programs_with_unknown_words,
+    spelled_evenly,
+    texts_within,
+)
 from panpan.services.permissions.rules.command_words import LIVE_TILDE, has_live_words, simple_commands
 
 _BLANK, _STAR, _TILDE, _NOTHING = object(), object(), object(), object()
@@ -75,6 +80,10 @@ class CommandPattern:
         """Return whether the line has words, known only when it runs, that this pattern might restrict."""
         programs = programs_with_unknown_words(command)
         return programs is None or (bool(programs) if self._program is None else self._program in programs)
+
+    def speaks_within(self, text: str) -> bool:
+        """Return whether this pattern restricts a line that stands in a text, whatever the text is otherwise."""
+        return any(_fits(line, self._loose, blank=" ") for line in texts_within(text))
 
     def may_speak_of(self, programs: Collection[str]) -> bool:
         """Return whether this pattern might restrict one of these programs with some words or others."""

@@ -4,8 +4,9 @@ Allowing and restricting are two questions with two answers: an allowance must c
 is refused in doubt; a restriction holds as soon as it meets any part of the call, and in doubt becomes a question.
 """
 
+import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
 from panpan.services.permissions.reach.located import LocatedUse, PlainFiles
@@ -68,10 +69,35 @@ def _may_hold(pattern: CommandPattern, command: str, subject: Subject) -> bool:
     """
     if not subject.only_looks:
         runs_unseen = subject.facts is not None and subject.facts.line.runs_unseen
-        return runs_unseen or pattern.may_restrict(command)
+        return runs_unseen or pattern.may_restrict(command) or any(map(pattern.speaks_within, _told_texts(subject)))
     words = [word for effect in subject.effects for word in effect.command.words]
     has_unknown = any(word.text is None for word in words)
     return has_unknown and pattern.may_speak_of({word.text for word in words if word.text})
+
+
+_TAKES_TEXT = frozenset({
+    "[", "[[", "echo", "egrep", "expr", "fgrep", "gh", "git", "glab", "grep", "jq", "logger", "printf", "rg", "sed",
+    "test",
+})  # fmt: skip
+"""Programs whose words of several words are texts, but for what `command_parts` knows to be a line."""
+_VALUE = re.compile(r"""(?:^|\s)[A-Za-z_]\w*\+?=((?:'[^']*'|"(?:[^"\\]|\\.)*"|[^\s'"])+)""", re.ASCII)
+
+
+def _told_texts(subject: Subject) -> Iterator[str]:
+    """Yield texts in which a line may stand that a program runs: words of several words, and values of variables.
+
+    A program that is not known to take them for mere text may be any that runs others.
+    """
+    from panpan.tools.shell.analysis.runners import behind_wrappers, program_name  # as below
+    from panpan.tools.shell.analysis.writers import is_writer
+
+    for command in (effect.command for effect in subject.effects):
+        if command.assignments:
+            yield from _VALUE.findall(command.source)
+        words, _ = behind_wrappers(command.words)
+        name = program_name(words[0]) if words else ""
+        if name not in _TAKES_TEXT and not is_writer(name):
+            yield from (word.text for word in words[1:] if word.text and any(map(str.isspace, word.text)))
 
 
 def restricted_use(rule: Rule, pattern: PathPattern, subject: Subject) -> LocatedUse | None:

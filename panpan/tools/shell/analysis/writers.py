@@ -75,6 +75,11 @@ class Written:
     only_makes: bool = False
 
 
+def is_writer(name: str) -> bool:
+    """True if a program writes the files that it is given, and runs nothing."""
+    return name in _WRITERS
+
+
 def written_by(name: str, words: Sequence[Word]) -> Written | None:
     """Return what a program touches when it is given `words`, None where that is not known."""
     if any(word.text is None and not word.is_glob for word in words):

@@ -30,6 +30,8 @@ class Trace:
     """Files and folders that were opened, absolute."""
     sockets: set[str] = field(default_factory=set)
     """Families of sockets that were made."""
+    code: int = 0
+    """What it ended with; 124 where its ten seconds were over."""
 
 
 class TracingBox:
@@ -75,11 +77,13 @@ class TracingBox:
             ]
             script += (
                 f"cd {shlex.quote(str(place / 'work'))} && {shlex.join([*words, *traced])} </dev/null >/dev/null 2>&1\n"
+                "echo $?\n"
             )
-        subprocess.run(
-            [*self._box(), "/bin/bash", "-s"], check=False, timeout=100, capture_output=True, text=True, input=script
+        ran = subprocess.run(
+            [*self._box(), "/bin/bash", "-s"], check=False, timeout=200, capture_output=True, text=True, input=script
         )
-        return [_read(logs, number) for number in range(len(lines))]
+        codes = map(int, ran.stdout.split())
+        return [_read(logs, number, code) for number, code in zip(range(len(lines)), codes, strict=True)]
 
     def _box(self) -> list[str]:
         return [
@@ -131,8 +135,8 @@ def _make_tree(root: Path) -> None:
         (root / "work" / name).symlink_to(target)
 
 
-def _read(logs: Path, number: int) -> Trace:
-    trace = Trace()
+def _read(logs: Path, number: int, code: int) -> Trace:
+    trace = Trace(code=code)
     for log in logs.glob(f"{number}.*"):
         for line in log.read_text(errors="replace").splitlines():
             if call := _CALL.match(line):

@@ -1,7 +1,8 @@
 """Why a solver found no answer, as "A needs X<2, B needs X>=2", read from what package managers print.
 
 The rule: it is read from text that others may change, so what is not understood leaves the output to speak for itself.
-The forms are those of pip's resolver, uv's derivation, the trees of libmamba and rattler, and the lists of old conda.
+The forms are those of pip's resolver, uv's derivation, the trees of libmamba and rattler, and the lists of old conda;
+the tests hold what each version prints (`tests/tools/packages/printed/`).
 """
 
 import re
@@ -187,7 +188,7 @@ def _need(who: str, what: str) -> Need:
 
 def _who(text: str) -> str:
     """Return the name of a node without the wildcards of its build, and not all of very many versions."""
-    parts = re.sub(r"\s*\*+$", "", text.strip()).split(" | ")
+    parts = re.sub(r"(?:\s*=?\*+)+$", "", text.strip()).split(" | ")
     return parts[0] if len(parts) == 1 else f"{parts[0]} to {parts[-1]}"
 
 

@@ -1,13 +1,30 @@
-"""Why a solver found no answer; what pip and uv print comes from themselves in test_pip.py and test_uv.py.
+"""Why a solver found no answer, told from what package managers print; `printed/` says which version printed what."""
 
-Outputs of conda, mamba and pixi are in the form of those that their users have reported, with packages of our own.
-"""
-
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
 from panpan.tools.packages.conflict import conflict_in
+
+PRINTED = Path(__file__).parent / "printed"
+
+
+def printed() -> Iterator[Any]:
+    for path in sorted(PRINTED.glob("*.toml")):
+        for output in tomllib.loads(path.read_text(encoding="utf-8"))["output"]:
+            yield pytest.param(output, id=f"{path.stem} {output['version']}: {output['asked']}")
+
+
+@pytest.mark.parametrize("output", list(printed()))
+def test_conflict_is_understood_in_each_version(output: dict[str, Any]) -> None:
+    sentence = str(conflict_in(output["text"]))
+
+    assert [part for part in output["says"] if part not in sentence] == []
+
 
 LIBMAMBA = """
     error    libmamba Could not solve for environment specs

@@ -308,7 +308,9 @@ def _parts(
         panpan_version=__version__,
         earlier_model=earlier_model(setup, before),
         title=before.title,
-        make_title=None if caller.is_tapped else title_maker(setup, services.budget, is_attended=caller.is_attended),
+        make_title=(
+            None if caller.is_tapped else title_maker(setup, services.budget, is_attended=caller.is_attended, warn=warn)
+        ),
         warn=warn,
         background=services.background,
         agents=services.agents,

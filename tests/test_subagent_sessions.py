@@ -77,6 +77,7 @@ class Place:
             "PANPAN_HOME": str(self.root / "home"),
             "ANTHROPIC_API_KEY": "sk-ant-test-0123456789abcdef",
             "ANTHROPIC_BASE_URL": self.server.url,
+            "PANPAN_SESSIONS_TITLE": "first-words",
         }
         settings = {"sandbox.mode": "off", "snapshots.enabled": False, **overrides}
         return open_session(self.workspace, overrides=settings, env=env, warn=self.warnings.append, **wishes)

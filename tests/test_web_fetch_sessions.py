@@ -217,14 +217,17 @@ async def test_where_the_small_model_fails_the_page_itself_comes(web: Web) -> No
         async with web.open(permission__allow=["WebFetch"]) as session:
             (result,) = results(await turn(session))
 
-    assert "[nobody answered the prompt: the small model could not be asked: " in result.text
+    assert "could not be asked: " in result.text
     assert "The seed was 1234." in result.text
 
 
-async def test_a_session_whose_provider_has_no_small_model_says_so(web: Web) -> None:
-    with web.place.answering(call("WebFetch", fetch("/paper", prompt="Which seed?").input), say("done")):
+async def test_behind_a_gateway_the_sessions_own_model_answers(web: Web) -> None:
+    fetching = call("WebFetch", fetch("/paper", prompt="Which seed?").input)
+    with web.place.answering(fetching, say("It was 1234."), say("done")) as place:
         async with web.open(permission__allow=["WebFetch"]) as session:
             (result,) = results(await turn(session))
 
-    assert "[nobody answered the prompt: no small model is known for this provider" in result.text
-    assert "The seed was 1234." in result.text
+    assert "It was 1234." in result.text
+    assert place.server is not None
+    conversation, question, _ = (request.body["model"] for request in place.server.requests)
+    assert question == conversation

@@ -55,6 +55,7 @@ VARIABLES: Mapping[str, tuple[KeyPath, Callable[[str], object]]] = {
     "PANPAN_MAX_BUDGET_USD": (("max_budget_usd",), _number),
     "PANPAN_MAX_TOKENS": (("max_tokens",), _whole_number),
     "PANPAN_MAX_SECONDS": (("max_seconds",), _number),
+    "PANPAN_SESSIONS_TITLE": (("sessions", "title"), str),
     "PANPAN_IDLE_TIMEOUT_S": (("idle_timeout_s",), _number),
 }
 """Each variable with the setting it gives and how its text is read."""

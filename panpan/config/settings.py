@@ -175,7 +175,7 @@ class PermissionSettings(_Frozen):
     external_directory: Behaviour = "ask"
     """What happens to a call for a path outside the workspace that no rule opens."""
     doom_loop: Behaviour = "ask"
-    """What happens to a call that comes again and again with the same arguments."""
+    """What happens to a call that comes again and again with the same arguments and the same result."""
 
 
 class RetrySettings(_Frozen):
@@ -401,9 +401,9 @@ class SessionSettings(_Frozen):
     """How sessions are kept, `[sessions]`; a matter of the user's."""
 
     title: Literal["auto", "model", "first-words"] = "auto"
-    """What a session is called before the user names it; first-words: what he said first; model: what the model that
-    `fast` means makes of that, in the background, for a fraction of a cent; auto: as model where a user watches and the
-    model is at the same place as the session's, else first-words."""
+    """What a session is called before the user names it; first-words: what they said first; model: what the model that
+    `fast` means makes of that, in the background, for a fraction of a cent, or the session's own where there is none;
+    auto: as model where a user watches, and at the session's own place alone, else first-words."""
 
 
 class UiSettings(_Frozen):

@@ -1,4 +1,4 @@
-"""Answers to questions from pages of the web, by the small model.
+"""Answers to questions from pages of the web, by the small model, or by the session's own where none is known.
 
 The rule: what it is given of the page and what it answers are data, to it and to whoever asked. The page and the
 question go where the conversation goes, and nowhere else.
@@ -46,20 +46,18 @@ class PageAnswers:
             ToolError: Nobody could answer; half a sentence that says why.
         """
         model = await to_thread.run_sync(small_model, self._setup)
-        if model is None:
-            raise ToolError("no small model is known for this provider, such as one that the settings call `fast`")
         text = f"{page_text}\n\n<question>\n{prompt}\n</question>"
         question = Question(_system_prompt(), text, _MAX_OUTPUT_TOKENS, _TIME_LIMIT_S)
         try:
             reply = await ask_model(model, question, self._budget)
         except PanpanError as error:  # of the budget, of its provider, or of its key
-            raise ToolError(f"the small model could not be asked: {error}") from error
+            raise ToolError(f"{model.model} could not be asked: {error}") from error
         except TimeoutError:
-            raise ToolError(f"the small model did not answer within {_TIME_LIMIT_S:g} s") from None
+            raise ToolError(f"{model.model} did not answer within {_TIME_LIMIT_S:g} s") from None
         if reply is not None:
             self._keep(reply)
         if reply is None or not (said := reply.text.strip()):
-            raise ToolError("the small model sent no text")
+            raise ToolError(f"{model.model} sent no text")
         return said[:MAX_ANSWER_CHARS]
 
 

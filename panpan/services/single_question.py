@@ -36,8 +36,8 @@ class Question:
     time_limit_s: float = 60.0
 
 
-def small_model(setup: Setup, *, may_be_elsewhere: bool = False) -> ResolvedModel | None:
-    """Return the small model that belongs to the session's, or None where none is known.
+def small_model(setup: Setup, *, may_be_elsewhere: bool = False) -> ResolvedModel:
+    """Return the small model that belongs to the session's, or the session's own where none is known, as at a gateway.
 
     Known is the one that the user's settings call `fast`; else that of the session's provider, if it has one, its price
     is known, and the requests go to the provider's own address.
@@ -46,6 +46,10 @@ def small_model(setup: Setup, *, may_be_elsewhere: bool = False) -> ResolvedMode
         setup: The session's.
         may_be_elsewhere: Whether the one that the settings name may be of another provider, or at another address.
     """
+    return _known_small_model(setup, may_be_elsewhere) or setup.model
+
+
+def _known_small_model(setup: Setup, may_be_elsewhere: bool) -> ResolvedModel | None:
     session = setup.model
     vendor = vendor_named(session.provider)
     is_own_alias = SMALL in setup.settings.aliases

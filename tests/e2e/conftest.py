@@ -133,7 +133,9 @@ class Panpan:
             for name, value in os.environ.items()
             if name in ("PATH", "LANG", "TMPDIR", "COVERAGE_PROCESS_START")
         }
-        return kept | {"HOME": str(self.home.parent), "PANPAN_HOME": str(self.home), "NO_PROXY": "*"} | self.env
+        home = {"HOME": str(self.home.parent), "PANPAN_HOME": str(self.home)}
+        # a title would be one more request, which scripts do not expect
+        return kept | home | {"NO_PROXY": "*", "PANPAN_SESSIONS_TITLE": "first-words"} | self.env
 
 
 def finished(process: subprocess.Popen[bytes], stdin: bytes | None = None, timeout_s: float = 60) -> Done:

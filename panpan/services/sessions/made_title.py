@@ -12,6 +12,8 @@ from importlib.resources import files
 
 from anyio import to_thread
 
+from panpan.config.vendors import vendor_named
+from panpan.llm.factory import ResolvedModel
 from panpan.services.budgets.budget import Budget
 from panpan.services.sessions.setup import Setup
 from panpan.services.single_question import Question, ask_model, reply_to, small_model
@@ -42,7 +44,7 @@ class MadeTitle:
 
 
 def title_maker(
-    setup: Setup, budget: Budget, *, is_attended: bool
+    setup: Setup, budget: Budget, *, is_attended: bool, warn: Callable[[str], None]
 ) -> Callable[[str], Awaitable[MadeTitle | None]] | None:
     """Return what makes a title of a prompt, or None where titles are the first words.
 
@@ -50,6 +52,7 @@ def title_maker(
         setup: The session's.
         budget: Pays for it; where it cannot, there is none.
         is_attended: Whether a user watches; where nobody does, only the setting "model" lets it cost anything.
+        warn: Told why there is none.
     """
     wanted = setup.settings.sessions.title
     if wanted == "first-words" or (wanted == "auto" and not is_attended) or setup.profile.fits_window:
@@ -60,12 +63,21 @@ def title_maker(
     async def make(prompt: str) -> MadeTitle | None:
         try:
             model = await to_thread.run_sync(find_model)
-            return None if model is None else _made_of(await ask_model(model, _question(prompt), budget))
+            if model is setup.model and wanted == "auto" and _is_local(model):
+                return None  # it would lose what it keeps of the conversation, and the user's turn would wait for it
+            return _made_of(await ask_model(model, _question(prompt), budget))
         except Exception as error:  # whatever is wrong with it, the session goes on
             log.debug("no title", extra={"error": repr(error)})
+            why = str(error) or "no answer came in time"
+            warn(f'the session got no title: {clean_line(why)}; [sessions] title = "first-words" asks for none')
             return None
 
     return make
+
+
+def _is_local(model: ResolvedModel) -> bool:
+    vendor = vendor_named(model.provider)
+    return model.kind in ("embedded", "cassette") or (vendor is not None and vendor.is_local)
 
 
 async def made_title(llm: ModelClient, prompt: str) -> MadeTitle | None:

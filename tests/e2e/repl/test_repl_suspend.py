@@ -34,8 +34,8 @@ def at_shell(screen: Screen) -> bool:
 
 
 def begin(panpan: Panpan, shell: Terminal) -> None:
-    names = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
-    shell.send("".join(f"export {name}={panpan.env[name]}{ENTER}" for name in names))
+    names = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "PANPAN_SESSIONS_TITLE")
+    shell.send("".join(f"export {name}={panpan.environment()[name]}{ENTER}" for name in names))
     shell.send(f"clear; {COMMAND}{ENTER}")
     shell.wait_for(takes_keys)
 

@@ -107,14 +107,34 @@ def test_where_nobody_watches_only_the_setting_lets_it_cost_anything(
 ) -> None:
     setup = setup_of(tmp_path, settings=settings)
 
-    assert (title_maker(setup, Budget(), is_attended=is_attended) is not None) is is_made
+    assert (title_maker(setup, Budget(), is_attended=is_attended, warn=print) is not None) is is_made
 
 
-async def test_where_there_is_no_small_model_nothing_is_asked(tmp_path: Path) -> None:
-    make = title_maker(setup_of(tmp_path, ANTHROPIC_BASE_URL="http://localhost:9"), Budget(), is_attended=True)
+LOCAL = 'model = "ollama/qwen"\n[providers.ollama]\nbase_url = "{url}"\n'
 
-    assert make is not None
-    assert await make("hello") is None
+
+async def test_behind_a_gateway_the_sessions_own_model_makes_the_title(tmp_path: Path) -> None:
+    with serving([server_say("Fix the parser")]) as server:
+        setup = setup_of(tmp_path, ANTHROPIC_BASE_URL=server.url, NO_PROXY="*")
+        make = title_maker(setup, Budget(), is_attended=True, warn=print)
+        assert make is not None
+        made = await make("why does the parser fail?")
+
+    assert made is not None
+    assert made.title == "Fix the parser"
+    assert json.loads(server.requests[0].raw)["model"] == setup.model.model
+
+
+@pytest.mark.parametrize(("title", "is_asked"), [("auto", False), ("model", True)])
+async def test_a_local_model_is_asked_for_a_title_only_on_request(tmp_path: Path, title: str, is_asked: bool) -> None:
+    with serving([server_say("Fix the parser")]) as server:
+        settings = f'{LOCAL.format(url=server.openai_url)}\n[sessions]\ntitle = "{title}"'
+        setup = setup_of(tmp_path, settings=settings, key="", NO_PROXY="*")
+        make = title_maker(setup, Budget(), is_attended=True, warn=print)
+        assert make is not None
+        await make("hello")
+
+    assert len(server.requests) == is_asked
 
 
 # the session
@@ -266,7 +286,7 @@ async def test_a_budget_pays_for_it_or_there_is_none(tmp_path: Path) -> None:
     with serving([server_say("Fix the parser")]) as server:
         setup = setup_of(tmp_path, settings=LAB.format(url=server.url), NO_PROXY="*")
         budget = Budget(limits=SpendingLimits(tokens=10))
-        make = title_maker(setup, budget, is_attended=True)
+        make = title_maker(setup, budget, is_attended=True, warn=print)
         assert make is not None
         assert await make("why?") is None
         assert server.requests == []
@@ -290,7 +310,10 @@ fast = "lab/small"
 async def test_the_small_model_is_asked_over_the_wire(tmp_path: Path) -> None:
     with serving([server_say("Fix the parser")]) as server:
         make = title_maker(
-            setup_of(tmp_path, settings=LAB.format(url=server.url), NO_PROXY="*"), Budget(), is_attended=True
+            setup_of(tmp_path, settings=LAB.format(url=server.url), NO_PROXY="*"),
+            Budget(),
+            is_attended=True,
+            warn=print,
         )
         assert make is not None
         made = await make("why does the parser fail?")
@@ -300,15 +323,22 @@ async def test_the_small_model_is_asked_over_the_wire(tmp_path: Path) -> None:
     assert "why does the parser fail?" in str(server.requests[0].messages)
 
 
-async def test_a_model_that_fails_gives_no_title_and_no_error(tmp_path: Path) -> None:
+async def test_a_model_that_fails_gives_no_title_and_says_so(tmp_path: Path) -> None:
+    told: list[str] = []
     with serving([HttpError(500)]) as server:
         make = title_maker(
-            setup_of(tmp_path, settings=LAB.format(url=server.url), NO_PROXY="*"), Budget(), is_attended=True
+            setup_of(tmp_path, settings=LAB.format(url=server.url), NO_PROXY="*"),
+            Budget(),
+            is_attended=True,
+            warn=told.append,
         )
         assert make is not None
 
         assert await make("hello") is None
         assert len(server.requests) == 1
+    (line,) = told
+    assert line.startswith("the session got no title: ")
+    assert line.endswith('[sessions] title = "first-words" asks for none')
 
 
 async def test_an_attended_session_that_is_opened_as_usual_asks_the_small_model(tmp_path: Path) -> None:

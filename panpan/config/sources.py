@@ -63,6 +63,8 @@ class Loaded:
     """What the project brings along, and whether it is believed."""
     withheld: Sequence[str] = ()
     """What the project's settings say that does not count until the user trusts it, `KEY = VALUE`."""
+    withheld_rules: Sequence[str] = ()
+    """The rules among it that allow calls."""
 
     @cached_property
     def origins(self) -> Mapping[str, Origin]:
@@ -122,6 +124,7 @@ def load_settings(
 
     warnings += [warning for source in (user, local, *given) if source for warning in _careless_modes(source)]
     withheld: Sequence[str] = ()
+    withheld_rules: Sequence[str] = ()
     if project is not None:
         from panpan.config.project_limits import limit_project
         from panpan.config.trust_notes import as_written, notes_on_trust
@@ -136,9 +139,11 @@ def load_settings(
         warnings += limited.warnings
         warnings += notes_on_trust(project, trust, limited.needing_trust)
         withheld = () if trust.is_trusted else [as_written(project, path) for path in limited.needing_trust]
+        if not trust.is_trusted and ("permission", "allow") in limited.needing_trust:
+            withheld_rules = project.rules("allow")
         project = limited.source
     sources = [source for source in (user, project, local, environment, *given, flags) if source is not None]
-    return Loaded(_joined(sources), sources, tuple(warnings), trust, tuple(withheld))
+    return Loaded(_joined(sources), sources, tuple(warnings), trust, tuple(withheld), tuple(withheld_rules))
 
 
 def _project_source(locations: Locations, trust: ProjectTrust) -> Source | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from panpan.core.call_digest import digest_of
 from panpan.core.hooks import Hook, ToolCall
 from panpan.errors import ToolError
+from panpan.types.allowing_flags import flags_for
 from panpan.types.dataclass import dataclass
 from panpan.types.display import DiffDisplay
 from panpan.types.permission import Allow, Ask, AskedOf, Asker, Decision, Deny, PermissionQuestion, Reason
@@ -42,7 +43,8 @@ def joined(decisions: Sequence[Decision]) -> Decision:
     if not deciding:
         return Allow(Reason("no hook decides about it"))
     first = deciding[0]
-    reason = replace(first.reason, text="; ".join(one.reason.text for one in deciding))
+    flags = flags_for(one.reason for one in _restricting(decisions))
+    reason = replace(first.reason, text="; ".join(one.reason.text for one in deciding), flags=flags)
     if isinstance(first, Deny):
         return Deny(reason)
     approved = frozenset[Path]().union(*(one.approved_paths for one in decisions if not isinstance(one, Deny)))
@@ -69,6 +71,13 @@ def _deciding(decisions: Sequence[Decision]) -> Sequence[Decision]:
     return decisions
 
 
+def _restricting(decisions: Sequence[Decision]) -> Sequence[Decision]:
+    """Return those that a call has to pass: the denials, and the questions unless no flag can lift the denials."""
+    denials = [one for one in decisions if isinstance(one, Deny)]
+    asks = [one for one in decisions if isinstance(one, Ask)]
+    return [*denials, *(asks if all(one.reason.flags for one in denials) else ())]
+
+
 async def permission_for(call: ToolCall, hooks: Sequence[Hook], ask: Asker) -> Permission:
     """Return whether `call`, as it is now, may run; waits for the user where a hook asks."""
     digest = digest_of(call)
@@ -77,7 +86,7 @@ async def permission_for(call: ToolCall, hooks: Sequence[Hook], ask: Asker) -> P
 
 async def _permission(call: ToolCall, digest: str, hooks: Sequence[Hook], ask: Asker) -> Permission:
     decisions = [decision for hook in hooks if (decision := await hook.before_tool(call)) is not None]
-    reasons = tuple(decision.reason for decision in _deciding(decisions))
+    reasons = tuple(decision.reason for decision in _restricting(decisions) or decisions)
     match joined(decisions):
         case Deny(reason=Reason(text=text)):
             return Permission(False, text, text_for_model=f"{call.tool.name} was not run: {text}", reasons=reasons)

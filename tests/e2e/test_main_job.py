@@ -104,7 +104,7 @@ def test_creating_a_file_needs_a_yes(panpan: Panpan) -> None:
         with_yes = panpan.run("-p", prompt, "-f", "json", "--yes")
 
     assert (without.code, file_without) == (5, False)
-    assert "not allowed, and not run: 1 of the calls (Write)" in without.stderr
+    assert "1 call was blocked (Write)" in without.stderr
     assert with_yes.stderr == ""
     assert [denial["tool_name"] for denial in without.result["permission_denials"]] == ["Write"]
     refused = server.requests[1].messages[-1]["content"][0]

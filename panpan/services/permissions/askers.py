@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from panpan.types.allowing_flags import YES, flags_for
 from panpan.types.permission import Asker, PermissionAnswer, PermissionMode, PermissionQuestion
 
 
@@ -64,20 +65,15 @@ def _advice(question: PermissionQuestion) -> str:
         f"It needs the user's yes ({question.on_one_line}), and this run asks nobody, as with -p or a pipe. Go on "
         "without it, or in another way that is allowed"
     )
-    if question.is_protected:
-        is_of_sandbox = any(reason.kind == "sandbox" for reason in question.reasons)
-        settings = "; his settings can, with sandbox.domains for hosts and sandbox.outside for commands"
+    flags = flags_for(question.reasons) if question.reasons else ""
+    if not flags and question.is_protected:
         return (
-            f"{refused}; name in your answer what is left for the user to do. No flag opens it"
-            f"{settings if is_of_sandbox else ''}: he is asked only where panpan runs on a terminal and without -p."
+            f"{refused}; name in your answer what is left for the user to do. No flag allows it: they are asked only "
+            "where panpan runs on a terminal and without -p."
         )
+    for_all = "" if question.is_protected or not flags or YES in flags.split() else f", or with {YES} for everything"
     return (
-        f"{refused}. If the task cannot be done without it, say so in your answer: the user can allow it by starting "
-        f"panpan {_flags(question)}; or he starts it on a terminal and without -p, and is asked."
+        f"{refused}. If the task cannot be done without it, say so in your answer and name this: the user can allow it "
+        f"by starting panpan with {flags or YES}{for_all}. They are asked where panpan runs on a terminal and without "
+        "-p."
     )
-
-
-def _flags(question: PermissionQuestion) -> str:
-    if question.rule is None or "'" in question.rule:
-        return "with --yes"
-    return f"with --allowedTools '{question.rule}', or with --yes for everything"

@@ -25,6 +25,7 @@ from panpan.services.permissions.rules.rules import Rule, RuleSource, parse_rule
 from panpan.services.permissions.rules.suggestions import narrowest_rule, prefix_rule
 from panpan.services.permissions.sandbox_bounds import sandbox_bounds
 from panpan.services.permissions.subject import Subject, subject_of
+from panpan.types.allowing_flags import flags_out_of_plan_mode, question_flag
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import Allow, Ask, Behaviour, Decision, Deny, PermissionMode, Reason
 
@@ -92,6 +93,8 @@ class PermissionGate(Hook):
         self.warnings: list[str] = []
         """What the user should know about the rules, one sentence each."""
         self.rules = Rules()
+        self.untrusted: Sequence[Rule] = ()
+        """What the project allows and what counts only where it is trusted."""
         self._mode: PermissionMode = mode
         self.store = store
         """Where "always" is kept."""
@@ -114,7 +117,7 @@ class PermissionGate(Hook):
     def with_mode(self, mode: PermissionMode) -> "PermissionGate":
         """Return a gate with another mode and the very same rules, which both change together."""
         gate = PermissionGate(mode=mode, store=self.store, external_directory=self._external_directory)
-        gate.rules = self.rules
+        gate.rules, gate.untrusted = self.rules, self.untrusted
         return gate
 
     def for_copy(self, original: Path, copied: Path) -> "PermissionGate | None":
@@ -182,9 +185,30 @@ class PermissionGate(Hook):
         decision = await self._judged(self._restricted, subject) or await self._withheld(call, subject)
         if decision is None:
             decision = await self._judged(self._opened, subject)
-        if isinstance(decision, Ask) and self.mode == "dontAsk":
-            return Deny(reasons.not_asked(self.mode, decision.reason))
-        return replace(decision, bounds=await sandbox_bounds(call, subject)) if isinstance(decision, Ask) else decision
+        if not isinstance(decision, Ask):
+            return decision
+        reason = replace(decision.reason, flags=self._flags(decision, subject))
+        if self.mode == "dontAsk":
+            return Deny(reasons.not_asked(self.mode, reason))
+        return replace(decision, reason=reason, bounds=await sandbox_bounds(call, subject))
+
+    def _flags_out_of_plan_mode(self, subject: Subject) -> str:
+        gate = self.with_mode("default")
+        decision = gate._restricted(subject) or gate._opened(subject)
+        flags = gate._flags(decision, subject) if isinstance(decision, Ask) else decision.reason.flags
+        return flags_out_of_plan_mode(flags) if flags or isinstance(decision, Allow) else ""
+
+    def _flags(self, question: Ask, subject: Subject) -> str:
+        """Return the flags that answer a question where nobody is asked."""
+        if question.is_protected:
+            return ""
+        is_of_project = bool(self.untrusted) and allowing_rules([*self.untrusted, *self.rules.allow], subject)
+        return question_flag(
+            question.reason.kind,
+            question.prefix_rule or question.rule,
+            is_edit=subject.tool_class == "write",
+            is_allowed_by_project=bool(is_of_project),
+        )
 
     async def _judged(self, judge: Callable[[Subject], _Judgement], subject: Subject) -> _Judgement:
         """Return what a judgement says, which takes long of a large call."""
@@ -219,7 +243,7 @@ class PermissionGate(Hook):
         if self.mode == "plan" and not subject.is_read_only and subject.tool_class != "agent":
             if self._writes_only_the_plan(subject):
                 return Allow(Reason("it writes the plan file", "mode"), _closed_paths(subject, subject.uses))
-            return Deny(reasons.by_plan_mode(subject))
+            return Deny(replace(reasons.by_plan_mode(subject), flags=self._flags_out_of_plan_mode(subject)))
         protected = [use for use in subject.protected if not self._reads_plan(use)]
         if protected:
             approved = _closed_paths(subject, protected)

@@ -1,6 +1,7 @@
 """From the settings of a folder to its gate: the one way, for a session and for whoever only asks what it would say."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from panpan.core.tool_call import prepared
 from panpan.errors import ConfigError, ToolError
 from panpan.services.permissions.gate import PermissionGate, RuleStore
 from panpan.services.permissions.rules.examples import check_examples
-from panpan.services.permissions.rules.rules import rule_sources
+from panpan.services.permissions.rules.rules import parse_rule, rule_sources
 from panpan.services.permissions.sandbox_questions import SandboxQuestions
 from panpan.services.permissions.subject import Subject, subject_of
 from panpan.system.output_store import OutputStore
@@ -100,7 +101,10 @@ def gate_of(loaded: Loaded, paths: PathResolver, *, store: RuleStore | None = No
     sources = rule_sources(loaded)
     check_examples(sources, paths)
     permission = loaded.settings.permission
-    return PermissionGate(sources, mode=permission.mode, store=store, external_directory=permission.external_directory)
+    gate = PermissionGate(sources, mode=permission.mode, store=store, external_directory=permission.external_directory)
+    with suppress(ConfigError):  # rules that do not count may be wrong
+        gate.untrusted = [parse_rule(text, "the project") for text in loaded.withheld_rules]
+    return gate
 
 
 @dataclass(frozen=True, slots=True)

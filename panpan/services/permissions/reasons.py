@@ -10,6 +10,7 @@ from panpan.services.permissions.rules.path_pattern import PathPattern
 from panpan.services.permissions.rules.rules import Rule
 from panpan.services.permissions.subject import Subject
 from panpan.tools.shell.analysis.facts import Effect, LineFacts
+from panpan.types.allowing_flags import flags_out_of_dont_ask
 from panpan.types.permission import PermissionMode, Reason
 
 PLAN_MODE_NOTICE = (
@@ -88,7 +89,8 @@ def by_rules(rules: Sequence[Rule]) -> Reason:
 
 def not_asked(mode: PermissionMode, reason: Reason) -> Reason:
     """Return that the mode denies what would be asked."""
-    return replace(reason, kind="mode", text=f"the mode {mode} denies what would be asked: {reason.text}")
+    text = f"the mode {mode} denies what would be asked: {reason.text}"
+    return replace(reason, kind="mode", text=text, flags=flags_out_of_dont_ask(reason.flags))
 
 
 def not_allowed(subject: Subject) -> Reason:

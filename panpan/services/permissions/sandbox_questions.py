@@ -1,22 +1,29 @@
 """Asks before a command leaves the sandbox, and before each command where none works.
 
 The rule: whether a command runs is the permission gate's matter; this only says what it may do to the machine if it
-does. No mode and no flag opens the sandbox: only a person does, or the setting that he wrote for the command. Where
+does. No mode and no yes to everything opens the sandbox: only a person does, or a setting that they gave for it. Where
 there is none, the mode bypassPermissions goes on without.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from panpan.core.hooks import Hook, ToolCall
-from panpan.errors import ToolError
+from panpan.errors import ConfigError, ToolError
+from panpan.services.permissions.rules.command_pattern import exact_pattern
+from panpan.services.permissions.rules.command_words import simple_commands
 from panpan.services.permissions.rules.matching import allowing_rules
 from panpan.services.permissions.rules.rules import parse_rule
-from panpan.services.permissions.subject import subject_of
+from panpan.services.permissions.rules.suggestions import prefix_rule
+from panpan.services.permissions.subject import Subject, subject_of
 from panpan.tools.packages.package_tool import PackageTool
 from panpan.tools.shell.bash import BashInput
 from panpan.tools.shell.bounds import SandboxUse
+from panpan.types.allowing_flags import SANDBOX_OFF, network_flag, outside_flag
 from panpan.types.permission import Ask, Decision, PermissionMode, Reason
+
+_LONGEST_PATTERN = 200
+"""Characters of a line that a flag repeats."""
 
 
 class SandboxQuestions(Hook):
@@ -49,10 +56,45 @@ class SandboxQuestions(Hook):
             return None if self._mode() == "bypassPermissions" else Ask(_MISSING, is_protected=True)
         if wish == "on" or (wish == "network" and sandbox.has_network) or await self._is_granted(call):
             return None
-        return Ask(Reason(_WISHES[wish], "sandbox"), is_protected=True, bounds=_BOUNDS[wish])
+        flags = await (_network_flag(call) if wish == "network" else _outside_flag(call))
+        return Ask(Reason(_WISHES[wish], "sandbox", flags=flags), is_protected=True, bounds=_BOUNDS[wish])
 
     async def _is_granted(self, call: ToolCall) -> bool:
         return bool(self._outside) and allowing_rules(self._outside, await subject_of(call)) is not None
+
+
+async def _network_flag(call: ToolCall) -> str:
+    """Return the flag that opens as much of the network as the call needs, and this sandbox can open."""
+    if not isinstance(call.tool, PackageTool):
+        return network_flag()
+    working = (await call.context.sandbox.choice()).sandbox
+    is_able = working is not None and working.can_grant_domains
+    return network_flag(await call.tool.hosts_to_allow(call.args, call.context) if is_able else ())
+
+
+async def _outside_flag(call: ToolCall) -> str:
+    """Return the flag that lets the call out of the sandbox; that for a runner or git holds for any arguments."""
+    try:
+        subject = await subject_of(call)
+    except ToolError:
+        return ""
+    for patterns in _patterns(subject):
+        with suppress(ConfigError):
+            rules = [parse_rule(f"Bash({pattern})", "the call") for pattern in patterns]
+            if allowing_rules(rules, subject) is not None:
+                return " ".join(map(outside_flag, patterns))
+    return SANDBOX_OFF
+
+
+def _patterns(subject: Subject) -> Iterator[Sequence[str]]:
+    command = subject.command or ""
+    if rule := prefix_rule(subject):
+        yield [rule.removeprefix("Bash(").removesuffix(")")]
+    lines = simple_commands(command) or ()
+    if lines and all(words[0] == "git" and len(words) > 1 and words[1].isalpha() for words in lines):
+        yield list(dict.fromkeys(f"git {words[1]} *" for words in lines))
+    if command.isprintable() and len(command) <= _LONGEST_PATTERN:
+        yield [exact_pattern(command)]
 
 
 async def _wish(call: ToolCall) -> SandboxUse | None:
@@ -69,6 +111,7 @@ _MISSING = Reason(
     "no sandbox works here, so that nothing bounds what the command does; `panpan doctor` says why, and the setting "
     'sandbox.mode = "off" lets commands run all the same',
     "sandbox",
+    flags=SANDBOX_OFF,
 )
 _BOUNDS = {
     "network": "",  # the gate tells those of the sandbox

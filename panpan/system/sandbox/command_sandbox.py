@@ -23,6 +23,7 @@ from panpan.errors import ConfigError, ToolError
 from panpan.system.canonical import canonical_path
 from panpan.system.private import make_private_folder
 from panpan.system.sandbox.place_claims import PlaceClaims, vacant
+from panpan.types.allowing_flags import network_flag
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from panpan.system.sandbox.sandbox import Sandbox
 
 _NO_DOMAINS = (
-    "it cannot let commands to single hosts, so that sandbox.domains opens none; sandbox.network, or --allow-network "
+    f"it cannot let commands to single hosts, so that sandbox.domains opens none; sandbox.network, or {network_flag()} "
     "without hosts, opens the whole network"
 )
 _OWN_FOLDER = re.compile(r"panpan-[0-9a-f]{16}")

@@ -13,6 +13,7 @@ from typing import Self
 from panpan.errors import ToolError
 from panpan.system.url_guard import Authority, Resolve, plain_authority, public_addresses
 from panpan.system.web.proxy_connection import NotReachableError, Route
+from panpan.types.allowing_flags import network_flag
 from panpan.types.dataclass import dataclass
 
 WEB_PORTS = (80, 443)
@@ -111,7 +112,8 @@ class DomainGrants:
         port = default_port if asked.port is None else asked.port
         if not self.covers(asked, port):
             grant = str(Authority(asked.host, asked.address, None if port in WEB_PORTS else port))
-            raise NotGrantedError(f'{grant} is not among the granted domains; "{grant}" in {SETTING} would grant it')
+            how = f'"{grant}" in {SETTING} would grant it, or {network_flag([grant])}'
+            raise NotGrantedError(f"{grant} is not among the granted domains; {how}")
         also = [address for grant in self._grants for address in grant.addresses(port)]
         is_own = any(grant.covers(asked, port) for grant in self._own)
         if asked.address is not None:

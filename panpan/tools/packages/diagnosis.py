@@ -6,6 +6,7 @@ The rule: the first that fits is told, so what causes others stands before them;
 import re
 from collections.abc import Sequence
 
+from panpan.types.allowing_flags import network_flag
 from panpan.types.dataclass import dataclass
 
 _MAX_CHARS = 100_000
@@ -53,7 +54,7 @@ KNOWN_FAILURES: Sequence[KnownFailure] = (
         r"|error sending request|client error \(connect\)|tunnel connection failed"
         r"|read timed out|\b50[234] (?:server error|bad gateway|service unavailable|gateway time-?out)",
         "the index was not reached: without the network, name a folder of wheels in `wheels`; a host that the sandbox "
-        "refuses is opened by the user's setting sandbox.domains",
+        f"refuses is opened by the user's setting sandbox.domains, or {network_flag(['HOST'])}",
     ),
     KnownFailure(
         "no ensurepip",

@@ -67,6 +67,25 @@ def domains_of(named: Sequence[str], packages: PackageSettings, variables: Mappi
     return Domains(tuple(dict.fromkeys((*others, *USUAL_HOSTS))), tuple(dict.fromkeys(own)))
 
 
+def hosts_to_allow(hosts: Sequence[str], packages: PackageSettings, variables: Mapping[str, str]) -> Sequence[str]:
+    """Return the shortest list for `sandbox.domains` that opens these hosts; none where one is not known.
+
+    Args:
+        hosts: What is going to be fetched from.
+        packages: The user's settings for packages.
+        variables: The user's environment.
+    """
+    from panpan.system.sandbox.domain_grants import DomainGrants
+    from panpan.system.url_guard import plain_authority
+
+    if not all(map(_is_host, hosts)):
+        return ()
+    preset = domains_of([PACKAGE_INDEXES], packages, variables)
+    grants = DomainGrants(preset.named, preset.own)
+    asked = map(plain_authority, hosts)
+    return (PACKAGE_INDEXES,) if all(grants.covers(one, one.port or 443) for one in asked) else hosts
+
+
 def _configured_hosts(packages: PackageSettings, variables: Mapping[str, str]) -> Iterator[str]:
     indexes = (packages.index, packages.channel_alias, *packages.mirrors, *packages.channel_mirrors)
     yield from hosts_of([url for url in (*indexes, *packages.extra_indexes) if url is not None])

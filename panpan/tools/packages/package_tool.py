@@ -131,6 +131,17 @@ class PackageTool(Tool[PackageInputT]):
         """
         return await (await self._told_plan(args, ctx)).wish(ctx.sandbox)
 
+    async def hosts_to_allow(self, args: PackageInputT, ctx: ToolContext) -> Sequence[str]:
+        """Return what `sandbox.domains` has to name for the call; none where that is not known.
+
+        Raises:
+            ToolError: It cannot be done as things are.
+        """
+        from panpan.tools.packages.index_hosts import hosts_to_allow  # only refusals need it
+
+        plan = await self._told_plan(args, ctx)
+        return hosts_to_allow((*plan.hosts, *plan.mirror_hosts), self.settings, ctx.own_environment or {})
+
     async def run(self, args: PackageInputT, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         told = self._plans.pop((ctx.tool_use_id, args), None)
         plan = await to_thread.run_sync(self._whole_plan, args, ctx)

@@ -12,6 +12,7 @@ from panpan.system.sandbox.command_sandbox import Start
 from panpan.system.sandbox.refusals import refusal_in
 from panpan.system.withheld_note import withheld_note
 from panpan.tools.tool import ToolContext
+from panpan.types.allowing_flags import network_flag, outside_flag
 
 _MAX_CHARS = 20_000
 """How much of the end of an output is looked at; errors stand there."""
@@ -40,5 +41,6 @@ def _refusals(output: str, exit_code: int, start: Start) -> Iterator[str]:
     if start.proxy is not None and start.proxy.refused:
         yield from start.proxy.refused
     elif start.profile is not None and (refusal := refusal_in(output, exit_code, start.profile)):
-        wish = "network" if refusal.needs_network else "off"
-        yield f'{refusal.text} If the command needs it, call again with sandbox "{wish}"; the user is asked then'
+        wish, flag = ("network", network_flag()) if refusal.needs_network else ("off", outside_flag("COMMAND *"))
+        ask = f'call again with sandbox "{wish}"; the user is asked then, or started panpan with {flag}'
+        yield f"{refusal.text} If the command needs it, {ask}"

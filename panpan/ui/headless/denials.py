@@ -1,8 +1,10 @@
 """What a run in which nobody is asked says at its end of forbidden calls, and how they could be allowed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
+from panpan.types.allowing_flags import YES, flags_for
+from panpan.types.content import ToolUseBlock
 from panpan.types.events import PermissionDecided
 from panpan.types.permission import AskedOf
 from panpan.ui.headless.face import TurnSummary
@@ -10,17 +12,13 @@ from panpan.ui.headless.face import TurnSummary
 _Kind: TypeAlias = AskedOf | Literal["protected"]
 
 _HOW: Mapping[_Kind, str] = {
-    "nobody": "a rule or the mode forbids them, as their results say",
-    "anybody": (
-        "with -p or a pipe nobody is asked: say what is allowed (--allowedTools, --yes, --permission-mode), or run "
-        "panpan without -p"
-    ),
-    "protected": "no flag and no rule allows these; run panpan without -p, which asks",
-    "a person": (
-        "no flag allows these; for leaving the sandbox the settings sandbox.domains and sandbox.outside do, else run "
-        "panpan without -p, which asks"
-    ),
+    "nobody": "a rule or the mode forbids it, see the result of the call",
+    "anybody": f"-p cannot ask; allow it with {YES}, or run panpan without -p",
+    "protected": "no flag and no rule allows it; run panpan without -p, which asks",
+    "a person": "no flag allows it; run panpan without -p, which asks",
 }
+_MOST_FLAGS = 5
+"""In one line."""
 
 
 def denials_told(summary: TurnSummary) -> Iterator[str]:
@@ -28,11 +26,34 @@ def denials_told(summary: TurnSummary) -> Iterator[str]:
     denials = [use for use in summary.denials if not _is_repeat(summary.decided[use.id])]
     for kind, how in _HOW.items():
         uses = [use for use in denials if _kind(summary.decided[use.id]) == kind]
+        flags = _flags([summary.decided[use.id] for use in uses])
+        if flags and kind != "protected":
+            how = f"-p cannot ask; allow it with {flags}"
         if uses:
-            names = ", ".join(dict.fromkeys(use.name for use in uses))
-            why = f": {summary.decided[uses[0].id].reasons[0].text}" if kind == "protected" else ""
-            more = f" (and {len(uses) - 1} more)" if why and len(uses) > 1 else ""
-            yield f"not allowed, and not run: {len(uses)} of the calls ({names}){why}{more}; {how}"
+            yield f"{_blocked(uses)}{_why(summary, uses) if kind == 'protected' else ''}; {how}"
+
+
+def allowed_with(decided: PermissionDecided) -> str:
+    """Return the flags that would have let a denied call run; empty where none would."""
+    return flags_for(decided.reasons)
+
+
+def _flags(decided: Sequence[PermissionDecided]) -> str:
+    """Return the flags for all calls that flags would have let run, as one command line takes them."""
+    reasons = [reason for one in decided if allowed_with(one) for reason in one.reasons]
+    flags = list(dict.fromkeys(reason.flags for reason in reasons))
+    more = f" (and {len(flags) - _MOST_FLAGS} more)" if len(flags) > _MOST_FLAGS else ""
+    return f"{' '.join(flags[:_MOST_FLAGS])}{more}"
+
+
+def _blocked(uses: Sequence[ToolUseBlock]) -> str:
+    names = ", ".join(dict.fromkeys(use.name for use in uses))
+    return f"{len(uses)} {'call was' if len(uses) == 1 else 'calls were'} blocked ({names})"
+
+
+def _why(summary: TurnSummary, uses: Sequence[ToolUseBlock]) -> str:
+    more = f" (and {len(uses) - 1} more)" if len(uses) > 1 else ""
+    return f": {summary.decided[uses[0].id].reasons[0].text}{more}"
 
 
 def _is_repeat(decided: PermissionDecided) -> bool:

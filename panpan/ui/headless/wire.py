@@ -10,7 +10,7 @@ from typing import Any
 from panpan.services.sessions.session import SessionInfo
 from panpan.types.background import TaskInfo, TaskState
 from panpan.types.compaction import Compaction
-from panpan.types.content import RedactedThinkingBlock, ThinkingBlock
+from panpan.types.content import RedactedThinkingBlock, ThinkingBlock, ToolUseBlock
 from panpan.types.events import (
     BlockFinished,
     BlockStarted,
@@ -28,6 +28,7 @@ from panpan.types.events import (
 )
 from panpan.types.ids import new_id
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, Usage, UserMessage
+from panpan.ui.headless.denials import allowed_with
 from panpan.ui.headless.face import TurnSummary
 from panpan.ui.headless.outcome import Outcome
 from panpan.ui.task_text import ended_line
@@ -209,15 +210,19 @@ def result_line(session_id: str, summary: TurnSummary, outcome: Outcome, duratio
             model: _model_usage(usage, totals.cost_by_model.get(model))
             for model, usage in totals.usage_by_model.items()
         },
-        "permission_denials": [
-            {"tool_name": use.name, "tool_use_id": use.id, "tool_input": use.input} for use in summary.denials
-        ],
+        "permission_denials": [_denial(use, summary.decided[use.id]) for use in summary.denials],
         "files_changed": [change.as_json() for change in summary.files],
         "uuid": new_id(),
     }
     if outcome.error:
         line["errors"] = [outcome.error]
     return line
+
+
+def _denial(use: ToolUseBlock, decided: PermissionDecided) -> dict[str, Any]:
+    flags = allowed_with(decided)
+    denial = {"tool_name": use.name, "tool_use_id": use.id, "tool_input": use.input}
+    return {**denial, "allowed_with": flags} if flags else denial
 
 
 def _model_usage(usage: Usage, cost_usd: float | None) -> dict[str, Any]:

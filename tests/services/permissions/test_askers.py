@@ -1,20 +1,22 @@
-from dataclasses import replace
-
 import pytest
 
 from panpan.services.permissions.askers import NobodyToAsk, YesToAll
 from panpan.types.permission import PermissionAnswer, PermissionQuestion, Reason
 
 
-def question(*, rule: str | None = None, is_protected: bool = False) -> PermissionQuestion:
-    return PermissionQuestion("id", "Bash", {}, "npm test", "it runs a command", rule, is_protected)
+def question(*reasons: Reason, is_protected: bool = False) -> PermissionQuestion:
+    return PermissionQuestion(
+        "id", "Bash", {}, "npm test", "it runs a command", is_protected=is_protected, reasons=reasons
+    )
 
 
 async def test_nobody_says_no_and_how_the_user_can_allow_it() -> None:
-    answer = await NobodyToAsk()(question(rule="Bash(npm test)"))
+    flags = "--allowedTools 'Bash(npm test)'"
+
+    answer = await NobodyToAsk()(question(Reason("why", "not-allowed", flags=flags)))
 
     assert not answer.is_allowed
-    assert "--allowedTools 'Bash(npm test)'" in answer.feedback
+    assert f"starting panpan with {flags}, or with --yes for everything" in answer.feedback
     assert "it runs a command" in answer.feedback
 
 
@@ -33,12 +35,23 @@ async def test_nobody_names_no_flag_for_what_no_flag_opens() -> None:
     assert "--" not in answer.feedback
 
 
-async def test_of_what_leaves_the_sandbox_the_settings_are_named_that_let_it() -> None:
-    asked = replace(question(is_protected=True), reasons=(Reason("it runs with the network", "sandbox"),))
+async def test_nobody_names_every_flag_that_a_call_needs() -> None:
+    asked = question(
+        Reason("why", "not-allowed", flags="--allowedTools pip"),
+        Reason("why", "sandbox", flags="--allow-network"),
+        is_protected=True,
+    )
 
     answer = await NobodyToAsk()(asked)
 
-    assert "sandbox.domains" in answer.feedback
+    assert "starting panpan with --allowedTools pip --allow-network. They" in answer.feedback
+    assert "--yes" not in answer.feedback
+
+
+async def test_nobody_names_no_flag_where_only_a_part_is_answered() -> None:
+    asked = question(Reason("why", "protected"), Reason("why", "sandbox", flags="--allow-network"), is_protected=True)
+
+    assert "--" not in (await NobodyToAsk()(asked)).feedback
 
 
 async def test_yes_to_all_says_yes() -> None:

@@ -30,7 +30,7 @@ from tests.needed_programs import need
 from tests.system.backends import on_both_backends, run_on, until
 from tests.system.sandbox.boxes import ENV, made, names
 
-NOT_GRANTED = '{0} is not among the granted domains; "{0}" in sandbox.domains would grant it'
+NOT_GRANTED = '{0} is not among the granted domains; "{0}" in sandbox.domains would grant it, or --allow-network={0}'
 
 
 @dataclass

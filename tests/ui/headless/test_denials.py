@@ -6,14 +6,16 @@ from panpan.types.messages import AssistantMessage
 from panpan.types.permission import AskedOf, Reason, ReasonKind
 from panpan.ui.headless.denials import denials_told
 from panpan.ui.headless.face import TurnSummary
+from panpan.ui.headless.outcome import Outcome
+from panpan.ui.headless.wire import result_line
 
 
-def summary_of(*decided: tuple[str, AskedOf, ReasonKind]) -> TurnSummary:
+def summary_of(*decided: tuple[str, AskedOf, ReasonKind], flags: str = "") -> TurnSummary:
     summary = TurnSummary()
     uses = tuple(ToolUseBlock(id=str(at), name=name, input={}) for at, (name, _, _) in enumerate(decided))
     summary.follow(AssistantMessage(content=uses, model="m", stop_reason="tool_use"))
     for at, (name, asked_of, kind) in enumerate(decided):
-        reasons = (Reason("why", kind),)
+        reasons = (Reason("why", kind, flags=flags and f"{flags} {name}"),)
         summary.follow(PermissionDecided(str(at), name, False, "why", reasons, asked_of=asked_of))
     return summary
 
@@ -30,14 +32,48 @@ def test_each_kind_of_no_is_told_with_what_could_change_it() -> None:
 
     forbidden, asked, protected, person = denials_told(summary)
 
-    assert forbidden.startswith("not allowed, and not run: 1 of the calls (Bash); a rule or the mode forbids")
-    assert asked.startswith("not allowed, and not run: 2 of the calls (Write, Edit); with -p or a pipe nobody is asked")
-    assert person.startswith("not allowed, and not run: 1 of the calls (pip); no flag allows these")
-    assert protected.startswith(
-        "not allowed, and not run: 2 of the calls (Read, Write): why (and 1 more); no flag and no rule"
-    )
+    assert forbidden.startswith("1 call was blocked (Bash); a rule or the mode forbids")
+    assert asked.startswith("2 calls were blocked (Write, Edit); -p cannot ask; allow it with --yes")
+    assert person.startswith("1 call was blocked (pip); no flag allows it")
+    assert protected.startswith("2 calls were blocked (Read, Write): why (and 1 more); no flag and no rule")
     assert "sandbox" not in protected
     assert "--yes" not in forbidden + person + protected
+
+
+@pytest.mark.parametrize("asked_of", ["nobody", "anybody", "a person"])
+def test_the_flags_that_would_have_helped_stand_on_one_line(asked_of: AskedOf) -> None:
+    summary = summary_of(*((name, asked_of, "sandbox") for name in ("a", "b", "a", "c")), flags="--allowedTools")
+
+    (told,) = denials_told(summary)
+
+    assert told == (
+        "4 calls were blocked (a, b, c); -p cannot ask; allow it with --allowedTools a --allowedTools b "
+        "--allowedTools c"
+    )
+
+
+def test_many_flags_are_counted() -> None:
+    summary = summary_of(*((name, "anybody", "unknown") for name in "abcdefg"), flags="--allowedTools")
+
+    (told,) = denials_told(summary)
+
+    assert told.endswith("--allowedTools e (and 2 more)")
+
+
+def test_the_result_object_names_the_flags_of_each_denial() -> None:
+    helped = summary_of(("pip", "a person", "sandbox"), flags="--allow-network")
+    not_helped = summary_of(("Read", "a person", "protected"))
+
+    (with_flags,) = result_line("s", helped, Outcome("success"), 1.0)["permission_denials"]
+    (without,) = result_line("s", not_helped, Outcome("success"), 1.0)["permission_denials"]
+
+    assert with_flags == {
+        "tool_name": "pip",
+        "tool_use_id": "0",
+        "tool_input": {},
+        "allowed_with": "--allow-network pip",
+    }
+    assert "allowed_with" not in without
 
 
 @pytest.mark.parametrize("kind", ["bad-call", "bad-path"])

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,8 +16,8 @@ from typing import Any
 import pytest
 
 from tests.model_server import ModelServer
+from tests.prepared_command import COMMAND, ForkedCommand, PreparedCommand
 
-COMMAND = Path(sys.executable).with_name("panpan")
 KEY = "sk-ant-test-0123456789abcdef"
 
 
@@ -69,6 +70,8 @@ class Panpan:
     workspace: Path
     home: Path
     env: dict[str, str] = field(default_factory=dict)
+    prepared: PreparedCommand | None = None
+    """Starts it where it makes no difference that it was imported before."""
     _running: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def use(self, server: ModelServer, *, dialect: str = "anthropic") -> None:
@@ -94,10 +97,17 @@ class Panpan:
         return process
 
     def run(self, *args: str, stdin: str | bytes = b"", timeout_s: float = 60) -> Done:
-        """Run it to its end."""
-        process = self.start(*args)
+        """Run it to its end, from a process that has imported it where that makes no difference."""
         data = stdin.encode() if isinstance(stdin, str) else stdin
-        return finished(process, data, timeout_s)
+        if self.prepared is None or not self.prepared.can_start(self.environment()):
+            return finished(self.start(*args), data, timeout_s)
+        pipes = [os.pipe() for _ in range(3)]
+        (theirs, feeding), (out, their_out), (err, their_err) = pipes
+        streams = (theirs, their_out, their_err)
+        process = self.prepared.start(args, env=self.environment(), cwd=self.workspace, streams=streams)
+        for stream in streams:
+            os.close(stream)
+        return _finished(process, data, feeding, (out, err), timeout_s)
 
     def run_each(self, *lines: Sequence[str]) -> list[Done]:
         """Run it once for each list of arguments, all from one process that has imported it: for what ends at once."""
@@ -138,6 +148,28 @@ class Panpan:
         return kept | home | {"NO_PROXY": "*", "PANPAN_SESSIONS_TITLE": "first-words"} | self.env
 
 
+def _finished(process: ForkedCommand, stdin: bytes, feeding: int, reading: Sequence[int], timeout_s: float) -> Done:
+    """Feed a run and read it to its end."""
+
+    def feed() -> None:
+        with suppress(BrokenPipeError), os.fdopen(feeding, "wb", buffering=0) as file:
+            file.write(stdin)
+
+    def read(stream: int) -> str:
+        with os.fdopen(stream, "rb") as file:
+            return file.read().decode()
+
+    with ThreadPoolExecutor(3) as pool:
+        pool.submit(feed)
+        stdout, stderr = [pool.submit(read, stream) for stream in reading]
+        try:
+            code = process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        return Done(stdout.result(timeout_s), stderr.result(timeout_s), code)
+
+
 def finished(process: subprocess.Popen[bytes], stdin: bytes | None = None, timeout_s: float = 60) -> Done:
     """Wait for the end of a run."""
     stdout, stderr = process.communicate(stdin, timeout=timeout_s)
@@ -152,11 +184,18 @@ def wait_until(condition: Any, *, timeout_s: float = 20) -> None:
         time.sleep(0.01)
 
 
+@pytest.fixture(scope="session")
+def prepared() -> Iterator[PreparedCommand]:
+    command = PreparedCommand()
+    yield command
+    command.close()
+
+
 @pytest.fixture
-def panpan(tmp_path: Path) -> Iterator[Panpan]:
+def panpan(tmp_path: Path, prepared: PreparedCommand) -> Iterator[Panpan]:
     workspace = tmp_path / "workspace"
     workspace.mkdir()
-    command = Panpan(workspace, tmp_path / "user" / ".panpan")
+    command = Panpan(workspace, tmp_path / "user" / ".panpan", prepared=prepared)
     command.home.parent.mkdir()
     yield command
     command.stop_all()

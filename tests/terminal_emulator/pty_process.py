@@ -15,7 +15,26 @@ import termios
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+
+class Running(Protocol):
+    """What is used of `subprocess.Popen`."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def send_signal(self, sig: int) -> None: ...
+
+
+class Start(Protocol):
+    """Starts a program as the leader of a session with a controlling terminal."""
+
+    def __call__(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | str, terminal: int) -> Running: ...
 
 
 class PtyProcess:
@@ -28,6 +47,7 @@ class PtyProcess:
         columns: Width of the terminal.
         rows: Its height.
         received: Called in the reading thread with what the program wrote; with b"" at the end.
+        start: Starts it on a terminal in another way.
     """
 
     def __init__(
@@ -39,6 +59,7 @@ class PtyProcess:
         columns: int,
         rows: int,
         received: Callable[[bytes], None],
+        start: Start | None = None,
     ) -> None:
         self._received = received
         self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
@@ -49,16 +70,7 @@ class PtyProcess:
         self.resize(columns, rows)
         self.settings_before: list[Any] = termios.tcgetattr(theirs)
         """The terminal's settings (termios) before the program ran."""
-        self.process = subprocess.Popen(
-            argv,
-            env=dict(env),
-            cwd=cwd,
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            start_new_session=True,
-            preexec_fn=_take_terminal,
-        )
+        self.process: Running = (start or _started)(argv, env=env, cwd=cwd, terminal=theirs)
         os.close(theirs)
         self._threads = [threading.Thread(target=work, daemon=True) for work in (self._read, self._write)]
         for thread in self._threads:
@@ -128,6 +140,19 @@ class PtyProcess:
                     data = data[os.write(self._fd, data) :]
             except OSError:
                 return  # nobody reads it any more
+
+
+def _started(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | str, terminal: int) -> Running:
+    return subprocess.Popen(
+        argv,
+        env=dict(env),
+        cwd=cwd,
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        start_new_session=True,
+        preexec_fn=_take_terminal,
+    )
 
 
 def _take_terminal() -> None:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self, TypeAlias, TypeVar
 
 from tests.terminal_emulator.processes import left_with, new_mark, pids_with
-from tests.terminal_emulator.pty_process import PtyProcess
+from tests.terminal_emulator.pty_process import PtyProcess, Start
 from tests.terminal_emulator.screen import Screen
 
 Wanted: TypeAlias = str | Callable[[Screen], object]
@@ -31,6 +31,7 @@ class Terminal:
         rows: Height.
         is_mute: Whether the terminal answers no question of the program, as some do not.
         background: What it says its background is.
+        start: Starts it on a terminal in another way.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Terminal:
         rows: int = 24,
         is_mute: bool = False,
         background: str = "rgb:1111/1111/1111",
+        start: Start | None = None,
     ) -> None:
         self.mark = new_mark()
         self.raw = bytearray()
@@ -58,7 +60,9 @@ class Terminal:
         self._screen = Screen(columns, rows, answer=self._ignore if is_mute else self.send, background=background)
         environment = {"TERM": "xterm-256color"} | dict(os.environ if env is None else env) | dict(self.mark)
         with self._changed:  # nothing is received before there is somebody to answer
-            self._pty = PtyProcess(argv, env=environment, cwd=cwd, columns=columns, rows=rows, received=self._take)
+            self._pty = PtyProcess(
+                argv, env=environment, cwd=cwd, columns=columns, rows=rows, received=self._take, start=start
+            )
 
     def __enter__(self) -> Self:
         return self

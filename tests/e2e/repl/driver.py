@@ -11,6 +11,8 @@ from tests.terminal_emulator.keys import ENTER, TAB
 
 MARK = "❯"
 """Stands before the input."""
+INSTALLED = (str(COMMAND),)
+"""The installed command, which imports everything at its start."""
 INTERRUPTED = "[Interrupted]"
 WAITS = "tab to answer"
 """What a question says that takes no keys yet, since something is half typed."""
@@ -30,7 +32,7 @@ class Repl(Terminal):
         panpan: Its place and environment.
         *args: Its options.
         env: Further variables.
-        program: What is run.
+        program: What is run; by default panpan, from a process that has imported it where that makes no difference.
         **options: Of `Terminal`.
     """
 
@@ -39,12 +41,15 @@ class Repl(Terminal):
         panpan: Panpan,
         *args: str,
         env: Mapping[str, str] | None = None,
-        program: Sequence[str] = (str(COMMAND),),
+        program: Sequence[str] = (),
         **options: Any,
     ) -> None:
         self._home = panpan.home
         environment = dict(panpan.environment()) | dict(env or {})
-        super().__init__([*program, *args], env=environment, cwd=panpan.workspace, **options)
+        prepared = None if program else panpan.prepared
+        start = prepared.start_on_terminal if prepared is not None and prepared.can_start(environment) else None
+        argv = [*(program or INSTALLED), *args]
+        super().__init__(argv, env=environment, cwd=panpan.workspace, start=start, **options)
 
     def wait_for_prompt(self) -> None:
         """Wait until it takes keys."""
@@ -84,6 +89,10 @@ class Repl(Terminal):
         self.submit(prompt)
         self.wait_for(answer)
         self.wait_for(lambda screen: takes_keys(screen) and not works(screen))
+
+    def children(self) -> list[str]:
+        """Return the command lines of what it started and still runs, without its watchdog."""
+        return [command for command in super().children() if "panpan-watchdog" not in command]
 
     def crash_reports(self) -> list[str]:
         """Return what was written about errors that nobody expected."""

@@ -7,7 +7,7 @@ import pytest
 
 from tests.e2e.conftest import Panpan
 from tests.e2e.repl.conftest import Start
-from tests.e2e.repl.driver import Repl, texts_of, was_given_back
+from tests.e2e.repl.driver import INSTALLED, Repl, texts_of, was_given_back
 from tests.model_server import say, serving
 from tests.terminal_emulator import keys
 
@@ -19,7 +19,7 @@ def opening(panpan: Panpan, start: Start) -> Iterator[Repl]:
     """A REPL that takes keys and has no session yet."""
     with serving([]) as server:
         panpan.use(server)
-        repl = start(waits=False)
+        repl = start(waits=False, program=INSTALLED)
         repl.wait_for(OPENING)
         yield repl
 
@@ -27,7 +27,7 @@ def opening(panpan: Panpan, start: Start) -> Iterator[Repl]:
 def test_what_is_sent_waits_for_the_session_and_keeps_its_order(panpan: Panpan, start: Start) -> None:
     with serving([say("First answer."), say("Second answer.")]) as server:
         panpan.use(server)
-        repl = start(waits=False)
+        repl = start(waits=False, program=INSTALLED)
         repl.wait_for(OPENING)
         repl.send("one" + keys.ENTER + "two" + keys.ALT_ENTER + "half a thi")
         repl.wait_for("Second answer.")
@@ -65,7 +65,7 @@ def test_a_signal_ends_it_in_good_order(panpan: Panpan, opening: Repl, number: s
 
 
 def test_what_was_typed_is_recalled_where_no_session_could_be_opened(panpan: Panpan, start: Start) -> None:
-    repl = start("--model", "nobody/knows-this", waits=False)
+    repl = start("--model", "nobody/knows-this", waits=False, program=INSTALLED)
     repl.wait_for(OPENING)
     repl.send("sent early" + keys.ENTER + "and typed")
 
@@ -86,7 +86,7 @@ def test_a_long_paste_is_folded_and_sent_whole(panpan: Panpan, start: Start) -> 
     lines = "".join(f"line {number}\n" for number in range(100))
     with serving([say("Read.")]) as server:
         panpan.use(server)
-        repl = start(waits=False)
+        repl = start(waits=False, program=INSTALLED)
         repl.wait_for(OPENING)
         repl.send(f"\x1b[200~{lines}\x1b[201~" + keys.ENTER)
         repl.wait_for("Read.")

@@ -1,0 +1,227 @@
+"""Starts panpan from a process that has imported it: a fork, which has the answer before Python would have begun.
+
+Most tests of the command are about what it does and not about how it starts, and importing it is most of their time.
+What they get has the arguments, environment, folder, streams and session that a start of the installed command has.
+Some things differ: `/proc` shows the command line and environment of the process that it was forked from, which is
+also its parent, and all modules are there already. Tests of these run the installed command.
+"""
+
+import fcntl
+import gc
+import io
+import json
+import os
+import pkgutil
+import select
+import signal
+import socket
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+COMMAND = Path(sys.executable).with_name("panpan")
+"""The installed command."""
+
+_IS_POSSIBLE = hasattr(os, "pidfd_open") and "COVERAGE_PROCESS_START" not in os.environ
+_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "COVERAGE")
+"""Beginnings of the names of variables that Python reads at its start."""
+_LAZY = ("anyio._backends._asyncio", "httpcore2", "prompt_toolkit.shortcuts", "tree_sitter_bash", "truststore")
+"""What panpan imports inside functions, beside the SDK."""
+
+
+class ForkedCommand:
+    """A run of panpan whose end its parent tells.
+
+    Args:
+        status: Where the parent writes its id, and its exit code when it has ended.
+    """
+
+    def __init__(self, status: int) -> None:
+        self._status = os.fdopen(status, "rb", buffering=0)
+        self._code: int | None = None
+        self.pid = int(self._status.readline())
+
+    def poll(self) -> int | None:
+        """Return the exit code, or None while it runs."""
+        if self._code is None and select.select([self._status], [], [], 0)[0]:
+            self.wait()
+        return self._code
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end and return its exit code, negative where a signal ended it.
+
+        Args:
+            timeout: Seconds; None waits for ever.
+
+        Raises:
+            subprocess.TimeoutExpired: It still runs.
+        """
+        if self._code is None:
+            if not select.select([self._status], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired([str(COMMAND)], timeout or 0)
+            self._code = int(self._status.readline())
+            self._status.close()
+        return self._code
+
+    def send_signal(self, sig: int) -> None:
+        """Send it a signal, if it runs."""
+        if self.poll() is None:
+            os.kill(self.pid, sig)
+
+
+class PreparedCommand:
+    """The process that has imported panpan; started when it is first needed."""
+
+    def __init__(self) -> None:
+        self._socket: socket.socket | None = None
+        self._environment = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "TMPDIR")}
+
+    def can_start(self, environment: Mapping[str, str]) -> bool:
+        """Return True if a run with this environment does not differ from one of the installed command."""
+        ours, theirs = (
+            {name: value for name, value in one.items() if name.startswith(_AT_START)}
+            for one in (self._environment, environment)
+        )
+        return _IS_POSSIBLE and ours == theirs
+
+    def start(
+        self, args: Sequence[str], *, env: Mapping[str, str], cwd: Path | str, streams: Sequence[int]
+    ) -> ForkedCommand:
+        """Start panpan in a session of its own.
+
+        Args:
+            args: Its arguments.
+            env: The whole environment.
+            cwd: Where.
+            streams: Its standard input, output and error; a terminal becomes its controlling one.
+        """
+        status, theirs = os.pipe()
+        request = json.dumps([list(args), dict(env), os.fspath(cwd)]).encode()
+        head = len(request).to_bytes(8, "big")
+        server = self._server()
+        socket.send_fds(server, [head], [*streams, theirs])
+        os.close(theirs)
+        server.sendall(request)
+        return ForkedCommand(status)
+
+    def start_on_terminal(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | str, terminal: int
+    ) -> ForkedCommand:
+        """Start panpan as the leader of a session with a controlling terminal; `argv` begins with its name."""
+        return self.start(argv[1:], env=env, cwd=cwd, streams=(terminal, terminal, terminal))
+
+    def close(self) -> None:
+        """End the process, but not what it started."""
+        if self._socket is not None:
+            self._socket.close()
+            self._process.wait()
+            self._socket = None
+
+    def _server(self) -> socket.socket:
+        if self._socket is None:
+            self._socket, theirs = socket.socketpair()
+            with theirs:
+                self._process = subprocess.Popen(
+                    [sys.executable, __file__, str(theirs.fileno())],
+                    env=self._environment,
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    start_new_session=True,
+                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+                )
+        return self._socket
+
+
+# the process that has imported it
+
+
+def _import_all() -> None:
+    import panpan
+    from panpan.llm.lean_sdk import load_sdk
+
+    for module in pkgutil.walk_packages(panpan.__path__, "panpan."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
+    for name in _LAZY:
+        import_module(name)
+    load_sdk("anthropic", client_name="AsyncAnthropic", error_name="AnthropicError")
+
+
+def _serve(requests: socket.socket) -> None:
+    """Fork for each request, and return in the child; in the parent, never."""
+    running: dict[int, tuple[int, int]] = {}
+    while True:
+        ready, _, _ = select.select([requests, *running], [], [])
+        for process in [one for one in ready if one in running]:
+            pid, status = running.pop(process)
+            _tell(status, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+            os.close(status)
+            os.close(process)
+        if requests in ready:
+            head, fds, _, _ = socket.recv_fds(requests, 8, 4)
+            if not head:
+                os._exit(0)
+            *streams, status = fds
+            request = _received(requests, int.from_bytes(head, "big"))
+            if not (pid := os.fork()):
+                _become(*json.loads(request), streams)
+                return
+            _tell(status, pid)
+            running[os.pidfd_open(pid)] = (pid, status)
+            for stream in streams:
+                os.close(stream)
+
+
+def _received(requests: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        data += requests.recv(size - len(data))
+    return bytes(data)
+
+
+def _tell(status: int, number: int) -> None:
+    with suppress(BrokenPipeError):  # nobody waits for it any more
+        os.write(status, b"%d\n" % number)
+
+
+def _become(args: Sequence[str], env: Mapping[str, str], cwd: str, streams: Sequence[int]) -> None:
+    """Give this process all that a start of the command would have given it."""
+    os.setsid()
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    if os.isatty(0):
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    os.environ.clear()
+    os.environ.update(env)
+    time.tzset()
+    os.chdir(cwd)
+    sys.argv = [str(COMMAND), *args]
+    sys.stdin = sys.__stdin__ = _stream(0, sys.stdin)
+    sys.stdout = sys.__stdout__ = _stream(1, sys.stdout)
+    sys.stderr = sys.__stderr__ = _stream(2, sys.stderr)
+
+
+def _stream(number: int, before: Any) -> Any:
+    """Return a standard stream as Python makes it at its start."""
+    raw = open(number, "rb" if number == 0 else "wb", buffering=0, closefd=False)  # noqa: SIM115
+    buffered = io.BufferedReader(raw) if number == 0 else io.BufferedWriter(raw)
+    is_by_line = raw.isatty() or number == 2
+    return io.TextIOWrapper(buffered, encoding=before.encoding, errors=before.errors, line_buffering=is_by_line)
+
+
+if __name__ == "__main__":
+    sys.path[0] = str(COMMAND.parent)
+    _import_all()
+    gc.collect()
+    gc.freeze()
+    _serve(socket.socket(fileno=int(sys.argv[1])))
+    from panpan.cli.start import main
+
+    main()

@@ -6,15 +6,16 @@ written beforehand.
 """
 
 import json
-import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from panpan.system.folder_tree import remove_tree
 
 if TYPE_CHECKING:
     from panpan.cli.demo_scene import Scene
@@ -61,7 +62,8 @@ def _scratch(keep: bool) -> Iterator[Path]:
         yield scratch
     finally:
         if not keep:
-            shutil.rmtree(scratch, ignore_errors=True)
+            with suppress(OSError):
+                remove_tree(scratch)
 
 
 def _tape(scratch: Path, *, is_fast: bool, fate: str) -> "Scene":

@@ -21,6 +21,7 @@ from panpan.config.sources import Loaded, load_settings
 from panpan.config.trust import ProjectTrust
 from panpan.config.vendors import VENDORS
 from panpan.errors import ConfigError
+from panpan.system.folder_tree import walk
 from panpan.types.dataclass import dataclass
 
 Status: TypeAlias = Literal["ok", "note", "optional", "missing", "broken"]
@@ -69,7 +70,7 @@ def check_snapshots(locations: Locations) -> Check:
 def _size_mb(folder: Path) -> float:
     """Return the MB (10⁶ bytes) of the files below a folder; 0 where there is none."""
     total = 0
-    for here, _, files in os.walk(folder):
+    for here, _, files in walk(folder):
         for name in files:
             with suppress(OSError):
                 total += (Path(here) / name).lstat().st_size

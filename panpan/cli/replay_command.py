@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -15,6 +14,7 @@ import click
 
 from panpan.cli.chosen_folder import chosen_folder
 from panpan.cli.failures import say
+from panpan.system.folder_tree import temporary_folder
 from panpan.system.terminal_text import clean_for_terminal, clean_line
 
 if TYPE_CHECKING:
@@ -100,8 +100,8 @@ def _workspace(folder: Path, mode: "Mode", *, is_copied: bool, is_read: bool) ->
     if mode != "live-tools" or not is_copied:
         yield folder if mode == "live-tools" or is_read else None
         return
-    with tempfile.TemporaryDirectory(prefix="panpan-replay-", ignore_cleanup_errors=True) as scratch:
-        yield copy_of(folder, Path(scratch).resolve())
+    with temporary_folder("panpan-replay-") as scratch:
+        yield copy_of(folder, scratch.resolve())
 
 
 def _shown() -> "Show":

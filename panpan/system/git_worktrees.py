@@ -6,14 +6,14 @@ checked out, for that would run filters; whoever makes a worktree fills it himse
 """
 
 import os
-import shutil
-from functools import partial
+from contextlib import suppress
 from pathlib import Path
 
 from anyio import to_thread
 
 from panpan.errors import ToolError
 from panpan.system.canonical import canonical_path, is_below
+from panpan.system.folder_tree import remove_tree
 from panpan.system.git import run_git, run_own_git
 from panpan.system.process import Captured
 from panpan.system.terminal_text import clean_line
@@ -99,7 +99,8 @@ async def _remove_half_entry(top: Path, name: str) -> None:
     if found.exit_code == 0:
         entry = canonical_path(top / os.fsdecode(found.stdout.removesuffix(b"\n"))) / "worktrees" / name
         if entry.is_dir() and not entry.is_symlink() and not (entry / "gitdir").exists():
-            await to_thread.run_sync(partial(shutil.rmtree, entry, ignore_errors=True))
+            with suppress(OSError):
+                await to_thread.run_sync(remove_tree, entry)
 
 
 def _reason(done: Captured) -> str:

@@ -6,7 +6,6 @@ pages of one whole, however long they are.
 """
 
 import re
-import shutil
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from panpan.errors import ToolError
 from panpan.llm.embedded.fetching import FetchError, SourceUnavailableError, disk_is_full
 from panpan.system.child import Child
 from panpan.system.environment import user_environment
+from panpan.system.folder_tree import remove_tree, walk
 from panpan.system.private import make_private_folder
 from panpan.system.redact import Redactor
 from panpan.system.terminal_text import printable
@@ -131,7 +131,7 @@ class PipDownload:
         finally:
             self._child.close()
             with suppress(OSError):  # the next `start` in the folder, or `panpan local remove`, tries again
-                shutil.rmtree(self._folder)
+                remove_tree(self._folder)
 
     def _failure(self, said: str) -> FetchError:
         """Return what to tell the user of what pip said; its warnings are harmless where it succeeds."""
@@ -159,7 +159,7 @@ class PipDownload:
 def _make_empty(folder: Path) -> None:
     try:
         if folder.exists():
-            shutil.rmtree(folder)
+            remove_tree(folder)
     except OSError as exc:
         raise FetchError(f"cannot empty the folder {folder}: {exc.strerror}; remove it") from exc
     for name in ("wheel", "tmp"):
@@ -178,8 +178,8 @@ def _shortened(text: str) -> str:
 def _largest_file(folder: Path) -> int:
     """Return the size of the largest file; some may vanish while they are looked at."""
     largest = 0
-    with suppress(OSError):
-        for path in folder.rglob("*"):
+    for here, _, names in walk(folder):
+        for name in names:
             with suppress(OSError):
-                largest = max(largest, path.lstat().st_size if path.is_file() else 0)
+                largest = max(largest, Path(here, name).lstat().st_size)
     return largest

@@ -6,7 +6,6 @@ another name, and only the holder of the lock touches it.
 
 import json
 import os
-import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -20,6 +19,7 @@ from panpan.llm.embedded.verification import Stamp, Verification
 from panpan.llm.embedded.weights import QWEN_CODER_1_5B, Weights
 from panpan.system.atomic_write import sync_folder, write_atomic
 from panpan.system.file_lock import LockHeldError, LockUnsupportedError, hold_lock
+from panpan.system.folder_tree import remove_tree, walk
 from panpan.system.private import make_private_folder
 from panpan.system.read_file import read_regular_file
 
@@ -78,7 +78,8 @@ class WeightStore:
     @property
     def stored_bytes(self) -> int:
         """What `remove` would free."""
-        files = [self.path, self.partial_path, *prefix_files(self.folder), *self.scratch_folder.glob("**/*")]
+        scratch = (Path(here, name) for here, _, names in walk(self.scratch_folder) for name in names)
+        files = [self.path, self.partial_path, *prefix_files(self.folder), *scratch]
         return sum(_regular_size(file) or 0 for file in files)
 
     def check(self) -> Path:
@@ -213,7 +214,7 @@ class WeightStore:
             OSError: It cannot be removed.
         """
         if self.scratch_folder.exists():
-            shutil.rmtree(self.scratch_folder)
+            remove_tree(self.scratch_folder)
 
     def _leave_stamp(self, stamp: Stamp) -> None:
         # Where it cannot be written, as in a cache shared read-only, the next start compares the hash again.

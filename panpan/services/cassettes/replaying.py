@@ -1,6 +1,5 @@
 """A replay from its beginning to its report: opens a session on the cassette, says what the user said, and compares."""
 
-import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from pathlib import Path
@@ -27,6 +26,7 @@ from panpan.services.cassettes.replay import Replay
 from panpan.services.cassettes.replay_report import ReplayReport
 from panpan.services.cassettes.session_copy import write_session
 from panpan.services.sessions.session import Session
+from panpan.system.folder_tree import temporary_folder
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Event
 
@@ -79,10 +79,10 @@ async def replay_session(
     recorded = replay.recorded
     header = recorded.header
     prompts = prompts or Prompts(header.system_prompt, header.append_system_prompt)
-    with tempfile.TemporaryDirectory(prefix="panpan-replay-", ignore_cleanup_errors=True) as scratch:
-        workspace = cwd or Path(scratch) / "workspace"
+    with temporary_folder("panpan-replay-") as scratch:
+        workspace = cwd or scratch / "workspace"
         workspace.mkdir(exist_ok=True)
-        home = Path(scratch) / "home"
+        home = scratch / "home"
         own = {name: value for name, value in env.items() if name not in VARIABLES} | {"PANPAN_HOME": str(home)}
         resume = None
         if recorded.history:

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 from panpan.errors import ConfigError
+from panpan.system.folder_tree import walk
 
 MAX_BYTES = 1_000_000_000
 """Largest folder that is copied."""
@@ -23,7 +24,7 @@ def copy_of(folder: Path, into: Path) -> Path:
         )
     copy = into / folder.name
     try:
-        shutil.copytree(folder, copy, symlinks=True, ignore=_special_files)
+        _copy(folder, copy)
     except (OSError, shutil.Error) as error:
         raise ConfigError(f"{folder} cannot be copied: {error}") from error
     return copy
@@ -31,7 +32,7 @@ def copy_of(folder: Path, into: Path) -> Path:
 
 def _size(folder: Path) -> int:
     total = 0
-    for path, _, names in os.walk(folder):
+    for path, _, names in walk(folder):
         for name in names:
             try:
                 total += os.lstat(os.path.join(path, name)).st_size  # noqa: PTH118
@@ -42,7 +43,24 @@ def _size(folder: Path) -> int:
     return total
 
 
-def _special_files(folder: str, names: list[str]) -> list[str]:
-    """Leave out pipes, sockets and devices, which a copy would wait for."""
-    paths = [(name, Path(folder) / name) for name in names]
-    return [name for name, path in paths if not (path.is_symlink() or path.is_dir() or path.is_file())]
+def _copy(folder: Path, copy: Path) -> None:
+    """Copy all but pipes, sockets and devices, which a copy would wait for.
+
+    Raises:
+        OSError: Something cannot be copied.
+    """
+    made: list[tuple[str, Path]] = []
+    for here, _, names in walk(folder, _raise):
+        into = copy / Path(here).relative_to(folder)
+        into.mkdir()
+        made.append((here, into))
+        for name in names:
+            place = Path(here, name)
+            if place.is_symlink() or place.is_file():
+                shutil.copy2(place, into / name, follow_symlinks=False)
+    for here, into in reversed(made):  # once nothing more has to be made in it
+        shutil.copystat(here, into)
+
+
+def _raise(problem: OSError) -> None:
+    raise problem

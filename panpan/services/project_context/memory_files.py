@@ -9,6 +9,7 @@ from pathlib import Path
 
 from panpan.errors import ToolError
 from panpan.system.canonical import canonical_path, is_below
+from panpan.system.folder_tree import walk
 
 _MOST_RULES = 100
 _LOCAL_NAMES = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
@@ -38,9 +39,8 @@ def rules_of(folder: Path, *, within: Path) -> list[Path]:
     if os.path.lexists(top) and not _leads_into(top, within):
         return [top]
     found: list[Path] = []
-    for parent, folders, names in os.walk(top):
-        folders.sort()
-        found += [Path(parent, name) for name in sorted(names) if name.endswith(".md")]
+    for parent, _, names in walk(top):
+        found += [Path(parent, name) for name in names if name.endswith(".md")]
         if len(found) > _MOST_RULES:
             break
     return found[:_MOST_RULES]

@@ -3,7 +3,6 @@
 Its subagents come along: results name them by their ids, and a fork goes on with them by itself.
 """
 
-import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from panpan.services.sessions.fold import records_to_copy
 from panpan.services.sessions.log import SessionLog, read_records
 from panpan.services.sessions.whole_log import write_whole_log
 from panpan.services.subagents.agent_log import agent_logs, agents_folder
+from panpan.system.folder_tree import remove_tree
 
 
 def fork(log: Path, folder: Path) -> Path:
@@ -48,7 +48,7 @@ def discard_fork(copy: Path) -> None:
     """
     copy.unlink(missing_ok=True)
     with suppress(OSError):
-        shutil.rmtree(agents_folder(copy.parent, copy.stem))
+        remove_tree(agents_folder(copy.parent, copy.stem))
         agents_folder(copy.parent, copy.stem).parent.rmdir()
 
 

@@ -1,7 +1,7 @@
 """What differs between two snapshots of one folder: files and folders, lines, text; and the content of their files."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from panpan.errors import SnapshotError, ToolError
 from panpan.services.snapshots.paths import folders_above
@@ -15,6 +15,7 @@ _LINK = "120000"
 _PROGRAM = "100755"
 _NOTHING = "000000"
 _PATHS_AT_ONCE = 1_000
+_CHARS_AT_ONCE = 100_000
 MAX_DIFF_BYTES = 1_000_000
 """Of the text of a difference."""
 
@@ -76,8 +77,7 @@ async def entries(repository: OwnRepository, snapshot: Snapshot, paths: Iterable
     """
     wanted = list(paths)
     found = {path: _folder(path, snapshot) for path in wanted if path in snapshot.empty}
-    for start in range(0, len(wanted), _PATHS_AT_ONCE):
-        some = [path.removesuffix("/") for path in wanted[start : start + _PATHS_AT_ONCE]]
+    for some in _in_commands(wanted):
         printed = await _asked(repository, "ls-tree", "-t", "-z", "--full-tree", snapshot.tree, "--", *some)
         for line in printed.split(b"\0")[:-1]:
             head, _, name = line.partition(b"\t")
@@ -85,6 +85,19 @@ async def entries(repository: OwnRepository, snapshot: Snapshot, paths: Iterable
             path = os.fsdecode(name) + ("/" if mode == _FOLDER else "")
             found[path] = _entry(mode, oid, path, snapshot)
     return {path: found[path] for path in wanted if path in found}
+
+
+def _in_commands(paths: Iterable[str]) -> Iterator[list[str]]:
+    """Yield the paths, without slashes at their ends, as many at once as one command takes."""
+    some, chars = list[str](), 0
+    for path in paths:
+        if len(some) == _PATHS_AT_ONCE or chars + len(path) > _CHARS_AT_ONCE:
+            yield some
+            some, chars = [], 0
+        some.append(path.removesuffix("/"))
+        chars += len(path)
+    if some:
+        yield some
 
 
 async def content(repository: OwnRepository, oid: str) -> bytes:

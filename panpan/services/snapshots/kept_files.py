@@ -95,10 +95,15 @@ class _BehindLinks:
         self._known: dict[str, bool] = {"": False}
 
     def __contains__(self, folder: str) -> bool:
-        if folder not in self._known:
-            above = folder.rpartition("/")[0]
-            self._known[folder] = above in self or os.path.islink(f"{self._root}/{folder}")  # noqa: PTH114
-        return self._known[folder]
+        unknown = []
+        while folder not in self._known:
+            unknown.append(folder)
+            folder = folder.rpartition("/")[0]
+        is_behind = self._known[folder]
+        for below in reversed(unknown):
+            is_behind = is_behind or os.path.islink(f"{self._root}/{below}")  # noqa: PTH114
+            self._known[below] = is_behind
+        return is_behind
 
 
 def heavy_folders(folders: Sequence[str], sizes: Iterable[tuple[str, int]]) -> list[str]:

@@ -3,6 +3,7 @@
 The rule: nothing fails for a snapshot. One that cannot be taken is missing, and the user is told once.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -23,7 +24,10 @@ from panpan.system.own_repository import OwnRepository
 from panpan.types.dataclass import dataclass
 from panpan.types.file_change import FileChange
 
+log = logging.getLogger(__name__)
+
 _GC_S = 600.0
+_MAX_PATH_CHARS = 200
 _MOST_NAMED = 3
 """Of what is left out, in one sentence."""
 
@@ -97,6 +101,12 @@ class WorkspaceSnapshots:
                 )
             except SnapshotError as error:
                 self.tell(f"what changes now cannot be undone, since the files could not be kept: {error}")
+            except Exception as error:  # no call fails for a snapshot, also not for a fault of panpan's
+                log.exception("a snapshot could not be taken")
+                self.tell(
+                    f"what changes now cannot be undone, since the files could not be kept: {type(error).__name__} "
+                    "(fault in panpan; see the log)"
+                )
         return taken
 
     async def load(self, trees: Trees) -> dict[Path, Snapshot]:
@@ -169,11 +179,16 @@ class WorkspaceSnapshots:
         found = [(self.prefix(root) + path, why) for root, one in taken.items() for path, why in one.left_out.items()]
         left_out = [(path, why) for path, why in found if path not in self._left_out]
         self._left_out.update(path for path, _ in left_out)
-        named = [f"{path} ({why})" for path, why in left_out[:_MOST_NAMED]]
+        named = [f"{_shortened(path)} ({why})" for path, why in left_out[:_MOST_NAMED]]
         if len(left_out) > _MOST_NAMED:
             named.append(f"{len(left_out) - _MOST_NAMED:,} more")
         if named:
             self._warn(f"undo does not cover {', '.join(named)}")
+
+
+def _shortened(path: str) -> str:
+    """Return a path that may be shown among others."""
+    return path if len(path) <= _MAX_PATH_CHARS else f"{path[: _MAX_PATH_CHARS // 2]}…{path[-_MAX_PATH_CHARS // 2 :]}"
 
 
 def trees_of(snapshots: Mapping[Path, Snapshot]) -> Trees:

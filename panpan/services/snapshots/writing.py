@@ -25,6 +25,7 @@ from panpan.services.snapshots.writing_folders import (
     require_way,
 )
 from panpan.system.atomic_write import DiskOperations, FileOperations, temporary_name, write_atomic
+from panpan.system.folder_tree import make_folders, walk
 from panpan.system.own_repository import OwnRepository
 from panpan.tools.files.write_lock import locked
 
@@ -146,7 +147,7 @@ def _replace_file(
 
 def _exchange(place: Path, data: bytes, mode: int | None, disk: FileOperations) -> None:
     """Put a link, or a file where a link was, in place by a rename."""
-    place.parent.mkdir(parents=True, exist_ok=True)
+    make_folders(place.parent)
     new = temporary_name(place.parent)
     try:
         if mode is None:
@@ -190,12 +191,12 @@ def _remove_empty_below(folder: Path) -> None:
     Raises:
         ToolError: It holds something; nothing of it was removed then.
     """
-    below = list(os.walk(folder, topdown=False))
+    below = list(walk(folder))
     if any(files for _, _, files in below):
         raise ToolError(f"{folder} is a folder with files by now")
     if any(name.lower() == ".git" for _, folders, _ in below for name in folders):
         raise ToolError(f"{folder} holds a git repository by now")
-    for here, _, _ in below:
+    for here, _, _ in reversed(below):
         try:
             Path(here).rmdir()
         except OSError as error:

@@ -6,13 +6,11 @@ about commands is told so; nothing runs unboxed in silence.
 
 import re
 import secrets
-import shutil
 import tempfile
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -21,6 +19,7 @@ from anyio import CancelScope, to_thread
 
 from panpan.errors import ConfigError, ToolError
 from panpan.system.canonical import canonical_path
+from panpan.system.folder_tree import remove_tree
 from panpan.system.private import make_private_folder
 from panpan.system.sandbox.place_claims import PlaceClaims, vacant
 from panpan.types.allowing_flags import network_flag
@@ -266,7 +265,8 @@ class CommandSandbox:
         self._claims.close()
         for folder in (self.temporary, *self._old_folders):
             if folder not in self.left_behind:
-                await to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))
+                with suppress(OSError):
+                    await to_thread.run_sync(remove_tree, folder)
 
     def _claim(self, sandbox: "Sandbox", profile: "Profile") -> Collection[Path]:
         """Claim the places for which a box may need an empty folder; one of another panpan's is its own, too."""

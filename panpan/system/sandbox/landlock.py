@@ -115,14 +115,16 @@ def _grants(profile: Profile) -> Iterator[Grant]:
         yield from _grants_in(root, protected, holders)
 
 
-def _grants_in(path: Path, protected: set[Path], holders: set[Path]) -> Iterator[Grant]:
-    if path in protected or path.is_symlink():
-        return
-    if not path.is_dir():
-        yield path, _WRITE | _TRUNCATE
-    elif path not in holders:
-        yield path, _WRITE | _TRUNCATE | _CHANGE
-    else:
-        with suppress(OSError), os.scandir(path) as entries:
-            for entry in entries:
-                yield from _grants_in(Path(entry.path), protected, holders)
+def _grants_in(root: Path, protected: set[Path], holders: set[Path]) -> Iterator[Grant]:
+    waiting = [root]
+    while waiting:
+        path = waiting.pop()
+        if path in protected or path.is_symlink():
+            continue
+        if not path.is_dir():
+            yield path, _WRITE | _TRUNCATE
+        elif path not in holders:
+            yield path, _WRITE | _TRUNCATE | _CHANGE
+        else:
+            with suppress(OSError), os.scandir(path) as entries:
+                waiting += [Path(entry.path) for entry in entries]

@@ -9,7 +9,6 @@ import bz2
 import gzip
 import lzma
 import os
-import shutil
 import struct
 import tarfile
 import unicodedata
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from panpan.errors import ToolError
+from panpan.system.folder_tree import remove_tree
 from panpan.system.plain_folder import open_below, plain_folder
 from panpan.system.protected import protections
 from panpan.tools.data.amounts import size_text
@@ -88,7 +88,7 @@ def unpack(archive: Path, folder: Path, limits: UnpackLimits, is_wanted: Callabl
     try:
         with plain_folder(folder.parent, is_made=True) as parent:
             try:
-                shutil.rmtree(growing, ignore_errors=True, dir_fd=parent)
+                _remove(growing, parent)
                 os.mkdir(growing, dir_fd=parent)
                 top = open_below(parent, [growing])
                 try:
@@ -97,7 +97,7 @@ def unpack(archive: Path, folder: Path, limits: UnpackLimits, is_wanted: Callabl
                     os.close(top)
                 os.rename(growing, folder.name, src_dir_fd=parent, dst_dir_fd=parent)
             finally:
-                shutil.rmtree(growing, ignore_errors=True, dir_fd=parent)
+                _remove(growing, parent)
     except OSError as exc:
         raise ToolError(f"cannot unpack {archive.name}: {exc.strerror or exc}") from exc
     except _DAMAGE as exc:
@@ -249,6 +249,11 @@ def _is_plain(part: str) -> bool:
     return bool(part) and part not in (".", "..") and part.isprintable() and not any(mark in part for mark in "\\\0:")
 
 
+def _remove(folder: Path | str, dir_fd: int | None = None) -> None:
+    with suppress(OSError):
+        remove_tree(folder, dir_fd=dir_fd)
+
+
 def remove_leavings(folder: Path) -> None:
     """Remove what a killed unpacking left in a folder."""
     for path in folder.glob(".*.unpacking-*"):
@@ -257,4 +262,4 @@ def remove_leavings(folder: Path) -> None:
             try:
                 os.kill(int(pid), 0)
             except ProcessLookupError:
-                shutil.rmtree(path, ignore_errors=True)
+                _remove(path)

@@ -7,6 +7,7 @@ is typed stays, and keys are taken meanwhile.
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from subprocess import DEVNULL
 
@@ -15,6 +16,7 @@ from anyio import to_thread
 
 from panpan.errors import PanpanError
 from panpan.services.mention_syntax import written
+from panpan.system.folder_tree import remove_tree
 from panpan.ui.repl.draft import Draft
 
 TIMEOUT_S = 5.0
@@ -76,7 +78,8 @@ class ClipboardPaste:
                     self._say(f"the picture cannot be kept in a file: {error}")
         finally:
             if folder is not None:
-                shutil.rmtree(folder, ignore_errors=True)
+                with suppress(OSError):
+                    remove_tree(folder)
 
     def _new_folder(self) -> Path:
         """Return a folder for its owner alone."""

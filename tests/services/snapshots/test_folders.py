@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from panpan.errors import SnapshotError
+from panpan.services.snapshots.kept_files import KeepLimits, look_at
 from panpan.system.atomic_write import temporary_name
+from panpan.system.folder_tree import make_folders, remove_tree
 from tests.needed_programs import need
 from tests.services.snapshots.kept_workspace import KeptWorkspace, kinds
 
@@ -241,3 +243,14 @@ def test_folders_that_cannot_be_entered_are_told_once_and_stop_nothing(tmp_path:
 
 def test_what_was_made_read_only_comes_back(tmp_path: Path) -> None:
     assert run_without_rights(LOCKED_FOLDERS, tmp_path) == "True\nTrue\n"
+
+
+async def test_files_1500_folders_deep_are_looked_at(tmp_path: Path) -> None:
+    deep = "/".join(["d"] * 1500)
+    make_folders(tmp_path / deep)
+    (tmp_path / deep / "file").write_text("x")
+
+    found = look_at(tmp_path, [f"{deep}/file"], KeepLimits())
+    remove_tree(tmp_path / "d")
+
+    assert list(found.bits) == [f"{deep}/file"]

@@ -16,6 +16,7 @@ from anyio import to_thread
 
 from panpan.errors import ToolError
 from panpan.services.snapshots.kept_files import KeepLimits, look_at
+from panpan.system.folder_tree import make_folders
 from panpan.system.git import run_git
 from panpan.types.dataclass import dataclass
 
@@ -85,7 +86,7 @@ def _copy(source: Path, target: Path, found: Listed, limits: KeepLimits) -> tupl
     for path in looked.bits:
         folder = path.rpartition("/")[0]
         if folder and folder not in made:
-            (target / folder).mkdir(parents=True, exist_ok=True)
+            make_folders(target / folder)
             made.add(folder)
         try:
             shutil.copy2(source / path, target / path, follow_symlinks=False)
@@ -96,5 +97,5 @@ def _copy(source: Path, target: Path, found: Listed, limits: KeepLimits) -> tupl
         copied.append(path)
     for path in found.repositories:
         with suppress(OSError):  # as git leaves a submodule that was not fetched
-            (target / path).mkdir(parents=True, exist_ok=True)
+            make_folders(target / path)
     return copied, looked.left_out | dict.fromkeys(found.repositories, _REPOSITORY)

@@ -4,7 +4,6 @@ The rule: what the user, or another agent, changed since stays. Changes of other
 the same, the project's file stays as it is, and the worktree has the agent's.
 """
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
@@ -20,6 +19,7 @@ from panpan.services.snapshots.way_back import WayBack
 from panpan.services.snapshots.writing import contents_of, write_changes
 from panpan.services.subagents.worktrees.kept_content import keep_files
 from panpan.services.subagents.worktrees.worktree import Worktree, shown
+from panpan.system.folder_tree import walk
 from panpan.system.own_repository import OwnRepository
 from panpan.tools.agents.worktrees import WorktreeMerge
 from panpan.tools.files.change_report import ChangeReport
@@ -105,7 +105,7 @@ class Merging:
         for path in paths:
             place = root / path
             if place.is_dir() and not place.is_symlink():
-                files = (Path(here, name) for here, _, names in os.walk(place) for name in names)
+                files = (Path(here, name) for here, _, names in walk(place) for name in names)
                 if (first := next(files, None)) is not None:
                     yield str(first.relative_to(root))
 

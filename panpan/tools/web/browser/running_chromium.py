@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
-from shutil import rmtree
 from tempfile import gettempdir, mkdtemp
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,6 +16,7 @@ import anyio
 from anyio import CancelScope, to_thread
 
 from panpan.errors import ToolError
+from panpan.system.folder_tree import remove_tree
 from panpan.system.own_packages import how_to_install
 from panpan.system.process_tree import ProcessTree
 from panpan.system.watchdog import ended_with_panpan
@@ -174,7 +174,8 @@ def _new_folder() -> Path:
 
 
 def _remove(folder: Path) -> None:
-    rmtree(folder, ignore_errors=True)  # what cannot be removed is nobody's failure
+    with suppress(OSError):  # what cannot be removed is nobody's failure
+        remove_tree(folder)
 
 
 def _hear_of_end(starting: Any) -> None:

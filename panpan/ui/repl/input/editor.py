@@ -10,12 +10,14 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
 from anyio import to_thread
 
 from panpan.errors import ToolError
+from panpan.system.folder_tree import remove_tree
 from panpan.system.read_file import read_regular_file
 from panpan.system.terminal_text import without_controls
 from panpan.types.dataclass import dataclass
@@ -62,7 +64,8 @@ async def edit_in_editor(
         raise
     finally:
         if not keeps_file:
-            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):
+                remove_tree(folder)
     return answer
 
 
@@ -100,7 +103,8 @@ def _written_down(text: str) -> Path:
         with os.fdopen(fd, "w", encoding="utf-8", errors="replace", newline="") as file:
             file.write(text)
     except OSError:
-        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            remove_tree(folder)
         raise
     return folder
 

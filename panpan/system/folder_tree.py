@@ -1,0 +1,181 @@
+"""Folders with all that is below them, however deep.
+
+The rule: nothing recurses and no more than two descriptors are open, so that a tree of any depth does no harm. Links
+are not followed. The standard library recurses in `shutil.rmtree`, `Path.mkdir` and, before Python 3.12, in `os.walk`.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from panpan.types.dataclass import dataclass
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OWNERS = 0o700
+
+
+def walk(
+    top: Path, failed: Callable[[OSError], None] = lambda _: None
+) -> Iterator[tuple[str, Sequence[str], Sequence[str]]]:
+    """Yield each folder from `top` down, with the names of its folders and of what else it holds, sorted.
+
+    Args:
+        top: Where to begin.
+        failed: Called in place of yielding a folder that cannot be read, or has too long a path.
+    """
+    waiting = [str(top)]
+    while waiting:
+        here = waiting.pop()
+        try:
+            with os.scandir(here) as entries:
+                found = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+        except OSError as problem:
+            failed(problem)
+            continue
+        folders = [name for name, is_folder in found if is_folder]
+        yield here, folders, [name for name, is_folder in found if not is_folder]
+        waiting += [f"{here}/{name}" for name in reversed(folders)]
+
+
+def make_folders(path: Path) -> None:
+    """Make a folder and those that are missing above it; nothing happens where it is there.
+
+    Raises:
+        OSError: One cannot be made.
+    """
+    missing = []
+    while not path.is_dir():
+        missing.append(path)
+        path = path.parent
+    for folder in reversed(missing):
+        with suppress(FileExistsError):  # another has made it; a file is an error with the next one, or for the caller
+            folder.mkdir()
+
+
+@contextmanager
+def temporary_folder(prefix: str) -> Iterator[Path]:
+    """Give an empty folder, which is removed then with what is in it, as far as that is possible."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix))
+    try:
+        yield folder
+    finally:
+        with suppress(OSError):
+            remove_tree(folder)
+
+
+@dataclass(slots=True)
+class _Level:
+    """A folder on the way down."""
+
+    name: str
+    identity: tuple[int, int]
+    folders: list[str]
+    """Those in it that are still to be removed."""
+
+
+def remove_tree(folder: Path | str, *, dir_fd: int | None = None) -> None:
+    """Remove a folder with all that is in it, also where its permission bits are in the way.
+
+    What can be removed is, also where something else cannot.
+
+    Args:
+        folder: The folder; no link.
+        dir_fd: What `folder` is relative to.
+
+    Raises:
+        OSError: Something of it cannot be removed, or it is no folder; the first such problem.
+    """
+    problems: list[OSError] = []
+    here = _opened(folder, dir_fd)
+    try:
+        levels = [_Level(str(folder), _identity(here), _emptied(here, problems))]
+        while levels:
+            level = levels[-1]
+            if level.folders:
+                name = level.folders.pop()
+                try:
+                    below = _opened(name, here)
+                except FileNotFoundError:  # gone meanwhile
+                    continue
+                except OSError as problem:
+                    problems.append(problem)
+                    continue
+                here = _moved(here, below)
+                levels.append(_Level(name, _identity(here), _emptied(here, problems)))
+                continue
+            levels.pop()
+            if levels:
+                here = _moved(here, os.open("..", _FOLDER, dir_fd=here))
+                if _identity(here) != levels[-1].identity:
+                    raise OSError(0, "it was moved while it was removed", level.name)
+                _try_to_remove(level.name, here, problems)
+    finally:
+        os.close(here)
+    if problems:
+        raise problems[0]
+    os.rmdir(folder, dir_fd=dir_fd)
+
+
+def _moved(old: int, new: int) -> int:
+    os.close(old)
+    return new
+
+
+def _opened(name: Path | str, dir_fd: int | None) -> int:
+    """Open a folder that is to be emptied, and let its owner do that."""
+    try:
+        fd = os.open(name, _FOLDER, dir_fd=dir_fd)
+    except PermissionError:
+        _open_for_owner(name, dir_fd)
+        fd = os.open(name, _FOLDER, dir_fd=dir_fd)
+    mode = os.fstat(fd).st_mode
+    if mode & _OWNERS != _OWNERS:
+        with suppress(OSError):  # another's
+            os.fchmod(fd, mode & 0o7777 | _OWNERS)
+    return fd
+
+
+def _open_for_owner(name: Path | str, dir_fd: int | None) -> None:
+    """Let the owner of a folder open it, where the system can name one that cannot be opened; Linux can."""
+    if not hasattr(os, "O_PATH"):
+        return
+    fd = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
+    try:
+        with suppress(OSError):
+            os.chmod(f"/proc/self/fd/{fd}", _OWNERS)  # noqa: PTH101
+    finally:
+        os.close(fd)
+
+
+def _identity(fd: int) -> tuple[int, int]:
+    status = os.fstat(fd)
+    return status.st_dev, status.st_ino
+
+
+def _emptied(fd: int, problems: list[OSError]) -> list[str]:
+    """Remove all from an open folder but its folders, and return these."""
+    folders = []
+    with os.scandir(fd) as entries:
+        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    for name, is_folder in found:
+        if is_folder:
+            folders.append(name)
+        else:
+            try:
+                os.unlink(name, dir_fd=fd)
+            except FileNotFoundError:
+                pass
+            except OSError as problem:
+                problems.append(problem)
+    return folders
+
+
+def _try_to_remove(name: str, dir_fd: int, problems: list[OSError]) -> None:
+    try:
+        os.rmdir(name, dir_fd=dir_fd)
+    except FileNotFoundError:
+        pass
+    except OSError as problem:
+        problems.append(problem)

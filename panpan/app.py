@@ -27,7 +27,14 @@ from panpan.services.permissions.gate import PermissionGate
 from panpan.services.permissions.opening import workspace_paths
 from panpan.services.sessions.made_title import title_maker
 from panpan.services.sessions.models import PromptWishes, SessionModels
-from panpan.services.sessions.opening import OpenedLog, earlier_model, open_log, opening_mode, opening_prefix
+from panpan.services.sessions.opening import (
+    OpenedLog,
+    WhichSession,
+    earlier_model,
+    open_log,
+    opening_mode,
+    opening_prefix,
+)
 from panpan.services.sessions.parts import ModelParts, SessionParts
 from panpan.services.sessions.session import Session
 from panpan.services.sessions.setup import Setup, set_up
@@ -75,6 +82,7 @@ async def open_session(
     why_model: str | None = None,
     continues: bool = False,
     resume: str | None = None,
+    session: str | None = None,
     forks: bool = False,
     unfinished: Outcome | None = None,
     system_prompt: str | None = None,
@@ -102,7 +110,9 @@ async def open_session(
         continues: Whether to go on with the newest session of the project.
         resume: The session to go on with: its id or the beginning of that, its title, or a part of that or of what the
             user said first.
-        forks: Whether to go on in a copy of the session that is resumed, and leave that as it is.
+        session: The session of this UUID or name, which is begun where there is none. With `continues` or `resume`, and
+            `forks`: the id or name of the copy.
+        forks: Whether to go on in a copy of the session, and leave that as it is.
         unfinished: What became of calls that the session left open in a crash, where nobody can be asked and the files
             do not tell; None: the first turn fails then.
         system_prompt: Used in place of panpan's own.
@@ -130,7 +140,8 @@ async def open_session(
     logging.getLogger("panpan").addHandler(logging.NullHandler())  # or Python prints what nobody listens to
     env = os.environ if env is None else env
     setup = set_up(Path(cwd), env, overrides or {}, (), why_model=why_model, trusts_project=trusts_project)
-    if agent is not None and resume is None and not continues:  # one that goes on stays what it was begun as
+    which = WhichSession(continues, resume, session, forks)
+    if agent is not None and not which.is_there(setup.locations):  # one that goes on stays what it was begun as
         from panpan.services.subagents.main_agent import main_agent
 
         main = main_agent(agent, setup, agents, warn=warn)
@@ -170,15 +181,15 @@ async def open_session(
     not_offered = (*caller.not_offered(setup.settings.permission.mode), *services.without_use)
     models = SessionModels(setup, services.hooks_for, caller.prompts, not_offered=not_offered, tap=tap)
     services.models = models
-    open_it = partial(open_log, setup, continues=continues, resume=resume, forks=forks, warn=warn)
+    open_it = partial(open_log, setup, which, is_interactive=is_attended, warn=warn)
     parts = await _put_together(setup, services, models, caller, open_it, tap)
     for warning in (*parts.model.warnings, *warnings, *services.agents.warnings):
         warn(warning)
     try:
-        async with Session(parts) as session:
-            if not is_attended and session.model_note:  # where somebody watches, his face says it
-                warn(session.model_note)
-            yield session
+        async with Session(parts) as opened:
+            if not is_attended and opened.model_note:  # where somebody watches, his face says it
+                warn(opened.model_note)
+            yield opened
     finally:
         tap.close()
         if forks and not is_attended and parts.unfinished.are_open:  # it has nothing that its origin has not
@@ -308,6 +319,8 @@ def _parts(
         panpan_version=__version__,
         earlier_model=earlier_model(setup, before),
         title=before.title,
+        new_title=opened.title,
+        opened_note=opened.opened_note(is_interactive=caller.is_attended),
         make_title=(
             None if caller.is_tapped else title_maker(setup, services.budget, is_attended=caller.is_attended, warn=warn)
         ),

@@ -145,7 +145,7 @@ async def test_the_window_of_a_model_that_is_not_known_is_not_guessed(place: Pla
 
 async def test_a_session_goes_on_in_the_mode_it_was_left_in(place: Place) -> None:
     overrides = {"model": place.tape("one", 'text = "hello"')}
-    async with place.open(overrides=overrides) as session:
+    async with place.open(overrides=overrides, is_attended=True) as session:
         await collect(session)
         session.set_permission_mode("acceptEdits")
 

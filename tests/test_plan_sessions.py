@@ -122,7 +122,7 @@ async def test_the_notice_is_no_part_of_the_system_prompt(place: Place) -> None:
 
 async def test_a_resumed_session_goes_on_with_its_mode_and_its_plan(place: Place) -> None:
     user = ScriptedJudge(PlanRejected("smaller"), PlanApproved("default"))
-    async with place.open(EXIT, DONE, mode="plan", ask=allow, ask_plan=user) as session:
+    async with place.open(EXIT, DONE, mode="plan", is_attended=True, ask=allow, ask_plan=user) as session:
         session.set_permission_mode("default")
         session.set_permission_mode("plan")
         await turn(session)
@@ -139,7 +139,7 @@ async def test_a_resumed_session_goes_on_with_its_mode_and_its_plan(place: Place
 
 async def test_after_an_approved_plan_a_resumed_session_plans_in_a_new_file(place: Place) -> None:
     user = ScriptedJudge(PlanApproved("default"))
-    async with place.open(EXIT, DONE, mode="plan", ask=allow, ask_plan=user) as session:
+    async with place.open(EXIT, DONE, mode="plan", is_attended=True, ask=allow, ask_plan=user) as session:
         await turn(session)
 
     async with place.open(ENTER, DONE, continues=True, is_attended=True, ask=allow, ask_plan=user) as session:

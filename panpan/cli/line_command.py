@@ -45,7 +45,10 @@ async def run_line_loop_for(options: Options, out: StdoutWriter) -> int:
         )
 
     change = SessionChange(
-        lambda session_id: opening(continues=False, resume=session_id, forks=False, record=None), warn=say
+        lambda session_id: opening(
+            continues=False, resume=session_id, session_id=None, session_name=None, forks=False, record=None
+        ),
+        warn=say,
     )
     return await run_line_loop(opening, change, out, lines, env=os.environ, has_colour=has_colour, waiting=ask.waiting)
 

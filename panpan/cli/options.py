@@ -60,10 +60,14 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("-c", "--continue", "continues", is_flag=True, help="Continue the newest session of this folder."),
         click.option("-r", "--resume", is_flag=False, flag_value=PICKS_SESSION, metavar="[SESSION]",
                      help="Continue SESSION: its id, title, or words said in it; without, pick it from a list."),
+        click.option("--session", "session_name", metavar="NAME",
+                     help="Continue the session of this NAME, or begin it. With -r and --fork-session: name the copy."),
+        click.option("--session-id", type=click.UUID, callback=lambda _, __, uuid: None if uuid is None else str(uuid),
+                     metavar="UUID", help="The same for a session of this id."),
         click.option("--fork-session", "forks", is_flag=True,
-                     help="With -c or -r: go on in a copy, and leave that session as it is."),
+                     help="Go on in a copy of the session, and leave that as it is."),
         click.option("--unfinished", type=click.Choice(["finished", "not-run", "unclear"]),
-                     help="With -c or -r: what became of a call that a crash cut off, where panpan cannot tell."),
+                     help="For a session that goes on: what became of a call that a crash cut off."),
         click.option("--model", metavar="NAME", help="Model, alias, provider/model, or cassette:PATH for a tape."),
         click.option("--provider", metavar="NAME", help="Provider, where the model's name does not tell it."),
         click.option("--base-url", metavar="URL", help="Address of the provider."),
@@ -154,8 +158,15 @@ def check_options(options: Options) -> None:
     if options["continues"] and options["resume"] is not None:
         raise click.UsageError("-c and -r exclude each other")
     is_resumed = options["continues"] or options["resume"] is not None
-    if not is_resumed and (options["forks"] or options["unfinished"]):
-        raise click.UsageError("--fork-session and --unfinished go with -c or -r")
+    if options["session_id"] is not None and options["session_name"] is not None:
+        raise click.UsageError("--session and --session-id exclude each other")
+    is_chosen = options["session_id"] is not None or options["session_name"] is not None
+    if options["session_name"] is not None and not options["session_name"].strip():
+        raise click.UsageError("--session needs a name")
+    if is_resumed and is_chosen and not options["forks"]:
+        raise click.UsageError("--session and --session-id go with -c or -r only for a copy: add --fork-session")
+    if not (is_resumed or is_chosen) and (options["forks"] or options["unfinished"]):
+        raise click.UsageError("--fork-session and --unfinished go with -c, -r, --session or --session-id")
     if is_resumed and options["agent"] is not None:
         raise click.UsageError("--agent goes with a new session; one that goes on stays what it was begun as")
     if options["first_prompt"] or options["forks"] or options["record"]:

@@ -55,5 +55,7 @@ def sessions_for(options: Options, desk: Desk) -> Sessions:
         asking,
         all_commands(),
         open_first=opening,
-        open_other=lambda session_id: opening(continues=False, resume=session_id, forks=False, record=None),
+        open_other=lambda session_id: opening(
+            continues=False, resume=session_id, session_id=None, session_name=None, forks=False, record=None
+        ),
     )

@@ -37,6 +37,7 @@ async def session_of(
         Path(options["cwd"] or "."),
         continues=options["continues"],
         resume=options["resume"],
+        session=options["session_id"] or options["session_name"],
         forks=options["forks"],
         unfinished=options["unfinished"],
         system_prompt=options["system_prompt"],

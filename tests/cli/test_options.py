@@ -41,6 +41,26 @@ def test_where_no_choice_can_be_made_it_is_refused(changed: dict[str, Any]) -> N
         check_options({**read("-r"), **changed})
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--session", "a", "--session-id", "11111111-2222-4333-8444-555555555555"],
+        ["--session", " "],
+        ["-c", "--session", "a"],
+        ["-r", "x", "--session-id", "11111111-2222-4333-8444-555555555555"],
+        ["--session-id", "nightly"],
+    ],
+)
+def test_session_of_a_name_or_uuid_is_one_and_well_formed(args: list[str]) -> None:
+    with pytest.raises(click.UsageError):
+        check_options(read(*args))
+
+
+def test_fork_goes_with_every_way_to_name_a_session() -> None:
+    for args in (["-c"], ["-r", "x"], ["--session", "a"], ["-c", "--session", "a"]):
+        check_options(read(*args, "--fork-session"))
+
+
 @pytest.mark.parametrize(("short", "long"), [("-c", "--continue"), ("-p", "--print"), ("-r", "--resume")])
 def test_short_and_long_options_are_one(short: str, long: str) -> None:
     assert read(short) == read(long)

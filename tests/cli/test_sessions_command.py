@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from panpan.cli.sessions_command import command
 from panpan.config.locations import Locations
 from panpan.services.sessions.log import SessionLog
-from panpan.services.sessions.records import record_of, title_record
+from panpan.services.sessions.records import opened_record, record_of, title_record
 from panpan.types.messages import UserMessage
 
 
@@ -31,9 +31,20 @@ def sessions(home: Path, project: Path, *flags: str, columns: int = 80) -> Resul
     return CliRunner().invoke(command, ["--cwd", str(project), *flags], env=env, standalone_mode=False)
 
 
-def session(home: Path, project: Path, session_id: str, prompt: str, *, title: str = "", written_at: int = 0) -> None:
+def session(
+    home: Path,
+    project: Path,
+    session_id: str,
+    prompt: str,
+    *,
+    title: str = "",
+    written_at: int = 0,
+    is_interactive: bool = True,
+) -> None:
     folder = Locations.find(project, {"PANPAN_HOME": str(home)}).sessions_folder
     log = SessionLog(folder / f"{session_id}.jsonl", session_id=session_id, cwd=project)
+    if not is_interactive:
+        log.append(opened_record(is_interactive=False))
     log.append(record_of(UserMessage.of(prompt)))
     if title:
         log.append(title_record(title))
@@ -102,6 +113,21 @@ def test_what_is_left_out_is_told(home: Path, project: Path) -> None:
 
     assert [line.split()[0] for line in result.stdout.splitlines()] == ["02", "01"]
     assert "1 older" in result.stderr
+
+
+def test_list_counts_runs_and_shows_them_where_asked(home: Path, project: Path) -> None:
+    session(home, project, "00", "mine", written_at=0)
+    for number in range(1, 4):
+        session(home, project, f"0{number}", "run", written_at=number, is_interactive=False)
+    session(home, project, "04", "mine, too", written_at=4)
+
+    result, every = sessions(home, project, "-n", "2"), sessions(home, project, "--runs", "-n", "4")
+
+    assert [line.split()[0] for line in result.stdout.splitlines()] == ["04", "00"]
+    assert "3 runs with -p or a pipe not listed; --runs lists them, too" in result.stderr
+    assert "older" not in result.stderr
+    assert [line.split()[0] for line in every.stdout.splitlines()] == ["04", "03", "02", "01"]
+    assert "1 older" in every.stderr
 
 
 def test_json_has_what_the_lines_have(home: Path, project: Path) -> None:

@@ -409,7 +409,7 @@ def test_the_last_turns_of_a_session_that_goes_on_are_shown(panpan: Panpan, term
     with serving([call("LS", {}), say("Nothing here."), say("Going on.")]) as server:
         panpan.use(server)
         panpan.run("-p", "look around")
-        terminal = Terminal(panpan, "-c")
+        terminal = Terminal(panpan, "-r", panpan.session_files()[0].stem)
         terminals.append(terminal)
         terminal.expect("look around")
         terminal.expect("● LS")

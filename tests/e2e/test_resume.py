@@ -108,7 +108,7 @@ def test_the_list_of_sessions_leads_back_to_one(panpan: Panpan) -> None:
         panpan.use(server)
         panpan.run("-p", "\nthe first one\nof two lines")
         panpan.run("-p", "the second one")
-        listed = panpan.run("sessions")
+        listed = panpan.run("sessions", "--runs")
         newest, older = listed.stdout.splitlines()
         done = panpan.run("-r", older.split()[0], "-p", "go on")
 
@@ -117,7 +117,7 @@ def test_the_list_of_sessions_leads_back_to_one(panpan: Panpan) -> None:
     assert older.endswith(" 1 round  the first one")
     assert done.stdout == "Third.\n"
     assert server.requests[2].messages[0]["content"][0]["text"] == "\nthe first one\nof two lines"
-    assert panpan.run("sessions").stdout.splitlines()[0].endswith(" 2 rounds  the first one")
+    assert panpan.run("sessions", "--runs").stdout.splitlines()[0].endswith(" 2 rounds  the first one")
 
 
 def test_a_damaged_log_is_continued_and_never_overwritten(panpan: Panpan) -> None:

@@ -21,23 +21,45 @@ SHORT_ID_CHARS = 13
 @click.command("list")
 @ALL
 @ARCHIVED
+@click.option("--runs", "has_runs", is_flag=True, help="Runs with -p or a pipe, too.")
 @limit()
 @JSON
 @CWD
 @click.pass_context
-def command(ctx: click.Context, is_all: bool, is_archived: bool, limit: int, as_json: bool, cwd: Path | None) -> int:
-    """List the sessions of this project, newest first."""
+def command(
+    ctx: click.Context, is_all: bool, is_archived: bool, has_runs: bool, limit: int, as_json: bool, cwd: Path | None
+) -> int:
+    """List the sessions of this project, newest first.
+
+    Sessions that only runs with -p, a pipe or from Python have used are counted, and listed with --runs.
+    """
     locations = locations_of(ctx, cwd)
     logs = logs_of(locations, is_all=is_all, is_archived=is_archived)
-    sessions = [session for path in logs[:limit] if (session := summary_of(path)) is not None]
+    sessions, runs, older = _newest(logs, limit, has_runs=has_runs)
     if as_json:
         click.echo(json.dumps({"sessions": [as_json_object(session) for session in sessions]}, indent=2))
         return 0
     for line in lines_of(sessions, has_folders=is_all):
         click.echo(line)
-    for hint in _hints(len(logs), len(sessions), locations, is_all=is_all, is_archived=is_archived):
+    for hint in _hints(len(sessions), runs, older, locations, is_all=is_all, is_archived=is_archived):
         click.echo(hint, err=True)
     return 0
+
+
+def _newest(logs: Sequence[Path], limit: int, *, has_runs: bool) -> tuple[Sequence[SessionSummary], int, int]:
+    """Return the sessions to list, how many runs were passed over among them, and how many logs are older."""
+    sessions: list[SessionSummary] = []
+    runs = 0
+    for number, path in enumerate(logs):
+        if len(sessions) == limit:
+            return sessions, runs, len(logs) - number
+        if (session := summary_of(path)) is None:
+            continue
+        if session.is_interactive or has_runs:
+            sessions.append(session)
+        else:
+            runs += 1
+    return sessions, runs, 0
 
 
 def lines_of(sessions: Sequence[SessionSummary], *, has_folders: bool) -> Iterator[str]:
@@ -59,14 +81,18 @@ def _rounds(session: SessionSummary) -> str:
     return f"{session.rounds}{more} round" + ("" if session.rounds == 1 and session.is_counted else "s")
 
 
-def _hints(there: int, listed: int, locations: Locations, *, is_all: bool, is_archived: bool) -> Iterator[str]:
+def _hints(
+    listed: int, runs: int, older: int, locations: Locations, *, is_all: bool, is_archived: bool
+) -> Iterator[str]:
     """Yield what to do next; on standard error, so that the list can be piped on."""
-    if there == 0:
+    if not listed and not runs:
         where = f"below {printable(str(locations.home))}" if is_all else f"for {printable(str(locations.project_root))}"
         what = "archived sessions" if is_archived else "sessions"
         yield f"there are no {what} {where}" + ("" if is_all else "; --all lists those of other projects")
-    elif there > listed:
-        yield f"… and {there - listed} older; -n N shows more"
+    if older:
+        yield f"… and {older} older; -n N shows more"
+    if runs:
+        yield f"{'1 run' if runs == 1 else f'{runs} runs'} with -p or a pipe not listed; --runs lists them, too"
     if listed:
         back = "to bring one back: panpan sessions archive --restore ID"
         yield back if is_archived else "to go on with one: panpan -r ID"
@@ -79,6 +105,7 @@ def as_json_object(session: SessionSummary) -> dict[str, object]:
         "written_at": datetime.fromtimestamp(session.written_at, UTC).isoformat(timespec="seconds"),
         "rounds": session.rounds,
         "is_counted": session.is_counted,
+        "is_interactive": session.is_interactive,
         "title": session.title,
         "prompt": session.prompt,
         "cwd": session.cwd,

@@ -29,8 +29,8 @@ from panpan.types.events import StreamEvent
 from panpan.types.llm import ModelOptions, ModelRequest, Provider
 from panpan.types.messages import AssistantMessage, Message, UserMessage
 
-_PREFIXES = ("session_start", "prefix")
-"""Records that the requests make needless."""
+_NOT_PLAYED = ("session_start", "prefix", "opened")
+"""Records that the requests make needless, or that say nothing of what happens in the session."""
 
 
 class Recording(Tap):
@@ -117,7 +117,7 @@ class Recording(Tap):
         return self._redact(text)
 
     def _note_record(self, record: Mapping[str, Any]) -> None:
-        if record.get("subtype") in _PREFIXES:
+        if record.get("subtype") in _NOT_PLAYED:
             return
         if (message := message_of(record)) is not None:
             self._requests.note(message)

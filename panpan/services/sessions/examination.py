@@ -29,6 +29,7 @@ KNOWN_SUBTYPES = frozenset(
         "permission_mode",
         "plan_file",
         "model",
+        "opened",
         "system_reminder",
         "call_started",
         "file_changes",

@@ -61,6 +61,36 @@ def find_session(home: Path, folder: Path, wanted: str) -> Path:
     )
 
 
+def session_titled(folder: Path, title: str) -> Path | None:
+    """Return the log of the session in a project's session folder that is called so; None where none is.
+
+    Raises:
+        SessionError: There are several.
+    """
+    text = _compared(title)
+    summaries = (summary_of(path) for path in newest_first(folder.glob("*.jsonl")))
+    found = [summary for summary in summaries if summary is not None and _is_title(summary, text)]
+    return _only(found, title) if found else None
+
+
+def newest_interactive(folder: Path) -> Path:
+    """Return the log that was written last of the sessions that somebody had on a terminal.
+
+    Raises:
+        SessionError: There is none.
+    """
+    logs = newest_first(folder.glob("*.jsonl"))
+    found = next((log for log in logs if (summary := summary_of(log)) is not None and summary.is_interactive), None)
+    if found is not None:
+        return found
+    if logs:
+        raise SessionError(
+            "the only sessions of this folder are runs with -p or a pipe, which `panpan sessions --runs` lists; "
+            f"panpan -r {logs[0].stem} goes on with the newest"
+        )
+    raise SessionError("there is no session to continue in this folder; start one without -c")
+
+
 def only_session(logs: Sequence[Path], wanted: str) -> Path:
     """Return the only one of `logs`, which are those that fit `wanted`.
 

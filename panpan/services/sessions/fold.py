@@ -33,6 +33,8 @@ class FoldedSession:
     plan_file: str | None = None
     """Name of the file that holds its newest plan; None: there is none. It may be anything."""
     is_plan_approved: bool = False
+    is_interactive: bool = True
+    """Whether somebody had it on a terminal, as far as the log says otherwise."""
     title: str | None = None
     model: str | None = None
     """Which model was asked last, or chosen since, by its provider's name for it; None where the log does not say."""
@@ -84,6 +86,8 @@ def _take_note(session: FoldedSession, record: Mapping[str, Any]) -> None:
             session.prefixes[prefix.profile] = prefix
         case {"type": "system", "subtype": "permission_mode", "permissionMode": str(mode)} if is_permission_mode(mode):
             session.permission_mode = mode
+        case {"type": "system", "subtype": "opened", "interactive": bool(is_interactive)}:
+            session.is_interactive = is_interactive
         case {"type": "system", "subtype": "plan_file", "planFile": str(name)}:
             session.plan_file, session.is_plan_approved = name, record.get("isApproved") is True
         case {"type": "system", "subtype": "model", "model": str(model)} if model:

@@ -15,7 +15,7 @@ from panpan.services.subagents.agent_log import agent_logs, agents_folder
 from panpan.system.folder_tree import remove_tree
 
 
-def fork(log: Path, folder: Path) -> Path:
+def fork(log: Path, folder: Path, session_id: str | None = None) -> Path:
     """Copy what a session consists of now into a new one, and return the log of that.
 
     What the session has spent on other branches and by subagents counts as spent in the fork, too.
@@ -23,9 +23,10 @@ def fork(log: Path, folder: Path) -> Path:
     Args:
         log: Of the session; it is only read, and may be open.
         folder: Where the fork goes: the session folder of a project.
+        session_id: Id of the fork; None: a new one.
 
     Raises:
-        SessionError: The log cannot be read, or the fork not be written.
+        SessionError: The log cannot be read, or the fork not be written, or there is a session of that id.
     """
     whole = list(read_records(log))
     records = records_to_copy(whole)
@@ -33,7 +34,8 @@ def fork(log: Path, folder: Path) -> Path:
         raise SessionError(f"the session {log.stem} has no record that can be read, so that there is nothing to copy")
     records += spent_beside(log, whole, records)
     try:
-        copy = write_whole_log(folder, ({**record, "forkedFrom": log.stem} for record in records), cwd=Path())
+        copied = ({**record, "forkedFrom": log.stem} for record in records)
+        copy = write_whole_log(folder, copied, cwd=Path(), session_id=session_id)
     except SessionLogError as error:
         raise SessionError(f"the session cannot be copied: {error}") from error
     copy_subagents(log, copy)

@@ -79,6 +79,11 @@ class SessionLog:
         self.listener: Callable[[Mapping[str, Any]], None] = lambda _: None
         """Told each record, whole, before it is written."""
 
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was ever written into it."""
+        return os.fstat(self._fd).st_size == 0
+
     def append(self, record: Mapping[str, Any]) -> None:
         """Write a record that follows the one before.
 

@@ -1,22 +1,60 @@
 """Opens the log of a session, new or resumed, and says what the session begins with."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from panpan.errors import PanpanError
+from panpan.config.locations import Locations
+from panpan.errors import PanpanError, SessionError
 from panpan.services.sessions.fold import FoldedSession
 from panpan.services.sessions.git_branch import git_branch
 from panpan.services.sessions.log import SessionLog
 from panpan.services.sessions.parts import ModelParts
 from panpan.services.sessions.prefix import SessionPrefix, kept_prefix
+from panpan.services.sessions.records import opened_record
 from panpan.services.sessions.resuming import EarlierModel, prefix_note, resumed, resumed_mode
 from panpan.services.sessions.setup import Setup
 from panpan.services.sessions.store import newest_session, session_path
 from panpan.types.dataclass import dataclass
 from panpan.types.ids import new_id
 from panpan.types.permission import PermissionMode
+
+if TYPE_CHECKING:
+    from panpan.services.sessions.chosen_session import ChosenSession
+
+
+@dataclass(frozen=True, slots=True)
+class WhichSession:
+    """The session that whoever opens one wants; with nothing said, a new one."""
+
+    continues: bool = False
+    """Whether it is the newest one of the project."""
+    resume: str | None = None
+    """The one that this means, see `named_session`."""
+    chosen: str | None = None
+    """Its UUID or name, see `chosen_session`; with one of the two above, those of the copy."""
+    forks: bool = False
+    """Whether to go on in a copy of it."""
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it has to be there already."""
+        return self.continues or self.resume is not None
+
+    def is_there(self, locations: Locations) -> bool:
+        """Return whether it is an earlier one; blocks."""
+        chosen = self.chosen_in(locations)
+        return self.goes_on or (chosen is not None and chosen.log is not None)
+
+    def chosen_in(self, locations: Locations) -> "ChosenSession | None":
+        """Return the session of the UUID or name; None where there is none of both. Blocks."""
+        if self.chosen is None:
+            return None
+        from panpan.services.sessions.chosen_session import chosen_session
+
+        return chosen_session(locations, self.chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,40 +70,43 @@ class OpenedLog:
     """Branch at the start."""
     forked_from: str = ""
     """Id of the session that this one was made a copy of just now; empty: of none."""
+    title: str | None = None
+    """What it is called from now on; None: what it was called."""
+
+    def opened_note(self, *, is_interactive: bool) -> Mapping[str, Any] | None:
+        """Return the record of how it is opened; None where it stays what it is.
+
+        A run that goes on with a session of the terminal does not take it off the lists; a session that it begins or
+        copies is its own.
+        """
+        is_own = self.log.parent_uuid is None or bool(self.forked_from)
+        if is_interactive == self.before.is_interactive or not (is_interactive or is_own):
+            return None
+        return opened_record(is_interactive=is_interactive)
 
 
-def open_log(
-    setup: Setup, *, continues: bool, resume: str | None, forks: bool, warn: Callable[[str], None]
-) -> OpenedLog:
+def open_log(setup: Setup, which: WhichSession, *, is_interactive: bool, warn: Callable[[str], None]) -> OpenedLog:
     """Open the log of a new session, or of the one that is to go on.
 
     Args:
         setup: The session's.
-        continues: Whether to go on with the newest session of the project.
-        resume: The session to go on with, see `named_session`.
-        forks: Whether to go on in a copy of that session.
+        which: The session that is wanted.
+        is_interactive: Whether somebody has it on a terminal; then the newest is one that somebody had there.
         warn: Told what of a resumed session is not as it was.
 
     Raises:
         SessionError: The session does not exist, is open elsewhere, or cannot be read.
     """
     folder = setup.locations.sessions_folder
-    path: Path | None = None
+    chosen = which.chosen_in(setup.locations)
+    path = _log_to_go_on_with(setup, which, chosen, is_interactive=is_interactive, warn=warn)
     forked_from = ""
-    if resume is not None:
-        from panpan.services.sessions.named_session import named_session
-
-        named = named_session(setup.locations, resume, say=warn)
-        path = named.log
-        if named.note:
-            warn(named.note)
-    elif continues:
-        path = newest_session(folder)
-    if forks and path is not None:
+    if which.forks and path is not None:
         from panpan.services.sessions.forking import fork
 
-        forked_from, path = path.stem, fork(path, folder)
-    session_id = path.stem if path is not None else new_id()
+        forked_from = path.stem
+        path = fork(path, folder, chosen.id if chosen is not None and which.goes_on else None)
+    session_id = path.stem if path is not None else chosen.id if chosen is not None else new_id()
     branch = git_branch(setup.locations.project_root)
     log = SessionLog(
         path or session_path(folder, session_id),
@@ -74,16 +115,44 @@ def open_log(
         git_branch=branch,
         must_exist=path is not None,
     )
-    if path is None:
-        return OpenedLog(session_id, log, git_branch=branch)
+    title = chosen.title if chosen is not None else None
+    if path is None and log.is_new:
+        return OpenedLog(session_id, log, git_branch=branch, title=title)
     if not log.is_locked:
         warn("the sessions are on a file system without locks: let no other panpan go on with this one meanwhile")
     with ExitStack() as stack:  # closes the log should it not be readable
         stack.callback(log.close)
-        before = resumed(path, cwd=setup.cwd, warn=warn)
+        before = resumed(log.path, cwd=setup.cwd, warn=warn)
         stack.pop_all()
     log.parent_uuid = before.last_uuid
-    return OpenedLog(session_id, log, before, branch, forked_from)
+    return OpenedLog(session_id, log, before, branch, forked_from, title if which.goes_on else None)
+
+
+def _log_to_go_on_with(
+    setup: Setup,
+    which: WhichSession,
+    chosen: "ChosenSession | None",
+    *,
+    is_interactive: bool,
+    warn: Callable[[str], None],
+) -> Path | None:
+    """Return the log of the session that goes on, or is copied; None for a new one."""
+    if which.goes_on and chosen is not None and chosen.log is not None:
+        raise SessionError(f"the session {which.chosen!r} exists already; choose another id or name for the copy")
+    if which.resume is not None:
+        from panpan.services.sessions.named_session import named_session
+
+        named = named_session(setup.locations, which.resume, say=warn)
+        if named.note:
+            warn(named.note)
+        return named.log
+    if which.continues:
+        from panpan.services.sessions.finding import newest_interactive
+
+        return (newest_interactive if is_interactive else newest_session)(setup.locations.sessions_folder)
+    if chosen is not None and chosen.log is None and which.forks:
+        raise SessionError(f"there is no session {which.chosen!r} to copy; leave out --fork-session to begin it")
+    return None if chosen is None else chosen.log
 
 
 def opening_prefix(

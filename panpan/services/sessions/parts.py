@@ -170,6 +170,10 @@ class SessionParts:
     earlier_model: EarlierModel | None = None
     """That a resumed session was last with; None where nobody knows."""
     title: str | None = None
+    new_title: str | None = None
+    """What it is called from now on; None: as before."""
+    opened_note: Mapping[str, Any] | None = None
+    """Record of how it was opened, written with the next message; None: there is nothing to say."""
     make_title: Callable[[str], Awaitable[MadeTitle | None]] | None = None
     """Makes a title of what the user says first; raises nothing. None: there is none before he gives one."""
     warn: Callable[[str], None] = lambda _: None

@@ -128,6 +128,10 @@ class Recorder:
         else:
             self._append_note(record)
 
+    def note_with_message(self, record: Mapping[str, Any]) -> None:
+        """Let a record be written with the next message, and not at all where there is none."""
+        self._pending.append(record)
+
     def note_replies_beside(self) -> None:
         """Write what those replies cost which no other record tells of, such as a summary that was of no use.
 

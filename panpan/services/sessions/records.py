@@ -124,6 +124,11 @@ def prefix_record(prefix: SessionPrefix, *, opens_session: bool, panpan_version:
     }
 
 
+def opened_record(*, is_interactive: bool) -> dict[str, Any]:
+    """Return the record of whether somebody has the session on a terminal from now on; without one, somebody has."""
+    return {"type": "system", "subtype": "opened", "uuid": new_id(), "interactive": is_interactive}
+
+
 def permission_mode_record(mode: PermissionMode) -> dict[str, Any]:
     """Return the record that the user chose a permission mode in this session."""
     return {"type": "system", "subtype": "permission_mode", "uuid": new_id(), "permissionMode": mode}

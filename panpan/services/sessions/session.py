@@ -92,7 +92,11 @@ class Session(AsyncContextManagerMixin):
             parts.recorded_prefixes,
             panpan_version=parts.panpan_version,
         )
+        if parts.opened_note is not None:
+            self._recorder.note_with_message(parts.opened_note)
         self._title = parts.title
+        if parts.new_title is not None:
+            self.rename(parts.new_title)
         self.chosen_model: str | None = None
         """What `use_model` was last given; None: the model is the one that the session was opened with."""
         self.folders = AddedFolders(parts.tool_context.paths, parts.cwd)

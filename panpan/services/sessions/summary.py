@@ -27,6 +27,9 @@ would be escaped."""
 _REPLY = b'"type":"assistant","uuid":'
 """In each record of a reply, in the same way."""
 
+_OPENED = b'"type":"system","subtype":"opened","uuid":'
+"""In each record of how a session was opened, in the same way."""
+
 _TITLE = b'"type":"summary","uuid":'
 """In each record of a title, in the same way."""
 
@@ -48,6 +51,8 @@ class SessionSummary:
     rounds: int
     is_counted: bool
     """Whether all of the log was read; if not, there may be more rounds."""
+    is_interactive: bool = True
+    """Whether somebody had it on a terminal, and not only runs with -p, a pipe or from Python."""
 
 
 def summary_of(path: Path) -> SessionSummary | None:
@@ -58,12 +63,15 @@ def summary_of(path: Path) -> SessionSummary | None:
     """
     cwd = prompt = title = ""
     rounds = read = 0
+    is_interactive = True
     try:
         with open_to_read(path) as file:
             status = os.fstat(file.fileno())
             while line := file.readline(MAX_BYTES - read):
                 read += len(line)
                 rounds += _is_of(_REPLY, line)
+                if _is_of(_OPENED, line):
+                    is_interactive = _record(line).get("interactive") is not False
                 if _is_of(_TITLE, line):
                     title = _title(_record(line)) or title
                 if not (cwd and prompt):
@@ -74,7 +82,7 @@ def summary_of(path: Path) -> SessionSummary | None:
         return None
     is_counted = read >= status.st_size
     written_at = min(max(status.st_mtime, 0.0), LATEST_TIME)
-    return SessionSummary(path.stem, path, written_at, cwd, prompt, title, rounds, is_counted)
+    return SessionSummary(path.stem, path, written_at, cwd, prompt, title, rounds, is_counted, is_interactive)
 
 
 def _is_of(kind: bytes, line: bytes) -> bool:

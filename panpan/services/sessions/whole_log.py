@@ -16,21 +16,24 @@ from panpan.types.ids import new_id
 _UNFINISHED = ".unfinished"
 
 
-def write_whole_log(folder: Path, records: Iterable[Mapping[str, Any]], *, cwd: Path) -> Path:
+def write_whole_log(
+    folder: Path, records: Iterable[Mapping[str, Any]], *, cwd: Path, session_id: str | None = None
+) -> Path:
     """Write a new session and return its log.
 
     Args:
         folder: Where it goes: the session folder of a project.
         records: What it consists of; a record without a parent follows the one before it.
         cwd: Where the session works, for records that do not say it.
+        session_id: Its id; None: a new one.
 
     Raises:
-        SessionError: It cannot be written.
+        SessionError: It cannot be written, or there is a session of that id.
         SessionLogError: The disk is full.
     """
-    session_id = new_id()
+    session_id = session_id or new_id()
     target = session_path(folder, session_id)
-    unfinished = target.with_suffix(_UNFINISHED)
+    unfinished = session_path(folder, new_id()).with_suffix(_UNFINISHED)
     log = SessionLog(unfinished, session_id=session_id, cwd=cwd)
     try:
         try:
@@ -39,6 +42,8 @@ def write_whole_log(folder: Path, records: Iterable[Mapping[str, Any]], *, cwd: 
             log.sync()
         finally:
             log.close()
+        if target.exists():
+            raise SessionError(f"the session {session_id} exists already; choose another id or name for the copy")
         unfinished.rename(target)
     except SessionLogError as error:
         raise SessionLogError(f"{_reason(error)}; the new session {target} was not kept") from error

@@ -21,13 +21,13 @@ def shows_the_past(screen: Screen) -> bool:
     return -1 not in places and places == sorted(places)
 
 
-@pytest.mark.parametrize("how", ["-c", "-r", "/resume"])
+@pytest.mark.parametrize("how", ["-r", "/resume"])
 def test_its_last_turns_are_on_the_screen(panpan: Panpan, start: Start, how: str) -> None:
     with serving([call("LS", {}), say("Nothing here."), say("Going on.")]) as server:
         panpan.use(server)
         panpan.run("-p", "look around")
         id_ = panpan.session_files()[0].stem
-        repl = start(*{"-c": ["-c"], "-r": ["-r", id_], "/resume": []}[how])
+        repl = start(*{"-r": ["-r", id_], "/resume": []}[how])
         if how == "/resume":
             repl.submit(f"/resume {id_}")
         repl.wait_for(shows_the_past)
@@ -43,7 +43,7 @@ def test_what_came_before_them_is_in_the_pager(panpan: Panpan, start: Start) -> 
         turns = [{"type": "user", "message": {"role": "user", "content": f"prompt {number}"}} for number in range(5)]
         told = "\n".join(map(json.dumps, turns))
         assert panpan.run("--input-format", "stream-json", "-f", "stream-json", stdin=told).code == 0
-        repl = start("-c", rows=40)
+        repl = start("-r", panpan.session_files()[0].stem, rows=40)
         repl.wait_for("earlier messages: Ctrl+O shows them")
         assert "Answer 0." not in repl.text
         assert "Answer 2." in repl.text

@@ -135,7 +135,7 @@ def test_what_they_said_is_in_the_pager_and_their_calls_are_shown_again(panpan: 
     with serving(answering(iter([tasks("one"), say("All said.")]), child)) as server:
         panpan.use(server)
         panpan.run("-p", "ask one")
-        repl = start("-c")
+        repl = start("-r", panpan.session_files()[0].stem)
         repl.wait_for("● Task explore: one")
         repl.wait_for("└ 2 rounds · 1 tool call")
         repl.wait_for_prompt()

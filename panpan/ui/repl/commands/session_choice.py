@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from threading import Event
 
@@ -18,7 +19,7 @@ from panpan.ui.repl.canvas import say
 from panpan.ui.repl.commands.command import Option, Terminal
 
 MOST_SESSIONS = 50
-"""That are listed; older ones are found by what was said in them, or reached by their id."""
+"""That are listed, without runs with -p; older ones are found by what was said in them, or reached by their id."""
 
 MOST_FOUND = 20
 """Sessions of a search by what was said."""
@@ -69,8 +70,8 @@ class _Choice:
 
     def fill(self) -> None:
         """List the newest ones; blocks."""
-        paths = self._paths()[:MOST_SESSIONS]
-        self.sessions = [summary for path in paths if (summary := summary_of(path)) is not None]
+        summaries = (summary for path in self._paths() if (summary := summary_of(path)) is not None)
+        self.sessions = list(islice((one for one in summaries if one.is_interactive), MOST_SESSIONS))
 
     async def that_say(self, text: str) -> Mapping[int, Option]:
         """Return the sessions in which `text` was said, by their place among all; implements `OptionSearch`."""

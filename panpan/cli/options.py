@@ -128,6 +128,8 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="Most tokens of all requests of the session, input and replies together."),
         click.option("--max-seconds", type=click.FloatRange(min=0, min_open=True), metavar="S",
                      help="Most time that the turns of the session may take together."),
+        click.option("--end-with-parent", is_flag=True,
+                     help="End, as with SIGTERM, when the process that started panpan ends."),
         click.option("-q", "--quiet", is_flag=True, help="No progress and no warnings on standard error."),
         click.option("-v", "--verbose", is_flag=True, help="Progress on standard error, terminal or not."),
         click.option("--plain", is_flag=True, default=None,

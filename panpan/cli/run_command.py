@@ -14,6 +14,7 @@ import click
 
 from panpan.cli.failures import say
 from panpan.cli.options import Options, check_options, given_look, overrides_of, require_session_id
+from panpan.cli.start import PARENT
 from panpan.config.ui_look import UiLook, read_ui_look
 from panpan.errors import ConfigError
 from panpan.ui.stdout import StdoutWriter
@@ -27,6 +28,10 @@ def run(options: Options) -> int:
         click.UsageError: Options contradict each other.
     """
     check_options(options)
+    if options["end_with_parent"]:
+        from panpan.system.parent_watch import end_with_parent
+
+        end_with_parent(PARENT)
     out = StdoutWriter(sys.stdout)
     with ExitStack() as stack:
         if options["debug"]:

@@ -1,0 +1,63 @@
+"""Ends panpan when the process that started it ends, as SIGTERM would.
+
+A thread watches, so that it also counts before the event loop runs and while that is busy. PR_SET_PDEATHSIG would be
+shorter, but is sent when the thread that started panpan ends, which in many programs is long before their end.
+"""
+
+import os
+import select
+import signal
+import threading
+import time
+from collections.abc import Callable
+
+_POLL_S = 0.5
+"""How often is looked where the system cannot say by itself when a process ends."""
+
+_INIT = 1
+
+
+def end_with_parent(parent: int) -> None:
+    """Send SIGTERM to this process when its parent ends, or at once where that has ended already.
+
+    Args:
+        parent: What `os.getppid` said when this process began.
+    """
+
+    def watch() -> None:
+        wait_for_end_of(parent)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, name="panpan-parent", daemon=True).start()
+
+
+def wait_for_end_of(parent: int, *, getppid: Callable[[], int] = os.getppid) -> None:
+    """Return when this process has another parent than `parent`; blocks.
+
+    Args:
+        parent: What `getppid` said when this process began. Where that is init, which takes over orphans, and init is
+            in another session, whoever started this process ended before that.
+        getppid: Returns the parent at the moment.
+    """
+    if _is_taken_over(parent):
+        return
+    try:
+        fd = os.pidfd_open(parent)
+    except (AttributeError, OSError):  # not Linux, in another namespace, or gone just now
+        while getppid() == parent:
+            time.sleep(_POLL_S)
+        return
+    try:
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        if getppid() == parent:  # only now it is known that the descriptor is the parent's
+            poll.poll()
+    finally:
+        os.close(fd)
+
+
+def _is_taken_over(parent: int) -> bool:
+    try:
+        return parent == _INIT and os.getsid(_INIT) != os.getsid(0)
+    except OSError:
+        return False

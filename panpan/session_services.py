@@ -133,7 +133,7 @@ class SessionServices:
         )
         self._edit_errors = self.tools.edit_errors()
         self._sandbox_questions = SandboxQuestions(settings.sandbox.outside, lambda: self.gate.mode, warn)
-        self._project_context = (SessionStart(places, memory, warn), memory)
+        self._project_context = (SessionStart(places, memory, warn, self.gate.keeps_from_context), memory)
         self._repeated_calls = RepeatedCalls(settings.permission.doom_loop)
         self._interrupt_notice = InterruptNotice()
         self._reply_limits = ReplyLimits()

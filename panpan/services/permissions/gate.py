@@ -156,6 +156,11 @@ class PermissionGate(Hook):
         patterns = (rule.specifier for rule in rules if isinstance(rule.specifier, PathPattern))
         return any(pattern.restricts_file(path, root) for pattern in patterns)
 
+    def keeps_from_context(self, path: Path, root: Path) -> bool:
+        """Return whether a rule speaks of reading a file that nobody has asked for yet; as for `withholds`."""
+        rules = (*self.rules.deny, *self.rules.ask)
+        return any(rule.tool == "Read" and rule.specifier is None for rule in rules) or self.withholds(path, root)
+
     def new_restriction(self, allowed: str, asked: str) -> str | None:
         """Return the rule that denies or asks about a web address and not about another; None where there is none.
 

@@ -1,6 +1,7 @@
 """A project on disk, and what is taken of it."""
 
 import subprocess
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
@@ -30,8 +31,10 @@ class ProjectFolder:
         config = ("-c", "user.name=me", "-c", "user.email=me@example.org", "-c", "commit.gpgsign=false")
         subprocess.run(["git", *config, *args], cwd=self.root, check=True, capture_output=True)
 
-    async def context(self, cwd: str = ".") -> ProjectContext:
+    async def context(
+        self, cwd: str = ".", *, is_withheld: Callable[[Path, Path], bool] = lambda path, root: False
+    ) -> ProjectContext:
         folder = self.root / cwd
         folder.mkdir(parents=True, exist_ok=True)
         places = ContextPlaces(folder, find_project_root(folder), self.home / ".panpan", self.home)
-        return await take_project_context(places, today=date(2026, 11, 21))
+        return await take_project_context(places, is_withheld=is_withheld, today=date(2026, 11, 21))

@@ -85,7 +85,8 @@ async def _rules_to_come(terminal: Terminal) -> Sequence[ToldRules]:
     """Return the files that a session which begins now would tell the model of."""
     cwd = terminal.session.info.cwd
     locations = Locations.find(cwd, terminal.env)
-    context = await take_project_context(ContextPlaces(cwd, locations.project_root, locations.home, user_home()))
+    places = ContextPlaces(cwd, locations.project_root, locations.home, user_home())
+    context = await take_project_context(places, is_withheld=lambda path, root: True)  # only the rules are shown
     for warning in context.warnings:
         say(terminal, warning, "warn")
     return rules_told([context.reminder])

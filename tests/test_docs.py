@@ -318,7 +318,7 @@ def test_the_exit_codes_of_the_readme_are_those_of_the_errors() -> None:
 
 
 def test_the_readme_names_every_mode_tool_and_vendor() -> None:
-    assert [row[0].strip("`") for row in table(section(README, "Who may do what"))] == list(get_args(PermissionMode))
+    assert [row[0].strip("`") for row in table(section(README, "Permissions"))] == list(get_args(PermissionMode))
     assert {tool.name for tool in all_tools()} <= set(re.findall(r"\w+", section(README, "First steps")))
     models = section(README, "Models")
     assert {vendor.name for vendor in VENDORS if vendor.name not in models} <= {"anthropic"}

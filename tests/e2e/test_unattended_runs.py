@@ -1,0 +1,155 @@
+"""Runs that nobody watches do what their flags allow, and say which flag was missing."""
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from panpan.system.sandbox.choice import find_sandbox
+from tests.e2e.conftest import Panpan
+from tests.e2e.test_packages import unpacked_pip
+from tests.model_server import ToolCall, calls, say, serving
+from tests.tools.packages.conftest import make_environment, write_wheel
+
+README = Path(__file__).parent.parent.parent / "README.md"
+
+WORKS = "from shelf import version\nassert version == '2.0', version\nprint('it works')\n"
+
+
+@pytest.fixture(autouse=True)
+async def _needs_sandbox() -> None:
+    choice = await find_sandbox()
+    if choice.sandbox is None:
+        pytest.skip("; ".join(choice.passed_over))
+    if not choice.sandbox.can_grant_domains:
+        pytest.skip(f"{choice.sandbox.name} cannot let commands to single hosts")
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[str]:
+    """Address of a package index on the loopback ("Simple repository API", packaging.python.org)."""
+    pages = tmp_path / "index"
+    (pages / "shelf").mkdir(parents=True)
+    for version in ("1.0", "2.0"):
+        write_wheel(pages / "shelf", "shelf", version)
+    handler = partial(Quiet, directory=str(pages))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def repository(panpan: Panpan, index: str, tmp_path: Path) -> Panpan:
+    """A project whose pin no index has, and a user whose pip asks the index."""
+    make_environment(panpan.workspace / ".venv", unpacked_pip(tmp_path / "pip"))
+    (panpan.workspace / "requirements.txt").write_text("shelf==0.0.1\n")
+    (panpan.workspace / "check.py").write_text(WORKS)
+    settings = panpan.home.parent / ".config" / "pip"
+    settings.mkdir(parents=True)
+    (settings / "pip.conf").write_text(f"[global]\nindex-url = {index}\n")
+    panpan.env |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_RETRIES": "0"}
+    return panpan
+
+
+INSTALL = ToolCall("pip", {"operation": "install", "file": "requirements.txt"})
+PIN = {"file_path": "requirements.txt", "old_string": "shelf==0.0.1", "new_string": "shelf==2.0"}
+INSTALL_BY_COMMAND = ".venv/bin/python -m pip install -r requirements.txt"
+
+
+@pytest.mark.parametrize("flag", ["--allow-network", "--allow-network=package-indexes"])
+def test_a_wrong_pin_is_mended_from_a_pipe_with_nothing_answered(repository: Panpan, flag: str) -> None:
+    script = [
+        calls(ToolCall("Read", {"file_path": "requirements.txt"})),
+        calls(ToolCall("Bash", {"command": INSTALL_BY_COMMAND})),
+        calls(ToolCall("Edit", PIN)),
+        calls(INSTALL),
+        calls(ToolCall("Bash", {"command": ".venv/bin/python check.py"})),
+        say("it works"),
+    ]
+    with serving(script) as server:
+        repository.use(server)
+        done = repository.run("--yes", flag, "-f", "json", stdin="make this repository work")
+
+    assert done.code == 0, done.stderr
+    assert done.result["permission_denials"] == []
+    _, failed, _, installed, checked = _results(server.requests[-1].messages)
+    assert "shelf==0.0.1" in failed
+    assert "2.0" in failed, "which is what the index has"
+    assert "added: shelf 2.0" in installed
+    assert "it works" in checked
+
+
+def test_an_install_without_the_network_says_which_flag_was_missing(repository: Panpan) -> None:
+    with serving([calls(INSTALL), say("not installed")]) as server:
+        repository.use(server)
+        done = repository.run("-p", "install it", "--yes", "-f", "json")
+
+    flag = "--allow-network=package-indexes"
+    (refused,) = _results(server.requests[-1].messages)
+    assert flag in refused
+    assert flag in done.stderr
+    assert flag in done.result["permission_denials"][0]["allowed_with"]
+
+
+def test_a_sandbox_that_is_off_for_a_run_lets_commands_write_outside(panpan: Panpan) -> None:
+    outside = panpan.workspace.parent / "outside.txt"
+    command = ToolCall("Bash", {"command": f"f={outside}; echo x >$f"})
+    with serving([calls(command), say("done")]) as server:
+        panpan.use(server)
+        panpan.run("-p", "go on", "--yes", "--sandbox", "off")
+
+    assert outside.read_text() == "x\n"
+
+
+def test_allow_outside_lets_the_commands_of_its_pattern_out_and_no_other(panpan: Panpan) -> None:
+    one, two = panpan.workspace.parent / "one", panpan.workspace.parent / "two"
+    steps = [
+        ToolCall("Bash", {"command": f"sh -c 'echo x >{one}'", "sandbox": "off"}),
+        ToolCall("Bash", {"command": f"bash -c 'echo x >{two}'", "sandbox": "off"}),
+    ]
+    with serving([*map(calls, steps), say("done")]) as server:
+        panpan.use(server)
+        done = panpan.run("-p", "go on", "--yes", "--allow-outside", "sh -c *", "-f", "json")
+
+    assert (one.exists(), two.exists()) == (True, False)
+    (denial,) = done.result["permission_denials"]
+    assert "--allow-outside 'bash -c" in denial["allowed_with"].replace("'\"'\"'", "'")
+
+
+def commands_of(*headings: str) -> list[str]:
+    """Return the commands that sections of the README show."""
+    text = README.read_text()
+    sections = [re.split(r"^### ", text.split(f"### {heading}\n", 1)[1], flags=re.MULTILINE)[0] for heading in headings]
+    blocks = [block for one in sections for block in re.findall(r"^```sh\n(.*?)^```$", one, re.DOTALL | re.MULTILINE)]
+    return [line for block in blocks for line in block.splitlines() if line]
+
+
+def test_each_command_of_permissions_and_headless_runs(panpan: Panpan) -> None:
+    (panpan.workspace / "run.toml").write_text("max_rounds = 200\n")
+    commands = commands_of("Permissions", "Headless")
+    with serving([say("done")] * len(commands)) as server:
+        panpan.use(server)
+        done = panpan.run_script("set -eo pipefail", *commands)
+
+    assert done.code == 0, done.stderr
+    assert len(server.requests) == sum("permissions" not in command for command in commands)
+    assert "panpan: warning" not in done.stderr
+
+
+def _results(messages: list[dict[str, object]]) -> list[str]:
+    """Return the texts of all tool results in a request."""
+    blocks = [block for message in messages for block in message["content"]]  # type: ignore[attr-defined]
+    found = [block["content"] for block in blocks if block["type"] == "tool_result"]
+    return [text if isinstance(text, str) else text[0]["text"] for text in found]

@@ -19,6 +19,7 @@ from panpan.types.dataclass import dataclass
 
 _SHOWN_BYTE = re.compile(r"\\u(dc[89a-f][0-9a-f])")
 """As `repr` and JSON show a byte of a name that is no UTF-8 (PEP 383)."""
+_OWN_STREAM = re.compile(r"/dev/(?:stdin|stdout|stderr|fd/\d{1,4})")
 
 Protections: TypeAlias = Sequence[tuple[ProtectedGroup, Path]]
 """Groups that protect a place, each with the protected place that it is or lies in."""
@@ -141,11 +142,15 @@ class PathResolver:
         Raises:
             ToolError: It is no usable path: empty, holds a NUL, too long, in a loop of links, or not to be followed.
         """
-        walked = walk(self.absolute(text))
+        absolute = self.absolute(text)
+        walked = walk(absolute)
         path = walked.end
         is_inside = any(is_below(path, root) for root in self._roots)
         is_readable = is_inside or any(is_below(path, root) for root in self._readable_roots)
-        named = [(place, list(protections(place))) for place in (path, *walked.links)]
+        # The streams of a program are its own, although they lead through /proc.
+        is_own = _OWN_STREAM.fullmatch(absolute) is not None
+        places = [place for place in (path, *walked.links) if not (is_own and place.parts[1:2] == ("proc",))]
+        named = [(place, list(protections(place))) for place in places]
         linked = [group for place, group in self._linked.places().items() if is_below(path, place)]
         is_secret = (
             any(group.is_secret for _, found in named for group, _ in found)

@@ -10,6 +10,7 @@ is what a shell, an editor or a tool's launcher takes up by itself, and what mak
 in .tool-versions or rust-toolchain.toml, an address in .bazeliskrc or gradle/wrapper.
 """
 
+import os
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
@@ -59,6 +60,15 @@ PROTECTED_GROUPS = (
         is_secret=True,
     ),
     ProtectedGroup(
+        "shows the memory, variables and open files of a process, keys among them",
+        (
+            "/proc/self", "/proc/thread-self", "/proc/*/auxv", "/proc/*/cwd", "/proc/*/environ", "/proc/*/exe",
+            "/proc/*/fd", "/proc/*/fdinfo", "/proc/*/map_files", "/proc/*/mem", "/proc/*/root", "/proc/*/task",
+        ),
+        is_never_workspace=True,
+        is_secret=True,
+    ),
+    ProtectedGroup(
         "holds keys or certificates, by which others are trusted",
         ("*.key", "*.pem", "*.p12", "*.pfx", "*.ppk"),
         is_only_as_named=True,
@@ -70,15 +80,16 @@ PROTECTED_GROUPS = (
             ".config/opencode", "opencode.json", "opencode.jsonc", ".crush", ".crush.json", "crush.json", ".kimi",
             ".vibe", ".agents", ".aider.conf.yml", ".continue", ".roo", ".roomodes", ".clinerules", ".cursor",
             ".windsurf", ".kiro", ".qwen", ".goosehints", ".config/goose", ".cursorrules", ".windsurfrules", ".amazonq",
-            ".junie", ".github/copilot-instructions.md", ".github/instructions",
+            ".junie", ".trae", ".github/copilot-instructions.md", ".github/instructions",
         ),
     ),
     ProtectedGroup(
         "configures an editor, which can run tasks when a folder or file is opened",
         (
-            ".vscode", ".vscode-server", "*.code-workspace", ".idea", ".zed", ".config/zed", ".fleet", ".nova",
-            "*.sublime-project", ".vim", ".vimrc", ".gvimrc", ".exrc", ".nvimrc", ".nvim.lua", ".config/nvim",
-            ".emacs", ".emacs.d", ".config/emacs", ".dir-locals.el", ".dir-locals-2.el", ".projectile", ".helix",
+            ".vscode", ".vscode-server", "*.code-workspace", ".vscode-insiders", ".idea", ".zed", ".config/zed",
+            ".fleet", ".nova", "*.sublime-project", ".vim", ".vimrc", ".gvimrc", ".exrc", ".nvimrc", ".nvim.lua",
+            ".config/nvim", ".emacs", ".emacs.d", ".config/emacs", ".dir-locals.el", ".dir-locals-2.el", ".projectile",
+            ".helix", ".luarc.json", ".luarc.jsonc",
         ),
     ),
     ProtectedGroup(
@@ -98,21 +109,24 @@ PROTECTED_GROUPS = (
         (
             ".envrc", ".direnv", ".config/direnv", ".autoenv", ".autoenv.zsh", ".mise.toml", "mise.toml",
             ".mise.local.toml", "mise.local.toml", ".mise", ".config/mise", ".tool-versions", "rust-toolchain",
-            "rust-toolchain.toml", ".bazelrc", ".bazeliskrc", ".bazelversion", ".mvn", "gradle/wrapper", ".jvmopts",
-            ".sbtopts", "bunfig.toml", ".bunfig.toml", ".bundle/config", ".husky", ".pre-commit-config.yaml",
-            ".pre-commit-config.yml", "lefthook.yml", ".lefthook.yml", ".overcommit.yml", ".github/workflows",
-            ".github/actions", ".gitlab-ci.yml", ".circleci", "Jenkinsfile", ".travis.yml", "azure-pipelines.yml",
-            "azure-pipelines.yaml", "bitbucket-pipelines.yml", "appveyor.yml", ".appveyor.yml", ".drone.yml",
-            ".drone.star", ".drone.jsonnet", ".woodpecker", ".woodpecker.yml", ".woodpecker.yaml", ".cirrus.yml",
-            ".cirrus.star", ".buildkite", ".forgejo/workflows", ".forgejo/actions", ".gitea/workflows",
-            ".gitea/actions", ".semaphore", ".teamcity", ".builds", ".build.yml", "buildspec.yml", "cloudbuild.yaml",
-            "cloudbuild.yml", ".gitpod.yml", ".gitpod.Dockerfile", ".devcontainer", ".devcontainer.json",
-            ".config/autostart", ".config/systemd", "Library/LaunchAgents", "Library/LaunchDaemons", ".local/bin",
-            ".cargo/config", ".cargo/config.toml", ".pnpmfile.cjs", ".ripgreprc", ".gdbinit", ".lldbinit", ".pdbrc",
-            ".pythonrc", ".pythonrc.py", "sitecustomize.py", "usercustomize.py", ".ipython", ".jupyter", ".Rprofile",
-            ".Renviron", ".julia/config", ".hg/hgrc", ".hgrc", ".irbrc", ".pryrc", ".ghci", ".ocamlinit", ".iex.exs",
-            ".octaverc", ".pnpmfile.mjs", ".psqlrc", ".sqliterc", "/etc/crontab", "/etc/cron.*", "/etc/systemd",
-            "/var/spool/cron",
+            "rust-toolchain.toml", ".bazelrc", ".bazeliskrc", ".bazelversion", ".mvn", "gradle/wrapper",
+            ".gradle/init.gradle", "flake.nix", "shell.nix", ".jvmopts", ".sbtopts", "bunfig.toml", ".bunfig.toml",
+            ".bundle/config", ".husky", ".pre-commit-config.yaml", ".pre-commit-config.yml", "lefthook.yml",
+            ".lefthook.yml", ".lintstagedrc", ".lintstagedrc.js", ".lintstagedrc.cjs", ".lintstagedrc.mjs",
+            ".lintstagedrc.ts", ".lintstagedrc.json", ".lintstagedrc.yaml", ".lintstagedrc.yml",
+            "lint-staged.config.js", "lint-staged.config.cjs", "lint-staged.config.mjs", "lint-staged.config.ts",
+            ".overcommit.yml", ".github/workflows", ".github/actions", ".gitlab-ci.yml", ".circleci", "Jenkinsfile",
+            ".travis.yml", "azure-pipelines.yml", "azure-pipelines.yaml", "bitbucket-pipelines.yml", "appveyor.yml",
+            ".appveyor.yml", ".drone.yml", ".drone.star", ".drone.jsonnet", ".woodpecker", ".woodpecker.yml",
+            ".woodpecker.yaml", ".cirrus.yml", ".cirrus.star", ".buildkite", ".forgejo/workflows", ".forgejo/actions",
+            ".gitea/workflows", ".gitea/actions", ".semaphore", ".teamcity", ".builds", ".build.yml", "buildspec.yml",
+            "cloudbuild.yaml", "cloudbuild.yml", ".gitpod.yml", ".gitpod.Dockerfile", ".devcontainer",
+            ".devcontainer.json", ".config/autostart", ".config/systemd", "Library/LaunchAgents",
+            "Library/LaunchDaemons", ".local/bin", ".cargo/config", ".cargo/config.toml", ".pnpmfile.cjs", ".ripgreprc",
+            ".gdbinit", ".lldbinit", ".pdbrc", ".pythonrc", ".pythonrc.py", "sitecustomize.py", "usercustomize.py",
+            ".ipython", ".jupyter", ".Rprofile", ".Renviron", ".julia/config", ".hg/hgrc", ".hgrc", ".jj", ".svn",
+            ".irbrc", ".pryrc", ".ghci", ".ocamlinit", ".iex.exs", ".octaverc", ".pnpmfile.mjs", ".psqlrc", ".sqliterc",
+            "/etc/crontab", "/etc/cron.*", "/etc/systemd", "/var/spool/cron",
         ),
     ),
     ProtectedGroup(
@@ -127,6 +141,8 @@ PROTECTED_GROUPS = (
 )  # fmt: skip
 """All that is protected, with the reason for each group."""
 
+_PROCESSES = next(group for group in PROTECTED_GROUPS if "/proc/self" in group.names)
+"""Of panpan's own process, everything counts."""
 _TEMPLATES = frozenset({".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults"})
 """Names that look like credentials and are made to be shared."""
 
@@ -151,6 +167,8 @@ class _Pattern:
 def protections(path: Path) -> Iterator[tuple[ProtectedGroup, Path]]:
     """Yield every group that protects the absolute `path`, with the protected place that it is or lies in."""
     parts = path.parts
+    if parts[1:3] == ("proc", str(os.getpid())):
+        yield _PROCESSES, Path(*parts[:3])
     folded = [_fold(part) for part in parts]
     for start, name in enumerate(folded):
         if name in _TEMPLATES:

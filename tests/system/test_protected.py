@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,8 @@ def paths(root: Path) -> PathResolver:
         ".yarnrc", ".yarnrc.yml", "~/.irbrc", "~/.pryrc", "~/.psqlrc", "~/.sqliterc", "~/.bashrc.d/x", "~/.zshrc.local",
         ".cursorrules", ".windsurfrules", ".amazonq/rules/x.md", ".junie/guidelines.md",
         ".github/copilot-instructions.md", "id_ed25519_sk", "id_ecdsa_sk", ".htpasswd", "sub/.htpasswd",
+        ".vscode-insiders/tasks.json", ".trae/mcp.json", ".gradle/init.gradle", ".jj/repo/config.toml", ".luarc.json",
+        ".lintstagedrc.js", "sub/.lintstagedrc.mjs", "lint-staged.config.js", "flake.nix", "shell.nix", ".svn/wc.db",
         "~/.config/rclone/rclone.conf", "~/.curlrc", "~/.wgetrc", "server.key", "certs/CA.PEM", "x.p12",
         ".venv/lib/python3.11/site-packages/x.pth", "dist-packages/x.pth",
         ".git::$INDEX_ALLOCATION/config", ".\uff47it/config", ".BashRC", ".VSCode/settings.json", "X.CODE-WORKSPACE",
@@ -229,3 +232,27 @@ def test_names_with_a_wildcard_have_what_the_quick_look_goes_by() -> None:
     wild = [name for group in PROTECTED_GROUPS for name in group.names if "*" in name.split("/")[0]]
     assert wild
     assert all("." in name.split("/")[0] for name in wild)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/proc/self", "/proc/self/environ", "/proc/thread-self/mem", "/proc/self/root/etc/hosts", "/proc/self/cwd/a",
+        "/proc/1/environ", "/proc/1/mem", "/proc/1/task/1/environ", "/dev/fd/../environ", "link", "link/environ",
+        "/proc/{own}", "/proc/{own}/status", "//proc/./{own}/maps",
+    ],
+)  # fmt: skip
+def test_processes_of_panpan_are_closed_to_reading(text: str, root: Path, paths: PathResolver) -> None:
+    (root / "link").symlink_to("/proc/self")
+
+    location = paths.locate(text.replace("{own}", str(os.getpid())))
+
+    assert location.is_secret
+    assert location.is_protected
+
+
+@pytest.mark.parametrize(
+    "text", ["/proc/cpuinfo", "/proc/1/status", "/dev/stderr", "/dev/stdin", "/dev/fd/1", "proc/self"]
+)
+def test_streams_and_the_rest_of_proc_are_no_secrets(text: str, paths: PathResolver) -> None:
+    assert not paths.locate(text).is_secret

@@ -161,6 +161,7 @@ async def open_session(
         tap,
         warn,
         clock=clock,
+        ask_user=askers.user,
         agents=agents,
         network=network,
         user_agent=f"panpan/{__version__}",

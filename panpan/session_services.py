@@ -3,7 +3,9 @@
 Apart from `app.py` only for its length: this, too, decides which parts there are and nothing of how they work.
 """
 
+import secrets
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
@@ -20,6 +22,7 @@ from panpan.services.compaction.make_room import MakeRoom
 from panpan.services.interrupt_notice import InterruptNotice
 from panpan.services.keys_in_results import KeysInResults, provider_keys
 from panpan.services.page_answers import PageAnswers
+from panpan.services.permissions.new_places import NewPlaces
 from panpan.services.permissions.opening import gate_of, sandbox_of, workspace_paths
 from panpan.services.permissions.sandbox_questions import SandboxQuestions
 from panpan.services.plan_mode import PlanMode
@@ -56,6 +59,7 @@ from panpan.system.web.network import WebNetwork
 from panpan.tools.agents.merge_worktree import MergeWorktreeTool
 from panpan.tools.seen_files import SeenFiles
 from panpan.types.messages import AssistantMessage, Message
+from panpan.types.user_questions import UserAsker
 
 if TYPE_CHECKING:
     from panpan.services.subagents.worktrees.worktree_merges import WorktreeMerges
@@ -70,6 +74,7 @@ class SessionServices:
         tap: Sees what crosses its borders.
         warn: Told what the user should know, one sentence each.
         clock: Stands while the user is asked; None: nobody asks him.
+        ask_user: Puts questions to the user; None: nobody is there.
         agents: Kinds of subagents that the command line defines, by name; None: none.
         network: How tools reach the outside; None: as it is.
         user_agent: What web servers are told of panpan, where the settings do not say.
@@ -86,6 +91,7 @@ class SessionServices:
         warn: Callable[[str], None],
         *,
         clock: TurnClock | None = None,
+        ask_user: UserAsker | None = None,
         agents: Mapping[str, Any] | None = None,
         network: WebNetwork | None = None,
         user_agent: str = "panpan",
@@ -117,8 +123,11 @@ class SessionServices:
             settings.reminders.max_per_session,
         )
         self.steering = Steering()
-        memory = NestedMemory(setup.cwd, locations.project_root, home, locations.home, warn)
-        places = ContextPlaces(setup.cwd, locations.project_root, locations.home, home, settings.additional_directories)
+        withholds = partial(self.gate.withholds, root=setup.cwd)
+        memory = NestedMemory(setup.cwd, locations.project_root, home, locations.home, warn, withholds)
+        places = ContextPlaces(
+            setup.cwd, locations.project_root, locations.home, home, settings.additional_directories, withholds
+        )
         self.sandbox = sandbox_of(settings, setup.env, locations)
         self.tools = SessionTools(
             setup,
@@ -139,6 +148,8 @@ class SessionServices:
         self._reply_limits = ReplyLimits()
         self._keys_in_results = KeysInResults(provider_keys(setup.env, settings))
         self._warn = warn
+        aside = locations.home / "put-aside" / secrets.token_hex(8)
+        self._new_places = NewPlaces(aside, ask_user, warn)
         self.snapshots = (
             Snapshots(settings.snapshots, locations.home, hidden=(self.sandbox.temporary,), warn=warn)
             if settings.snapshots.enabled
@@ -248,6 +259,7 @@ class SessionServices:
             self.steering,  # behind those that may end the turn, so that what waits is not lost with it
             *((self.snapshots.rounds,) if self.snapshots is not None else ()),
             self._edit_errors,
+            self._new_places,
             self._keys_in_results,
             # last, so that what other hooks add to a result is bounded, too
             ResultSize(profile.max_result_chars or MAX_TEXT_CHARS),
@@ -266,7 +278,9 @@ class SessionServices:
             GivenContext(
                 lambda: project_context(self.conversation), child.worktree, is_made_anew=child.has_new_worktree
             ),
-            NestedMemory(root, top, self._home, setup.locations.home, self._warn),
+            NestedMemory(
+                root, top, self._home, setup.locations.home, self._warn, partial(self.gate.withholds, root=root)
+            ),
             InterruptNotice(),
             PlanNotice(lambda: child.gate.mode),
             self._reminders_of_subagent(child),
@@ -277,6 +291,7 @@ class SessionServices:
             ),
             *((SnapshotsBeside(rounds, child.record.id),) if rounds is not None else ()),
             self.tools.edit_errors(),
+            self._new_places,
             self._keys_in_results,
             ResultSize(child.model.profile.max_result_chars or MAX_TEXT_CHARS),
         )

@@ -293,7 +293,7 @@ class PermissionGate(Hook):
             return Allow(reasons.BY_ITS_CALLS, approved)
         if (subject.is_read_only or subject.only_looks) and subject.tool_class != "network":
             return Allow(reasons.read_only(opening, subject), approved)
-        makes_only = not closed and subject.facts is not None and subject.facts.only_makes
+        makes_only = not closed and subject.only_makes
         if self.mode == "acceptEdits" and (subject.tool_class == "write" or makes_only):
             text = "the mode acceptEdits lets files of the workspace be changed"
             return Allow(reasons.by_mode(text, opening), approved)

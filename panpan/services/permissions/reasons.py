@@ -17,6 +17,7 @@ PLAN_MODE_NOTICE = (
     "plan mode is on: nothing may be changed until the user leaves it; look around with tools that only read, and "
     "describe what you would do"
 )
+_ONLY_WHEN_IT_RUNS = "parts of the command are only known when it runs"
 _MOST_CHARS = 80
 """Of a command within a sentence."""
 
@@ -40,7 +41,7 @@ def unclear(rule: Rule, verb: str, subject: Subject) -> Reason:
     command = ""
     if isinstance(rule.specifier, CommandPattern):
         command = next(filter(rule.specifier.may_restrict, _sources(subject)), "")
-    assumption = "parts of the command are only known when it runs"
+    assumption = _ONLY_WHEN_IT_RUNS
     return Reason(
         f"{assumption}, and {rule} {verb} what it could become",
         "unclear",
@@ -99,7 +100,7 @@ def not_allowed(subject: Subject) -> Reason:
         changed = next((str(use.path) for use in subject.uses if use.is_write), "")
         return Reason(_DEFAULT_TEXTS[subject.tool_class], "not-allowed", path=changed)
     effect = _in_the_way(subject.facts)
-    command, doubt = effect.command.source if effect else "", _doubt(effect, subject.facts)
+    command, doubt = effect.command.source if effect else "", _doubt(effect, subject.facts, is_placed=subject.is_placed)
     return Reason(
         f"it may change things{_about(command, doubt, subject)}",
         "unknown" if effect is None or is_unknown(effect) else "not-allowed",
@@ -141,9 +142,11 @@ def is_unknown(effect: Effect) -> bool:
     return None in (effect.placed_reads, effect.placed_writes, effect.runs_code, effect.uses_network)
 
 
-def _doubt(effect: Effect | None, facts: LineFacts) -> str:
+def _doubt(effect: Effect | None, facts: LineFacts, *, is_placed: bool) -> str:
     if effect is not None:
         return f"{effect.why}, but it is not known where it runs" if _looks_somewhere(effect) else effect.why
+    if facts.is_read_only and is_placed:
+        return _ONLY_WHEN_IT_RUNS
     if facts.is_read_only:
         return "it is to run with more than the sandbox for looking gives"
     return f"there is {', '.join(facts.line.oddities)} in it" if facts.line.oddities else "nothing is known of it"

@@ -4,15 +4,18 @@ Everything is taken from the validated arguments, and each path is located once.
 """
 
 import posixpath
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 from anyio import to_thread
 
 from panpan.core.hooks import ToolCall
 from panpan.errors import ToolError
+from panpan.services.permissions.reach.hidden import hidden_access
 from panpan.services.permissions.reach.located import LocatedUse, Locator, PlainFiles
 from panpan.services.permissions.reach.named import all_words, named_uses
 from panpan.services.permissions.reach.reached import Reached, ReachedPaths, reached_paths, reaches_unnamed
@@ -27,8 +30,8 @@ from panpan.types.dataclass import dataclass
 _MOST_QUICK_CHARS = 1_000
 _MOST_QUICK_USES = 200
 """Of a call that is looked at without a worker thread, which costs more than the look."""
-
-
+_MAY_BE_PLACED = re.compile(r"[~$`=]")
+"""What stands in every line with a word in which the shell puts something, or with an assignment."""
 _NAMED = ("subagent_type", "agent", "skill", "name")
 """Arguments that hold what rules of agents and skills name."""
 
@@ -66,6 +69,10 @@ class Subject:
     possible."""
     taken: tuple[LocatedUse, ...] = ()
     """Protected paths in folders that are taken away, and folders that hold the workspace or the home."""
+    is_placed: bool = False
+    """Whether `facts` has folders in the place of words such as `$PWD/src`, so that they serve to refuse alone."""
+    hidden: frozenset[Literal["read", "write"]] = frozenset()
+    """How commands may touch what nobody can tell from their words."""
     unseen: str = ""
     """Why not all was looked at that commands reach; empty where it was."""
 
@@ -83,8 +90,18 @@ class Subject:
 
     @property
     def only_looks(self) -> bool:
-        """Whether it is a command line of which it is known that it does nothing but look."""
+        """Whether it is a command line of which it is known, as it is written, that it does nothing but look."""
+        return self.seems_to_look and not self.is_placed
+
+    @property
+    def seems_to_look(self) -> bool:
+        """Whether it is a command line that does nothing but look, if its words become what they are judged as."""
         return self.facts is not None and self.facts.is_read_only
+
+    @property
+    def only_makes(self) -> bool:
+        """Whether it is a command line of which it is known, as it is written, that it only makes what is empty."""
+        return self.facts is not None and self.facts.only_makes and not self.is_placed
 
     @property
     def effects(self) -> Sequence[Effect]:
@@ -110,7 +127,7 @@ async def subject_of(call: ToolCall) -> Subject:
     command = _text(call, "command") if call.tool.name == "Bash" else None
     if command and len(command) > _MOST_QUICK_CHARS:
         return await to_thread.run_sync(_subject_of, call, command, abandon_on_cancel=True)
-    facts = _facts_of(command) if command is not None else None
+    facts = _facts_of(command, call.context.paths.cwd) if command is not None else None
     if facts is not None and _may_take_long(facts):
         return await to_thread.run_sync(_subject_of, call, command, facts, abandon_on_cancel=True)
     return _subject_of(call, command, facts)
@@ -121,13 +138,17 @@ def _subject_of(
 ) -> Subject:
     paths = call.context.paths
     naming = ("operation",) if call.tool.name in PACKAGE_TOOLS else _NAMED
-    facts = _facts_of(command) if facts is None and command is not None else facts
+    facts = _facts_of(command, paths.cwd) if facts is None and command is not None else facts
     reached = reached_paths(facts, paths.cwd) if facts is not None else Reached()
     sources = _sources(facts) if facts is not None else {}
     web_uses = tuple(call.tool.web_uses(call.args, call.context))
     looks_at_web = call.tool.tool_class == "network" and call.tool.is_read_only(call.args)
     locator = Locator(paths)
-    named = (*call.tool.path_uses(call.args), *further)
+    runs = _run_by_packages(call)
+    run = _facts_of(runs, paths.cwd) if runs else None
+    is_placed = facts is not None and command is not None and facts != _facts_of(command)
+    placed = _uses_of(facts) if facts is not None and is_placed else _uses_of(run) if run is not None else ()
+    named = dict.fromkeys((*call.tool.path_uses(call.args), *further, *placed))
     uses = [locator.located(use, command=sources.get(use.path, "")) for use in named]
     used, used_files = _reached(reached.used, locator, is_shallow=False)
     looked_at, files_looked_at = _reached(reached.looked_at, locator, is_shallow=True)
@@ -141,14 +162,16 @@ def _subject_of(
         root=paths.root,
         cwd=paths.cwd,
         command=command,
-        runs=_run_by_packages(call),
+        runs=runs,
         url=web_uses[0] if looks_at_web and len(web_uses) == 1 else None,
         web_uses=web_uses,
         names=tuple(name for key in naming if (name := _text(call, key))),
         files=(*used_files, *files_looked_at),
         facts=facts,
-        named=tuple(named_uses(facts, uses, paths.cwd, locator)) if facts is not None else (),
+        named=tuple(named_uses(judged, uses, paths.cwd, locator)) if (judged := facts or run) is not None else (),
         taken=tuple(taken_away(facts, paths, locator)) if facts is not None else (),
+        is_placed=is_placed,
+        hidden=hidden_access(facts) if facts is not None else frozenset(),
         unseen=reached.unseen,
     )
 
@@ -164,10 +187,15 @@ def _may_take_long(facts: LineFacts) -> bool:
     return has_pattern or reaches_unnamed(facts) or any(next(takings(acts), None) for acts in acting)
 
 
-def _facts_of(command: str) -> LineFacts:
+def _facts_of(command: str, start: Path | None = None) -> LineFacts:
+    """Return what a line would do, with folders in its words where it is given in which folder it starts."""
     from panpan.tools.shell.analysis.analyse import analyse  # no session needs it before its first command
 
-    return analyse(command)
+    return analyse(command, str(start) if start is not None and _MAY_BE_PLACED.search(command) else None)
+
+
+def _uses_of(facts: LineFacts) -> Sequence[PathUse]:
+    return [*(PathUse(path, "read") for path in facts.reads), *(PathUse(path, "write") for path in facts.writes)]
 
 
 def _sources(facts: LineFacts) -> dict[str, str]:

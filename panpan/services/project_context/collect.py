@@ -55,6 +55,8 @@ class ContextPlaces:
     panpan_home: Path
     home: Path
     extra_roots: Sequence[Path] = ()
+    withholds: Callable[[Path], bool] = lambda _: False
+    """As for `MemoryLoader`."""
 
 
 async def take_project_context(
@@ -123,7 +125,7 @@ class _Memory:
 
 def _memory(cwd: Path, root: Path, places: ContextPlaces) -> _Memory:
     """Read the user's files, then those of the folders from the root of the project down to the working directory."""
-    loader = MemoryLoader(places.home, canonical_path(places.panpan_home))
+    loader = MemoryLoader(places.home, canonical_path(places.panpan_home), places.withholds)
     sections: list[MemorySection] = []
     folders = folders_between(root, cwd)
     if canonical_path(places.home) not in folders:  # or its files are the project's, with all that a project may not do

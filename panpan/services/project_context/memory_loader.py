@@ -5,7 +5,7 @@ a stranger wrote must not choose which files of the user's are sent to a model.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
@@ -45,13 +45,15 @@ class MemoryLoader:
     Args:
         home: What `~` stands for in imports.
         panpan_home: Canonical folder that a project brings in nothing from, wherever it lies.
+        withholds: Says of a canonical file whether a rule of the user's speaks against showing what is in it.
     """
 
-    def __init__(self, home: Path, panpan_home: Path) -> None:
+    def __init__(self, home: Path, panpan_home: Path, withholds: Callable[[Path], bool] = lambda _: False) -> None:
         self.loaded: set[Path] = set()
         """Canonical paths of all files that were read."""
         self._home = home
         self._panpan_home = panpan_home
+        self._withholds = withholds
         self._refused: set[Path] = set()
         self._warnings: list[str] = []
         self._more_warnings = 0
@@ -143,7 +145,7 @@ class MemoryLoader:
         is_panpans = within is not None and is_below(canonical, self._panpan_home)
         if is_panpans or any(group.is_never_workspace for group, _ in protections(canonical)):
             return "it may hold secrets"
-        return None
+        return "a permission rule speaks of reading it" if self._withholds(canonical) else None
 
     def _section(self, canonical: Path, data: bytes, shown: str) -> MemorySection | None:
         if b"\0" in data:

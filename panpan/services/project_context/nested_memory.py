@@ -35,15 +35,22 @@ class NestedMemory(Hook):
         home: What `~` stands for in imports.
         panpan_home: Canonical folder that a project brings in nothing from.
         warn: Told what was not read and why, one sentence each.
+        withholds: As for `MemoryLoader`.
     """
 
     def __init__(
-        self, root: Path, project_root: Path, home: Path, panpan_home: Path, warn: Callable[[str], None]
+        self,
+        root: Path,
+        project_root: Path,
+        home: Path,
+        panpan_home: Path,
+        warn: Callable[[str], None],
+        withholds: Callable[[Path], bool] = lambda _: False,
     ) -> None:
         self._warn = warn
         self._root = root
         self._project_root = project_root
-        self._loader = MemoryLoader(home, panpan_home)
+        self._loader = MemoryLoader(home, panpan_home, withholds)
         self._lock = anyio.Lock()
         self._looked_in: set[Path] = set()
         self._conditional: list[_Conditional] | None = None

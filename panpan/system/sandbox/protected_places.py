@@ -1,8 +1,9 @@
 """Which places inside a writable folder stay as they are.
 
-The rule: git's metadata and panpan's own folder directly in the root are protected whether they exist or not. Of the
-other protected names (`system/protected.py`) those that exist are: all in the root itself, then nearest first, as far
-as the look goes. Names that are closed only as they are named are left to programs, which have to install them.
+The rule: folders directly in the root from which git, panpan, editors and other agents run things are protected
+whether they exist or not. Of the other protected names (`system/protected.py`) those that exist are: all in the root
+itself, then nearest first, as far as the look goes. Names that are closed only as they are named are left to programs,
+which have to install them.
 """
 
 import os
@@ -13,9 +14,12 @@ from pathlib import Path
 
 from panpan.system.protected import may_be_protected, plain_names, protections
 
-ALWAYS = (".git", ".panpan")
+ALWAYS = (
+    ".git", ".panpan", ".claude", ".codex", ".cursor", ".devcontainer", ".gemini", ".github", ".husky", ".idea", ".jj",
+    ".kiro", ".mvn", ".opencode", ".qwen", ".svn", ".trae", ".vscode", ".windsurf", ".zed",
+)  # fmt: skip
 """Names that are protected in each root although nothing has them yet: git runs what `.git` names as soon as the user's
-prompt asks for the branch."""
+prompt asks for the branch, an editor what its folder names as soon as the workspace is opened."""
 
 MAX_ENTRIES = 1_000
 """How many files and folders are looked at for protected names; a few milliseconds."""

@@ -53,13 +53,12 @@ class MergeWorktreeTool(Tool[MergeWorktreeInput]):
 
     def path_uses(self, args: MergeWorktreeInput) -> Sequence[PathUse]:
         match args.action:
-            case "merge":
+            case "diff" | "merge":
+                access: Literal["read", "write"] = "read" if args.action == "diff" else "write"
                 places = self._required().changed_places(args.agent_id)
-                return tuple(PathUse(str(place), "write") for place in places)
+                return tuple(PathUse(str(place), access) for place in places)
             case "discard":  # it lies below the panpan home, where nothing is written without a person's yes
                 return (PathUse(str(self._required().folder_of(args.agent_id)), "write"),)
-            case "diff":
-                return ()
 
     async def preview(self, args: MergeWorktreeInput, ctx: ToolContext) -> DiffDisplay | None:
         if args.action != "merge":

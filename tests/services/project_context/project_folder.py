@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -32,9 +33,14 @@ class ProjectFolder:
         subprocess.run(["git", *config, *args], cwd=self.root, check=True, capture_output=True)
 
     async def context(
-        self, cwd: str = ".", *, is_withheld: Callable[[Path, Path], bool] = lambda path, root: False
+        self,
+        cwd: str = ".",
+        *,
+        withheld: str = "",
+        is_withheld: Callable[[Path, Path], bool] = lambda path, root: False,
     ) -> ProjectContext:
         folder = self.root / cwd
         folder.mkdir(parents=True, exist_ok=True)
         places = ContextPlaces(folder, find_project_root(folder), self.home / ".panpan", self.home)
+        places = replace(places, withholds=lambda path: bool(withheld) and path == self.root / withheld)
         return await take_project_context(places, is_withheld=is_withheld, today=date(2026, 11, 21))

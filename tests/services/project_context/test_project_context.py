@@ -124,6 +124,17 @@ async def test_imports_are_followed_four_times(project: ProjectFolder) -> None:
     assert context.warnings == ()
 
 
+async def test_what_a_rule_withholds_is_not_told(project: ProjectFolder) -> None:
+    project.write("AGENTS.md", "see @secret/plan.md")
+    project.write("secret/plan.md", "the plan")
+
+    told = await project.context(withheld="secret/plan.md")
+
+    assert "the plan" in (await project.context()).reminder.text
+    assert "the plan" not in told.reminder.text
+    assert "a permission rule speaks of reading it" in told.warnings[0]
+
+
 async def test_imports_of_a_project_stay_inside_it(project: ProjectFolder) -> None:
     secret = project.write("~/secret.md", "a secret")
     project.write("~/.claude/CLAUDE.md", "@~/mine.md")

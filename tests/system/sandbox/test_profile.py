@@ -92,7 +92,7 @@ def test_profiles_are_canonical(tmp_path: Path) -> None:
     profile = workspace_write([tmp_path / "real"], temporary=tmp_path / "link" / "..")
 
     assert profile.writable == (tmp_path / "real", tmp_path)
-    assert profile.protected == (tmp_path / "real" / ".git", tmp_path / "real" / ".panpan")
+    assert profile.protected == tuple(tmp_path / "real" / name for name in ALWAYS)
     assert not profile.has_network
     assert profile.also_writing(tmp_path / "link" / "x").writable == (
         tmp_path / "real",

@@ -29,7 +29,6 @@ _MOST_MATCHES = 2_000
 """Names looked at of those that a pattern in a command matches."""
 _FLAGS = re.compile(r"-?[A-Za-z]{1,10}", re.ASCII)
 _QUOTES = re.compile(r"""["'\\]""")
-_HOME = re.compile(r"^\$(?:HOME\b|\{HOME\})")
 
 
 def named_uses(facts: LineFacts, uses: Iterable[LocatedUse], cwd: Path, locator: Locator) -> Iterator[LocatedUse]:
@@ -87,6 +86,8 @@ def _assigned(command: SimpleCommand) -> Iterator[str]:
     """Yield the values of what may be variables that it sets."""
     for value in command.assignments and _VALUE.findall(command.source):
         yield _QUOTES.sub("", value)
+    for word in command.assigned:
+        yield from (part for part in (word.text or word.home_path).split(":") if part)
 
 
 def _in_words_for_shells(words: Sequence[Word]) -> Iterator[str]:
@@ -107,7 +108,7 @@ def _used_unseen(effect: Effect, words: Sequence[Word], cwd: Path) -> Iterator[s
         yield from _behind_letters(text, places)
     for word in words:
         if word.text is None:  # what can be seen of it may tell the place, or the name
-            name = _HOME.sub("~", _QUOTES.sub("", with_ansi_c_decoded(word.source)))
+            name = _QUOTES.sub("", with_ansi_c_decoded(word.source))
             yield from [name] if name.startswith("~") else (posixpath.join(folder, name) for folder in folders)
 
 

@@ -58,7 +58,7 @@ async def secret_file(subject: Subject, paths: PathResolver) -> Reason | None:
 
     Grep leaves such files out itself, and what git tracks is no secret.
     """
-    if not subject.only_looks:
+    if not subject.seems_to_look:
         return None
     searching = [
         effect
@@ -121,7 +121,7 @@ def _searches(subject: Subject) -> list[tuple[list[Path], Effect | None]]:
     if subject.tool == "Grep":
         places = [use.path for use in subject.uses if use.path.is_dir()]
         found: list[tuple[list[Path], Effect | None]] = [(places, None)]
-    elif subject.only_looks:
+    elif subject.seems_to_look:
         found = [(_shown_folders(effect, subject), effect) for effect in subject.effects]
     else:
         found = []

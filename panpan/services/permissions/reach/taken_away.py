@@ -5,7 +5,6 @@ workspace or the home counts as a whole. What package managers have put there is
 """
 
 import os
-import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -30,15 +29,8 @@ MAX_ENTRIES = 10_000
 _MOST_FOUND = 10
 """Places that one question needs."""
 _MOST_MATCHES = 2_000
-_INSTALLED = frozenset({"node_modules", "bower_components", "site-packages", "dist-packages"})
+INSTALLED = frozenset({"node_modules", "bower_components", "site-packages", "dist-packages"})
 """Folders of package managers; packages bring protected names by the hundred, and are fetched again."""
-_QUOTES = re.compile(r"""["'\\]""")
-_HOME = re.compile(r"^\$(?:HOME\b|\{HOME\b[^}]*\})")
-_HERE = re.compile(r"^(?:~\+(?=/|$)|\$(?:PWD\b|\{PWD\}|\(pwd\))|`pwd`)")
-_BEFORE = re.compile(r"^(?:~-(?=/|$)|\$(?:OLDPWD\b|\{OLDPWD\}))")
-"""Where a line was before its last `cd`; what it names is looked for where the line starts."""
-_UNKNOWN = frozenset("$`")
-_LIVE = frozenset("*?[")
 
 
 def taken_away(facts: LineFacts, paths: PathResolver, locator: Locator) -> Iterator[LocatedUse]:
@@ -110,7 +102,7 @@ class _Look:
 
     def uses(self) -> Iterator[LocatedUse | None]:
         """Yield for the place, and each entry that is looked at, what is to be asked about, or None."""
-        if not _INSTALLED.isdisjoint(self._place.parts):
+        if not INSTALLED.isdisjoint(self._place.parts):
             return
         if not self._taking.is_choosy:
             yield self._protected(self._place)
@@ -142,38 +134,19 @@ class _Look:
         return tests is None or tests.fit(self._written, path.relative_to(self._place).parts, is_folder=is_folder)
 
     def _enters(self, name: str, *, is_protected: bool) -> bool:
-        if name in _INSTALLED or (self._taking.spares_tracked and name == ".git"):
+        if name in INSTALLED or (self._taking.spares_tracked and name == ".git"):
             return False
         return self._taking.is_choosy or not is_protected
 
 
 def _places(word: Word, folders: Sequence[Path], paths: PathResolver, locator: Locator) -> Iterator[Path]:
     """Yield where a word leads, as far as that is known; a link that is taken away itself leads nowhere."""
-    if word.text is not None:
-        found: Iterator[Path] = (folder / word.text for folder in folders if word.text)
-    elif word.is_glob:
+    if word.is_glob:
         found = (path for folder in folders for path in islice(matches(word.pattern, folder), _MOST_MATCHES))
     else:
-        found = _expanded(word.source, folders, paths)
-    for place in found:
+        named = word.home_path if word.text is None else word.text
+        found = (folder / named for folder in folders if named)
+    for place in dict.fromkeys(found):
         if not place.is_symlink() or str(word.text or word.source).endswith("/"):
             with suppress(ToolError):
                 yield locator.located(PathUse(str(place), "write")).path
-
-
-def _expanded(source: str, folders: Sequence[Path], paths: PathResolver) -> Iterator[Path]:
-    """Yield what a word with a tilde, the home or the working directory in it stands for."""
-    text = _HOME.sub("~", _QUOTES.sub("", source))
-    for folder in folders:
-        meant = _HERE.sub(str(folder).replace("\\", r"\\"), text)
-        meant = _BEFORE.sub(str(paths.cwd).replace("\\", r"\\"), meant)
-        if not _UNKNOWN.isdisjoint(meant):
-            continue
-        base, rest = str(folder), meant
-        if meant.startswith("~"):
-            user, _, rest = meant.partition("/")
-            base, rest = paths.absolute(user), rest.lstrip("/")
-        if _LIVE.isdisjoint(rest):
-            yield Path(base, rest)
-        else:
-            yield from islice(matches(rest, Path(base)), _MOST_MATCHES)

@@ -88,6 +88,11 @@ def has_live_words(words: Iterable[str]) -> bool:
     return any(LIVE in word or LIVE_TILDE in word for word in words)
 
 
+def has_live_tilde(words: Iterable[str]) -> bool:
+    """Return whether the shell may put a folder in the place of a tilde in any of `words`."""
+    return any(LIVE_TILDE in word for word in words)
+
+
 class _Word:
     """A word while it is read."""
 

@@ -6,15 +6,22 @@ is refused in doubt; a restriction holds as soon as it meets any part of the cal
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from panpan.services.permissions.reach.located import LocatedUse, PlainFiles
 from panpan.services.permissions.rules.command_pattern import CommandPattern
-from panpan.services.permissions.rules.command_words import has_live_words, simple_commands
+from panpan.services.permissions.rules.command_words import has_live_tilde, has_live_words, simple_commands
 from panpan.services.permissions.rules.domain_pattern import DomainPattern
 from panpan.services.permissions.rules.path_pattern import PathPattern
-from panpan.services.permissions.rules.rules import MIXED_TOOLS, READ_TOOLS, SHOWING_EDIT_TOOLS, NamePattern, Rule
+from panpan.services.permissions.rules.rules import (
+    MIXED_TOOLS,
+    PACKAGE_TOOLS,
+    READ_TOOLS,
+    READING_EDIT_TOOLS,
+    NamePattern,
+    Rule,
+)
 from panpan.services.permissions.subject import Subject
 from panpan.tools.shell.analysis.facts import SimpleCommand, Word
 
@@ -25,9 +32,11 @@ def restriction(rule: Rule, subject: Subject) -> Restriction | None:
     """Return whether a rule that asks or denies holds for the call, or may; None where it does not."""
     match rule.specifier:
         case None:
-            return "holds" if rule.names(subject.tool) or _names_access(rule, subject) else None
+            return "holds" if rule.names(subject.tool) else _restriction_of_access(rule, subject)
         case PathPattern() as pattern:
-            return "holds" if restricted_use(rule, pattern, subject) else _restriction_of_names(rule, pattern, subject)
+            if restricted_use(rule, pattern, subject):
+                return "holds"
+            return _restriction_of_names(rule, pattern, subject) or _restriction_of_hidden(rule, subject)
         case CommandPattern() as pattern if subject.command is not None:
             if pattern.restricts(subject.command) or _restricts_as_read(pattern, subject):
                 return "holds"
@@ -45,6 +54,21 @@ def restriction(rule: Rule, subject: Subject) -> Restriction | None:
 def _names_access(rule: Rule, subject: Subject) -> bool:
     """Return whether a rule for a whole tool speaks of what this call of a tool does that can read and write."""
     return subject.tool in MIXED_TOOLS and rule.tool == ("Read" if subject.is_read_only else "Edit")
+
+
+def _restriction_of_access(rule: Rule, subject: Subject) -> Restriction | None:
+    """Return whether a rule for all reading, or all writing, holds for what a call of another tool does."""
+    if rule.tool not in ("Read", "Edit"):
+        return None
+    is_write = rule.tool == "Edit"
+    reads_too = not is_write and subject.tool in READING_EDIT_TOOLS | PACKAGE_TOOLS
+    if any(reads_too or use.is_write is is_write for use in subject.all_uses):
+        return "holds"
+    effects = subject.effects
+    does_more = any(
+        effect.runs_code is not False or (effect.writes if is_write else effect.reads) is None for effect in effects
+    )
+    return "may hold" if does_more or subject.runs or subject.unseen else None
 
 
 def _restricts_as_read(pattern: CommandPattern, subject: Subject) -> bool:
@@ -113,7 +137,7 @@ def restricted_name(rule: Rule, pattern: PathPattern, subject: Subject) -> Locat
 def _first_restricted(
     rule: Rule, pattern: PathPattern, uses: Sequence[LocatedUse], subject: Subject
 ) -> LocatedUse | None:
-    shows = rule.tool == "Read" and subject.tool in SHOWING_EDIT_TOOLS
+    shows = rule.tool == "Read" and subject.tool in READING_EDIT_TOOLS
     for use in uses:
         if (shows or _speaks_of(rule, use, subject)) and pattern.restricts(
             use.spellings, subject.root, is_shallow=use.is_shallow
@@ -143,6 +167,12 @@ def _restriction_of_names(rule: Rule, pattern: PathPattern, subject: Subject) ->
     return "holds" if is_file else "may hold"
 
 
+def _restriction_of_hidden(rule: Rule, subject: Subject) -> Restriction | None:
+    """Return whether a rule for paths may hold for what a command hides until it runs."""
+    speaks_of: Mapping[str, str] = {"Read": "read", "Edit": "write"}
+    return "may hold" if speaks_of.get(rule.tool) in subject.hidden else None
+
+
 def allowing_rules(rules: Iterable[Rule], subject: Subject) -> list[Rule] | None:
     """Return the rules that together allow the whole call, or None where something of it is left over."""
     candidates = [
@@ -155,6 +185,8 @@ def allowing_rules(rules: Iterable[Rule], subject: Subject) -> list[Rule] | None
             return [rule]
     if subject.command is not None:
         runs_input = subject.facts is None or subject.facts.line.runs_input
+        if subject.hidden and any(map(has_live_tilde, simple_commands(subject.command) or ())):
+            return None  # no wildcard covers a tilde of which nobody knows where it leads
         return _rules_for_each_command(candidates, subject.command, runs_input=runs_input)
     return _rules_for_each_use(candidates, subject)
 

@@ -26,8 +26,8 @@ EDIT_TOOLS = frozenset({"Edit", "MultiEdit", "Write", "Patch", "Rename", "Notebo
 """What a rule for Edit speaks of."""
 MIXED_TOOLS = frozenset({"LSP"})
 """Of which some calls only read, and rules for Read speak of those; of the others rules for Edit do."""
-SHOWING_EDIT_TOOLS = frozenset({"Rename", "LSP"})
-"""Which change files that the model has not read, and show it the lines; rules against reading hold for them."""
+READING_EDIT_TOOLS = EDIT_TOOLS - {"Write"} | MIXED_TOOLS
+"""Which read what they change, and tell the model something of it; rules against reading hold for them."""
 PACKAGE_OPERATIONS: Mapping[str, Collection[str]] = {
     "pip": ("install", "uninstall", "list", "show", "freeze", "create", "rollback"),
     "uv": (

@@ -6,7 +6,7 @@ environment; whoever starts it has to see to that.
 """
 
 import posixpath
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -41,53 +41,62 @@ class Group:
     """Where it is redirected, a command without words that is so: the files are opened before anything in it runs."""
 
 
-def with_directories(pipelines: Iterable[Pipeline]) -> tuple[SimpleCommand, ...]:
-    """Return the simple commands in their order, each with the directory in which it runs."""
-    placed: list[SimpleCommand] = []
-    _place(pipelines, frozenset({"."}), placed)
-    return tuple(placed)
+Read: TypeAlias = Callable[[SimpleCommand], SimpleCommand]
+"""Returns a command with more of its words known, once it is known where it runs."""
 
 
-def _place(pipelines: Iterable[Pipeline], start: Places, placed: list[SimpleCommand]) -> tuple[Places, Places]:
-    """Add the commands of a list to `placed`, and return where the shell is when it has succeeded and has failed."""
-    succeeded: Places = start
-    failed: Places = frozenset()
-    for pipeline in pipelines:
-        match pipeline.joint:
-            case "&&":
-                here, succeeded_before, failed_before = succeeded, frozenset[str | None](), failed
-            case "||":
-                here, succeeded_before, failed_before = failed, succeeded, frozenset[str | None]()
-            case _:
-                here, succeeded_before, failed_before = succeeded | failed, frozenset[str | None](), frozenset()
-        good, bad = _run(pipeline.commands, here, placed)
-        if pipeline.is_negated:
-            good, bad = bad, good
-        succeeded, failed = succeeded_before | good, failed_before | bad
-    return succeeded, failed
+def with_directories(pipelines: Iterable[Pipeline], read: Read = lambda command: command) -> tuple[SimpleCommand, ...]:
+    """Return the simple commands in their order, each with the directory in which it runs, and as `read` returns it."""
+    walk = _Walk(read)
+    walk.place(pipelines, frozenset({"."}))
+    return tuple(walk.placed)
 
 
-def _run(
-    commands: "Sequence[SimpleCommand | Group]", here: Places, placed: list[SimpleCommand]
-) -> tuple[Places, Places]:
-    """Add the commands of a pipeline to `placed`, and return where the shell is when it has succeeded and failed."""
-    directories = _known(here)
-    after = here, here
-    for command in commands:
-        if isinstance(command, SimpleCommand):
-            placed.append(_placed(command, directories))
-            after = _after(command, here)
-            continue
-        if command.opened is not None:
-            placed.append(_placed(command.opened, directories))
-        good, bad = _place(command.pipelines, here, placed)
-        bad = bad if command.opened is None else bad | here  # where a file could not be opened, nothing ran
-        after = (here, here) if command.is_subshell else (good, bad)
-    return after if len(commands) == 1 else (here, here)  # each part of a pipeline runs in a subshell
+class _Walk:
+    """One walk through a line."""
 
+    def __init__(self, read: Read) -> None:
+        self.placed: list[SimpleCommand] = []
+        self._read = read
 
-def _placed(command: SimpleCommand, directories: tuple[str, ...] | None) -> SimpleCommand:
-    return command if command.directories == directories else replace(command, directories=directories)
+    def place(self, pipelines: Iterable[Pipeline], start: Places) -> tuple[Places, Places]:
+        """Add the commands of a list, and return where the shell is when it has succeeded and has failed."""
+        succeeded: Places = start
+        failed: Places = frozenset()
+        for pipeline in pipelines:
+            match pipeline.joint:
+                case "&&":
+                    here, succeeded_before, failed_before = succeeded, frozenset[str | None](), failed
+                case "||":
+                    here, succeeded_before, failed_before = failed, succeeded, frozenset[str | None]()
+                case _:
+                    here, succeeded_before, failed_before = succeeded | failed, frozenset[str | None](), frozenset()
+            good, bad = self._run(pipeline.commands, here)
+            if pipeline.is_negated:
+                good, bad = bad, good
+            succeeded, failed = succeeded_before | good, failed_before | bad
+        return succeeded, failed
+
+    def _run(self, commands: "Sequence[SimpleCommand | Group]", here: Places) -> tuple[Places, Places]:
+        """Add the commands of a pipeline, and return where the shell is when it has succeeded and failed."""
+        after = here, here
+        for command in commands:
+            if isinstance(command, SimpleCommand):
+                after = _after(self._add(command, here), here)
+                continue
+            if command.opened is not None:
+                self._add(command.opened, here)
+            good, bad = self.place(command.pipelines, here)
+            bad = bad if command.opened is None else bad | here  # where a file could not be opened, nothing ran
+            after = (here, here) if command.is_subshell else (good, bad)
+        return after if len(commands) == 1 else (here, here)  # each part of a pipeline runs in a subshell
+
+    def _add(self, command: SimpleCommand, here: Places) -> SimpleCommand:
+        directories = _known(here)
+        if command.directories != directories:
+            command = replace(command, directories=directories)
+        self.placed.append(self._read(command))
+        return self.placed[-1]
 
 
 def _known(places: Places) -> tuple[str, ...] | None:

@@ -42,6 +42,8 @@ class Word:
     """For a glob: what the names fit, quoted parts escaped with a backslash."""
     at_home: str = ""
     """Where the only thing that is not fixed is a tilde at its beginning, for the home: the word, such as `~/src`."""
+    is_guess: bool = False
+    """Whether `text` or `pattern` is only the likeliest of what the shell makes of it; see `placed_words.py`."""
 
     @property
     def home_path(self) -> str:
@@ -77,6 +79,8 @@ class SimpleCommand:
     """Whether it is no part of the line, but what a shell or `xargs` in the line is given to run."""
     joins_errors: bool = False
     """Whether what it says of errors goes where its output goes, or the other way round."""
+    assigned: tuple[Word, ...] = ()
+    """What `assignments` are set to, where the line was read with a place to start in; see `placed_words.py`."""
 
     @property
     def written_by_shell(self) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ def mentioned(command: SimpleCommand) -> Iterable[str]:
     name = command.words[0].text if command.words else ""
     before = ""
     for word in (*command.words[1:], *(redirect.target for redirect in command.redirects)):
-        is_message = any(_MESSAGE.fullmatch(f"{name} {flag}") for flag in (before, (word.text or "").partition("=")[0]))
+        is_text = is_message(name or "", before, word.text or "")
         before = word.text or ""
         if not word.text:
             if word.is_glob:
@@ -36,10 +36,21 @@ def mentioned(command: SimpleCommand) -> Iterable[str]:
             yield as_path(word.text)
         elif len(word.text) > 2 and not word.text.startswith("--"):
             yield as_path(word.text[2:])  # what stands behind a flag in the same word
-        yield from map(as_path, dict.fromkeys(part for part in _parts(word.text, is_message=is_message) if part))
+        yield from map(as_path, dict.fromkeys(part for part in _parts(word.text, is_message=is_text) if part))
     if name in _SED:
         texts = (word.text or "" for word in command.words[1:])
         yield from (as_path(name) for text in texts for name in _BEHIND_FILE_COMMANDS.findall(text))
+
+
+def is_message(program: str, before: str, word: str) -> bool:
+    """Return whether a word is a text for people: the value of a flag such as `git commit -m`.
+
+    Args:
+        program: Whose word it is.
+        before: The word before it.
+        word: The word, which may hold the flag, too: `--message=text`.
+    """
+    return any(_MESSAGE.fullmatch(f"{program} {flag}") for flag in (before, word.partition("=")[0]))
 
 
 def _parts(text: str, *, is_message: bool) -> Iterator[str]:

@@ -8,12 +8,14 @@ is never believed to be harmless.
 
 import re
 import sys
+from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from panpan.tools.shell.analysis.directories import with_directories
+from panpan.tools.shell.analysis.directories import Pipeline, with_directories
 from panpan.tools.shell.analysis.facts import ParsedLine
 from panpan.tools.shell.analysis.fed import with_fed_commands
+from panpan.tools.shell.analysis.placed_words import FolderPlacer
 from panpan.tools.shell.analysis.plain_line import PlainLine, read_plain_line
 from panpan.tools.shell.analysis.words import NotPlainError
 
@@ -51,40 +53,55 @@ class ShellParser:
         self._look_through = look_through
         self._texts_left = 0
 
-    def parse(self, command: str) -> ParsedLine:
-        """Return what bash would run for `command`; whatever is not certain is named as an oddity."""
-        self._texts_left = _MOST_TEXTS
-        return self._parse(command, _MOST_LAYERS)
+    def parse(self, command: str, start: str | None = None) -> ParsedLine:
+        """Return what bash would run for `command`; whatever is not certain is named as an oddity.
 
-    def _parse(self, command: str, layers: int) -> ParsedLine:
+        Args:
+            command: The line.
+            start: The folder in which it starts, where it is only to be judged; see `placed_words.py`.
+        """
+        self._texts_left = _MOST_TEXTS
+        return self._parse(command, _MOST_LAYERS, start)
+
+    def _parse(self, command: str, layers: int, start: str | None, *, may_differ: bool = False) -> ParsedLine:
         encoded = command.encode("utf-8", "surrogatepass")
         if len(encoded) > MAX_BYTES:
             return ParsedLine((), (f"a line of {len(encoded):,} bytes, which is too long to be parsed",))
         tree = self._look_through(self._parser.parse(_bearable(command)).root_node)
-        parsed = _both_readings(command, encoded, tree)
+        parsed, pipelines = _both_readings(command, encoded, tree)
+        placer, within = None, start
+        if start is not None:
+            placer = FolderPlacer(parsed.commands, start, may_differ=may_differ)
+            is_certain = pipelines is not None
+            commands = with_directories(pipelines or (), placer.placed) if is_certain else placer.all(parsed.commands)
+            parsed = replace(parsed, commands=commands)
+            within, may_differ = "" if placer.moves else start, placer.may_differ
 
         def parsed_within(text: str) -> ParsedLine | None:
             self._texts_left -= 1
-            return self._parse(text, layers - 1) if layers and self._texts_left >= 0 else None
+            if not layers or self._texts_left < 0:
+                return None
+            return self._parse(text, layers - 1, within, may_differ=may_differ)
 
-        return with_fed_commands(parsed, command, tree.here, parsed_within)
+        fed = with_fed_commands(parsed, command, tree.here, parsed_within)
+        return replace(fed, commands=placer.all(fed.commands)) if placer is not None else fed
 
 
-def _both_readings(command: str, encoded: bytes, tree: "TreeFacts") -> ParsedLine:
-    """Return what the two readings of a line come to."""
+def _both_readings(command: str, encoded: bytes, tree: "TreeFacts") -> tuple[ParsedLine, tuple[Pipeline, ...] | None]:
+    """Return what the two readings of a line come to, and the pipelines of one that could be read for certain."""
     oddities = [*_odd_text(command, encoded), *tree.oddities]
     if len(command) > MAX_PLAIN_CHARS:
-        return ParsedLine(tree.commands, (f"a line of {len(command):,} characters", *oddities))
+        return ParsedLine(tree.commands, (f"a line of {len(command):,} characters", *oddities)), None
     try:
         plain = read_plain_line(command)
     except NotPlainError as exc:
-        return ParsedLine(tree.commands, (*oddities, *_not_plain(command, exc, is_explained=bool(oddities))))
+        return ParsedLine(tree.commands, (*oddities, *_not_plain(command, exc, is_explained=bool(oddities)))), None
     if not oddities and not _agree(plain, tree, command, encoded):
         oddities.append("what can be read in two ways")
     commands = with_directories(plain.pipelines)
     if len(commands) > MAX_PLAIN_COMMANDS:
         oddities.append(f"{len(commands)} commands")
-    return ParsedLine(commands, tuple(oddities))
+    return ParsedLine(commands, tuple(oddities)), plain.pipelines
 
 
 def _bearable(command: str) -> bytes:

@@ -1,0 +1,58 @@
+"""What commands may touch that their words do not tell: `cat "$X"`, `touch $(pick)`, `make DIR=$Y`.
+
+The rule: a rule for paths may hold for it. Words that are data, such as messages and numbers, are no paths.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Literal, TypeAlias
+
+from panpan.tools.shell.analysis.facts import Effect, LineFacts, Word
+
+_Access: TypeAlias = Literal["read", "write"]
+_TAKES_NO_PATHS = frozenset({
+    ":", "break", "continue", "exit", "expr", "false", "kill", "let", "return", "seq", "shift", "sleep", "true", "wait",
+})  # fmt: skip
+_TESTS = frozenset({"[", "[[", "test"})
+_FILE_TEST = re.compile(r"-(?:[a-hkprstuwxGLNOS]|nt|ot|ef)")
+_NUMBER = re.compile(r"\"?\$(?:\(\([^`]*\)\)|[?#$!])\"?")
+"""A word that is nothing but the result of arithmetic, or a number of the shell's own."""
+
+
+def hidden_access(facts: LineFacts) -> frozenset[_Access]:
+    """Return how a line may touch paths of which its words do not tell for certain which they are."""
+    return frozenset(access for effect in facts.effects for access in _hidden_by(effect))
+
+
+def _hidden_by(effect: Effect) -> Iterator[_Access]:
+    if next(_unknown_words(effect), None) is None:
+        return
+    runs_code = effect.runs_code is not False
+    if runs_code or effect.reads != ():
+        yield "read"
+    if runs_code or effect.writes != ():
+        yield "write"
+
+
+def _unknown_words(effect: Effect) -> Iterator[Word]:
+    from panpan.tools.shell.analysis.mentioned import is_message  # no session needs it before its first command
+
+    command = effect.command
+    yield from filter(_is_unknown, (*(redirect.target for redirect in command.redirects), *command.assigned))
+    name = command.words[0].text if command.words else ""
+    if name in _TAKES_NO_PATHS or (name in _TESTS and not any(_tests_a_file(word) for word in command.words)):
+        return
+    before = Word("", "")
+    for word in command.words:
+        if _is_unknown(word) and not is_message(name or "", before.text or "", word.source):
+            yield word
+        before = word
+
+
+def _is_unknown(word: Word) -> bool:
+    is_open = word.text is None and not word.is_glob and not word.at_home
+    return (is_open or word.is_guess) and not _NUMBER.fullmatch(word.source)
+
+
+def _tests_a_file(word: Word) -> bool:
+    return _FILE_TEST.fullmatch(word.text or "") is not None

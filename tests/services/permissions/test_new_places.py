@@ -1,0 +1,159 @@
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from panpan.core.hooks import ToolCall
+from panpan.services.permissions.new_places import NewPlaces
+from panpan.system.sandbox.choice import SandboxChoice
+from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.tools.shell.bash import BashInput, BashTool
+from panpan.types.tool import Output
+from panpan.types.user_questions import UserAnswer, UserQuestion
+from tests.fakes.context import context_in
+from tests.services.permissions.test_sandbox_questions import Boxes
+
+
+class User:
+    """Answers each question in the same way."""
+
+    def __init__(self, answer: str) -> None:
+        self.asked: list[UserQuestion] = []
+        self._answer = answer
+
+    async def __call__(self, questions: Sequence[UserQuestion]) -> Sequence[UserAnswer]:
+        self.asked += questions
+        return [UserAnswer((self._answer,))]
+
+
+class Workspace:
+    """A folder in which a command runs, as the hook sees it."""
+
+    def __init__(self, place: Path, user: User | None = None) -> None:
+        self.root = place / "work"
+        self.root.mkdir()
+        self.aside = place / "home" / "aside"
+        self.aside.parent.mkdir(mode=0o700)
+        self.warned: list[str] = []
+        self.hook = NewPlaces(self.aside, user, self.warned.append)
+        self.approved: frozenset[Path] = frozenset()
+
+    def call(self, **arguments: object) -> ToolCall:
+        async def find() -> SandboxChoice:
+            return SandboxChoice(Boxes())  # type: ignore[arg-type]
+
+        sandbox = CommandSandbox(is_on=True, find=find)
+        ctx = context_in(self.root, tool_use_id="c")
+        ctx = replace(ctx, sandbox=sandbox, paths=ctx.paths.approving(self.approved))
+        args = BashInput.model_validate({"command": "make", **arguments})
+        return ToolCall("c", BashTool(), args, {}, ctx)
+
+    def make(self, *names: str) -> None:
+        for name in names:
+            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / name).write_text("x")
+
+    async def told(self, *names: str, **arguments: object) -> str:
+        """What is told when a command makes these files."""
+        call = self.call(**arguments)
+        await self.hook.before_effect(call)
+        self.make(*names)
+        return (await self.hook.after_tool(call, Output("made"))).text
+
+
+@pytest.mark.parametrize(
+    "name",
+    [".envrc", ".mcp.json", ".vscode/tasks.json", "sub/.git/config", ".github/workflows/x.yml", "sitecustomize.py"],
+)
+async def test_a_protected_place_that_comes_is_told_to_user_and_model(tmp_path: Path, name: str) -> None:
+    work = Workspace(tmp_path)
+
+    told = await work.told("a.py", name)
+
+    place = name.replace("/config", "").replace("/tasks.json", "").replace("/workflows/x.yml", "")
+    assert place in told
+    assert place in work.warned[0]
+    assert "left where they are" in work.warned[0]
+    assert (work.root / name).exists()
+
+
+async def test_what_was_there_and_what_is_not_protected_is_not_told(tmp_path: Path) -> None:
+    work = Workspace(tmp_path)
+    work.make(".envrc")
+    (work.root / ".vscode").mkdir()
+
+    assert await work.told("a.py", "node_modules/x/.travis.yml", "ca.pem") == "made"
+    assert not work.warned
+
+
+async def test_a_folder_made_anew_under_an_old_name_is_told(tmp_path: Path) -> None:
+    work = Workspace(tmp_path)
+    work.make("sub/.git/config")
+    call = work.call()
+
+    await work.hook.before_effect(call)
+    (work.root / "sub").rename(work.root / "old")
+    work.make("sub/.git/config")
+    told = (await work.hook.after_tool(call, Output("made"))).text
+
+    assert "sub/.git" in told
+    assert "old/.git" in told
+
+
+async def test_what_the_user_said_yes_to_is_not_told(tmp_path: Path) -> None:
+    work = Workspace(tmp_path)
+    work.approved = frozenset({work.root / ".envrc"})
+
+    assert await work.told(".envrc") == "made"
+
+
+async def test_a_command_outside_the_sandbox_is_not_looked_after(tmp_path: Path) -> None:
+    assert await Workspace(tmp_path).told(".envrc", sandbox="off") == "made"
+
+
+async def test_the_user_has_new_places_put_aside(tmp_path: Path) -> None:
+    user = User("Put aside")
+    work = Workspace(tmp_path, user)
+
+    told = await work.told(".envrc", "sub/.vscode/tasks.json")
+
+    assert ".envrc" in user.asked[0].question
+    assert str(work.aside) in told
+    assert not (work.root / ".envrc").exists()
+    assert not (work.root / "sub" / ".vscode").exists()
+    assert sorted(path.name for path in work.aside.iterdir()) == ["1-.envrc", "2-.vscode"]
+
+
+async def test_what_the_user_keeps_stays(tmp_path: Path) -> None:
+    work = Workspace(tmp_path, User("Keep"))
+
+    assert "left where they are" in await work.told(".envrc")
+    assert (work.root / ".envrc").exists()
+
+
+async def test_nothing_is_put_aside_through_a_link_that_came_meanwhile(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / ".envrc").write_text("mine")
+    work = Workspace(tmp_path)
+
+    async def swap(questions: Sequence[UserQuestion]) -> Sequence[UserAnswer]:
+        (work.root / "sub").rename(work.root / "old")
+        (work.root / "sub").symlink_to(outside)
+        return [UserAnswer(("Put aside",))]
+
+    work.hook = NewPlaces(work.aside, swap, work.warned.append)
+
+    assert "but for" in await work.told("sub/.envrc")
+    assert (outside / ".envrc").read_text() == "mine"
+
+
+async def test_what_a_command_in_the_background_makes_is_told_with_the_next_one(tmp_path: Path) -> None:
+    work = Workspace(tmp_path)
+    assert await work.told(run_in_background=True) == "made"
+
+    work.make(".envrc")
+
+    assert ".envrc" in await work.told()
+    assert await work.told() == "made"

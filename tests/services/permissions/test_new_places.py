@@ -6,13 +6,12 @@ import pytest
 
 from panpan.core.hooks import ToolCall
 from panpan.services.permissions.new_places import NewPlaces
-from panpan.system.sandbox.choice import SandboxChoice
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.tools.shell.bash import BashInput, BashTool
 from panpan.types.tool import Output
 from panpan.types.user_questions import UserAnswer, UserQuestion
 from tests.fakes.context import context_in
-from tests.services.permissions.test_sandbox_questions import Boxes
+from tests.fakes.sandboxes import works
 
 
 class User:
@@ -40,10 +39,7 @@ class Workspace:
         self.approved: frozenset[Path] = frozenset()
 
     def call(self, **arguments: object) -> ToolCall:
-        async def find() -> SandboxChoice:
-            return SandboxChoice(Boxes())  # type: ignore[arg-type]
-
-        sandbox = CommandSandbox(is_on=True, find=find)
+        sandbox = CommandSandbox(is_on=True, find=works)
         ctx = context_in(self.root, tool_use_id="c")
         ctx = replace(ctx, sandbox=sandbox, paths=ctx.paths.approving(self.approved))
         args = BashInput.model_validate({"command": "make", **arguments})

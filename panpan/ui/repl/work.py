@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 import anyio
 
 from panpan.types.dataclass import dataclass
-from panpan.types.messages import UserMessage
 from panpan.ui.repl.commands.command import Command, Terminal
 from panpan.ui.repl.inbox import Inbox, Sent
 from panpan.ui.repl.sending import Sending
@@ -82,10 +81,7 @@ class Work:
 
     def submit(self, prompt: str) -> None:
         """Begin a turn with a prompt that a command made, or queue it behind what runs."""
-        if self._shell.is_running:
-            self._inbox.put(Sent(prompt, is_for_later=True))
-        else:
-            self._turns.submit(UserMessage.of(prompt))
+        self._inbox.put(Sent(prompt, is_for_later=True))
 
     def wake(self) -> None:
         """Let the model know what is new as soon as nothing goes on that the user has asked for."""

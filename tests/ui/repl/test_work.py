@@ -78,6 +78,15 @@ async def test_at_rest_nothing_runs_and_nothing_waits(tmp_path):
         assert it.work.waiting == []
 
 
+async def test_prompt_of_a_command_attaches_what_it_mentions(tmp_path):
+    async with working(tmp_path) as it:
+        (tmp_path / "workspace" / "style.md").write_text("be brief\n")
+        it.send("/review @style.md")
+        await until(lambda: it.llm.requests)
+
+    assert "be brief" in str(it.llm.requests[0])
+
+
 async def test_what_is_sent_while_a_shell_command_runs_waits_and_comes_behind_it_in_order(tmp_path):
     async with working(tmp_path) as it:
         await begin_shell(it)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from panpan.errors import ToolError
 from panpan.services.permissions.reach.folder_walk import entries_of, walk_folders
+from panpan.services.permissions.reach.tracked import not_as_it_is
 from panpan.tools.shell.analysis.facts import SIGNED_NAME
 from panpan.types.dataclass import dataclass
 
@@ -31,24 +32,23 @@ class TooManyNamesError(ToolError):
     """A pattern cannot be looked up in bounded time; says which."""
 
 
-def look_for_odd_names(folders: Iterable[Path], odd: re.Pattern[str], *, only_tracked: bool = False) -> str | None:
+def look_for_odd_names(folders: Iterable[Path], odd: re.Pattern[str]) -> str | None:
     """Return which name in the folders xargs, or the program that it runs, would take for something else, or None.
 
     Args:
         folders: Where to look.
         odd: Found in such names, with all that leads to them from their folder.
-        only_tracked: Whether git names what it tracks there, and nothing else is meant.
     """
     count = 0
     for folder in folders:
         skipped = len(str(folder))
-        for _, subs, others in walk_folders([folder], only_tracked=only_tracked):
+        for _, subs, others in walk_folders([folder]):
             count += len(subs) + len(others)
             if count > MOST_NAMES:
                 return "the folder is too large to tell how xargs would take the names in it; name a narrower one"
             for entry in (*subs, *others):
                 if odd.search(entry.path[skipped:].lstrip("/")):
-                    return f"xargs would not take the name {entry.path} as it is; use find with -exec … {{}} +"
+                    return not_as_it_is(entry.path)
     return None
 
 

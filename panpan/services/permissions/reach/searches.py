@@ -78,9 +78,10 @@ async def secret_file(subject: Subject, paths: PathResolver) -> Reason | None:
 def _look_through(search: Effect, cwd: Path, paths: PathResolver) -> Reason | None:
     """Return why what is in the folders of a search may not be shown, or not as it would be, or None."""
     folders = _folders_of(search, cwd)
-    odd = why_unclear(folders) if search.only_tracked else None
-    if odd is None and search.odd_names is not None:
-        odd = look_for_odd_names(folders, search.odd_names, only_tracked=search.only_tracked)
+    if search.only_tracked:
+        odd = why_unclear(folders, search.odd_names)
+    else:
+        odd = look_for_odd_names(folders, search.odd_names) if search.odd_names is not None else None
     if odd is None and search.bare_globs:
         odd = _look_for_signed_names(search, cwd)
     if odd is not None:

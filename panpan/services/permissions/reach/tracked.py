@@ -4,6 +4,7 @@ The rule: where that cannot be told, every file counts.
 """
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
@@ -27,6 +28,11 @@ class TrackedFiles:
         self._top = f"{index.top}/" if index is not None else ""
         self._places = frozenset(_with_folders(self.names or ()))
 
+    def relative_to(self, folder: Path) -> Iterator[str]:
+        """Yield the names of what is tracked below a canonical folder, relative to it."""
+        before = f"{folder}/".removeprefix(self._top)
+        return (name.removeprefix(before) for name in self.names or () if name.startswith(before))
+
     def may_lead_to(self, path: str) -> bool:
         """Return whether git may track what lies at the absolute `path`, or something below it."""
         if self.names is None or not path.isascii() or not path.startswith(self._top):
@@ -34,15 +40,29 @@ class TrackedFiles:
         return path.removeprefix(self._top).casefold() in self._places
 
 
-def why_unclear(folders: Iterable[Path]) -> str | None:
-    """Return why it is not sure that git, asked for what it tracks in these folders, names only what lies there."""
+def why_unclear(folders: Iterable[Path], odd_names: re.Pattern[str] | None = None) -> str | None:
+    """Return why it is not sure that git, asked for what it tracks in these folders, names only what lies there.
+
+    Args:
+        folders: Canonical folders, from which git starts.
+        odd_names: Found in names that would not arrive as they are; a file need not be there for git to name it.
+    """
     for folder in folders:
-        names = TrackedFiles(folder).names
+        tracked = TrackedFiles(folder)
+        names = tracked.names
         if names is None:
             return f"which files git tracks in {folder} cannot be told; use find with -exec … {{}} +"
         if odd := next((name for name in names if name.startswith("/") or ".." in name.split("/")), None):
             return f"git would name {odd}, which lies elsewhere"
+        here = tracked.relative_to(folder) if odd_names is not None else ()
+        if odd_names is not None and (odd := next(filter(odd_names.search, here), None)):
+            return not_as_it_is(str(folder / odd))
     return None
+
+
+def not_as_it_is(path: str) -> str:
+    """Return the reason for which a path may not be handed on by xargs."""
+    return f"xargs would not take the name {path} as it is; use find with -exec … {{}} +"
 
 
 def _with_folders(names: Iterable[str]) -> Iterator[str]:

@@ -56,3 +56,14 @@ def test_names_that_begin_like_flags_deeper_down_are_no_flags(tmp_path: Path) ->
         assert isinstance(bash(gate, line, "plan"), expected), line
     for line in ("ls src | xargs cat", "cd src && cat *", "cd src && git ls-files -z | xargs -0 cat"):
         assert isinstance(bash(gate, line, "plan"), Ask), line
+
+
+def test_names_that_git_tracks_and_that_are_gone_count(tmp_path: Path) -> None:
+    gate = gate_with(tmp_path, "-f", "src/-R")
+    (tmp_path / "project/-f").unlink()
+    (tmp_path / "project/src/-R").unlink()
+
+    for line in ("git ls-files -z | xargs -0 cat", "git ls-files -zd | xargs -0 cat", "git ls-files | xargs cat"):
+        assert isinstance(bash(gate, line, "plan"), Ask), line
+    assert isinstance(bash(gate, "cd src && git ls-files -z | xargs -0 cat", "plan"), Ask)
+    assert isinstance(bash(gate, "find . | xargs cat", "plan"), Allow)

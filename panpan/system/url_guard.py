@@ -11,6 +11,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_net
 from typing import Self, TypeAlias
 
 from panpan.errors import ToolError
+from panpan.types.allowing_flags import PRIVATE_HOSTS
 from panpan.types.dataclass import dataclass
 
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -51,7 +52,9 @@ ICANN keeps out of the public names."""
 _LOOPBACK = ("127.0.0.1", "::1")
 """Where localhost leads, whatever a name server says (RFC 6761, section 6.3)."""
 
-_HOW_TO_OPEN = "panpan fetches from public hosts only, and from those in [web] private_hosts of your settings"
+_HOW_TO_OPEN = (
+    f"panpan fetches from public hosts only, and from those in [web] private_hosts of your settings ({PRIVATE_HOSTS})"
+)
 
 _NOT_PUBLIC_V4 = tuple(map(IPv4Network, (
     "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 SANDBOX_OFF = "--sandbox off"
 ACCEPT_EDITS = "--permission-mode acceptEdits"
 TRUST = "--trust"
+PRIVATE_HOSTS = "--set 'web.private_hosts=[\"HOST\"]'"
+"""Opens a host of the user's own network to the tools for the web."""
 YES = "--yes"
 _LEAVE_PLAN_MODE = "--permission-mode default"
 

@@ -6,7 +6,6 @@ their names lead neither to this machine nor to what only it can reach.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Self
 
@@ -20,6 +19,9 @@ WEB_PORTS = (80, 443)
 """What a grant without a port is for."""
 
 SETTING = "sandbox.domains"
+
+_MOST_NAMED = 3
+"""Addresses of a name that a refusal tells."""
 
 _LOOPBACK = (IPv4Address("127.0.0.1"), IPv6Address("::1"))
 """Where localhost leads, whatever a name server says (RFC 6761, section 6.3)."""
@@ -110,8 +112,8 @@ class DomainGrants:
             ToolError: It has no address.
         """
         port = default_port if asked.port is None else asked.port
+        grant = _written(asked.host, asked.address, port)
         if not self.covers(asked, port):
-            grant = str(Authority(asked.host, asked.address, None if port in WEB_PORTS else port))
             how = f'"{grant}" in {SETTING} would grant it, or {network_flag([grant])}'
             raise NotGrantedError(f"{grant} is not among the granted domains; {how}")
         also = [address for grant in self._grants for address in grant.addresses(port)]
@@ -128,18 +130,39 @@ class DomainGrants:
         try:
             return Route(asked.host, port, public_addresses(asked.host, found, also=also))
         except ToolError as exc:
-            raise NotGrantedError(f"{exc}, unless {SETTING} names that address itself") from exc
+            raise NotGrantedError(_not_public(grant, found[:_MOST_NAMED], port)) from exc
+
+
+def _not_public(grant: str, found: Sequence[str], port: int) -> str:
+    """Return why a granted host is not dialled, and what opens it; nobody is led to this machine's own addresses."""
+    addresses = [_written(str(address), address, port) for text in found if (address := _address(text)) is not None]
+    where = "" if addresses == [grant] else f" leads to {', '.join(addresses) or 'what'}, which"
+    is_elsewhere = len(list(_of_network(found))) == len(found)
+    flag = f", as in {network_flag(list(dict.fromkeys((grant, *addresses))))}" if is_elsewhere else ""
+    return f"{grant}{where} is no public address; {SETTING} has to name that address itself{flag}"
 
 
 def _of_network(found: Sequence[str]) -> Iterator[IPv4Address | IPv6Address]:
     """Yield the addresses that another machine may have: not this one's own, nor those of its link alone."""
     for text in found:
-        with suppress(ValueError):
-            address = ip_address(text)
-            is_here = address.is_loopback or address.is_link_local or address.is_unspecified
-            is_mapped = isinstance(address, IPv6Address) and address.ipv4_mapped is not None
-            if not (is_here or is_mapped or address.is_multicast or address.is_reserved):
-                yield address
+        if (address := _address(text)) is None:
+            continue
+        is_here = address.is_loopback or address.is_link_local or address.is_unspecified
+        is_mapped = isinstance(address, IPv6Address) and address.ipv4_mapped is not None
+        if not (is_here or is_mapped or address.is_multicast or address.is_reserved):
+            yield address
+
+
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(text)
+    except ValueError:
+        return None
+
+
+def _written(host: str, address: IPv4Address | IPv6Address | None, port: int) -> str:
+    """Return how a grant of a host and port is written."""
+    return str(Authority(host, address, None if port in WEB_PORTS else port))
 
 
 def _parsed(text: str) -> DomainGrant:

@@ -177,3 +177,17 @@ def test_a_host_of_the_users_own_leads_to_no_address_of_this_machine(address: st
 def test_other_hosts_stay_public_beside_the_users_own() -> None:
     with pytest.raises(NotGrantedError, match="no public address"):
         routed_to_own("pypi.org", "mirror.lab", "10.0.0.5")
+
+
+@pytest.mark.parametrize(
+    ("domain", "address", "flag"),
+    [
+        ("pypi.org", "203.0.113.80", "--allow-network=pypi.org,203.0.113.80"),
+        ("pypi.org:8080", "10.0.0.5", "--allow-network=pypi.org:8080,10.0.0.5:8080"),
+        ("pypi.org:8080", "fd00::5", "--allow-network=pypi.org:8080,[fd00::5]:8080"),
+    ],
+)
+def test_the_flag_of_a_refused_address_opens_it(domain: str, address: str, flag: str) -> None:
+    assert str(refusal(domain, [domain], address)).endswith(f"as in {flag}")
+
+    assert routed(domain, flag.removeprefix("--allow-network=").split(","), address).addresses == (address,)

@@ -84,7 +84,8 @@ def test_what_is_not_granted_is_refused_in_one_line_that_names_the_setting(backe
                 await said_to(proxy, b"HEAD http://evil.org/ HTTP/1.1\r\nHost: evil.org\r\n\r\n"),
             ]
 
-        line = b'panpan: evil.org is not among the granted domains; "evil.org" in sandbox.domains would grant it'
+        how = b'"evil.org" in sandbox.domains would grant it, or --allow-network=evil.org'
+        line = b"panpan: evil.org is not among the granted domains; " + how
         first, _, body = answers[0].partition(b"\r\n\r\n")
         assert (first.split(b"\r\n")[0], body) == (b"HTTP/1.1 403 " + line, line + b"\n")
         assert b'"evil.org:8080" in sandbox.domains' in answers[1]

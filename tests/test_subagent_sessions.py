@@ -316,6 +316,19 @@ async def test_the_todos_of_the_session_are_none_of_its_business(place: Place) -
     assert tools_of(place.of_subagents[0]) == {"Read"}
 
 
+async def test_a_subagent_draws_its_words_as_its_definition_says(place: Place) -> None:
+    kinds = {"wild": {"description": "d", "prompt": "p", "temperature": 0, "top_p": 0.25, "top_k": 7}}
+    with place.answering(calls(task("look", "wild"), task("look", "explore")), say("ok")):
+        async with place.open({"top_p": 0.5}, agents=kinds) as session:
+            await turn(session)
+
+    sampled = [{key: one.body.get(key) for key in ("temperature", "top_p", "top_k")} for one in place.of_subagents]
+    assert sorted(sampled, key=str) == [
+        {"temperature": 0.0, "top_p": 0.25, "top_k": 7},
+        {"temperature": None, "top_p": 0.5, "top_k": None},
+    ]
+
+
 async def test_a_session_that_goes_on_is_no_agent_by_the_option_of_the_one_before(place: Place) -> None:
     with place.answering(say("one"), say("two"), say("three")):
         async with place.open(agent="explore") as session:

@@ -50,6 +50,8 @@ VARIABLES: Mapping[str, tuple[KeyPath, Callable[[str], object]]] = {
     "PANPAN_THINKING_BUDGET_TOKENS": (("thinking_budget_tokens",), _whole_number),
     "PANPAN_EFFORT": (("effort",), str),
     "PANPAN_TEMPERATURE": (("temperature",), _number),
+    "PANPAN_TOP_P": (("top_p",), _number),
+    "PANPAN_TOP_K": (("top_k",), _whole_number),
     "PANPAN_PERMISSION_MODE": (("permission", "mode"), str),
     "PANPAN_MAX_ROUNDS": (("max_rounds",), _whole_number),
     "PANPAN_MAX_BUDGET_USD": (("max_budget_usd",), _number),

@@ -44,6 +44,8 @@ _TRUSTED = frozenset(
         ("thinking_budget_tokens",),
         ("effort",),
         ("temperature",),
+        ("top_p",),
+        ("top_k",),
     }
 )
 """Keys that any project may set which the user trusts."""

@@ -4,11 +4,12 @@ A key that is not here does not exist, in no file and on no command line. What a
 is that code's matter; where its value came from is known to `config.sources`.
 """
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, SecretStr
 
 from panpan.config.ui_look import ThemeSetting
 from panpan.types.llm import Effort
@@ -16,6 +17,11 @@ from panpan.types.permission import Behaviour, PermissionMode
 
 FORMAT_VERSION = 1
 """Of settings files; goes up when an older panpan would misread a newer file."""
+
+_OWN_FIELDS = frozenset(
+    {"model", "messages", "system", "tools", "stream", "stream_options", "max_tokens", "max_completion_tokens", "n"}
+)
+"""Of a request: what a session is made of, and what its budget counts on."""
 
 
 def _web_address(value: str) -> str:
@@ -119,6 +125,16 @@ def rule_text(item: Any) -> Any:
     return item["rule"]
 
 
+def _extra_body(body: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+    if taken := sorted(_OWN_FIELDS & body.keys()):
+        raise ValueError(f"should not have {taken[0]}, which panpan sets itself")
+    try:
+        json.dumps(body, allow_nan=False)
+    except ValueError:
+        raise ValueError("should have finite numbers") from None
+    return body
+
+
 def _amount(value: Any) -> Any:
     if value is None or value == "off" or (type(value) is int and value >= 1):
         return value
@@ -159,6 +175,8 @@ class ProviderSettings(_Frozen):
     """Its key, for those who have to keep it in a file; `api_key_env` is the better way."""
     headers: Mapping[Name, Secret] = Field(default_factory=dict)
     """Sent with each request; kept as secrets, since gateways take tokens here."""
+    body: Annotated[Mapping[Name, JsonValue], AfterValidator(_extra_body)] = Field(default_factory=dict)
+    """Fields that are added to each request for a reply, such as `repetition_penalty = 1.05`."""
 
 
 class PermissionSettings(_Frozen):
@@ -453,6 +471,10 @@ class Settings(_Frozen):
     """How much work goes into an answer, for models that take a word; None: the model's own."""
     temperature: float | None = Field(default=None, ge=0, le=2)
     """Randomness of the answers; None: the model's own."""
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    """Share of the likeliest words that answers are drawn from; None: the model's own."""
+    top_k: int | None = Field(default=None, ge=1)
+    """Number of the likeliest words that answers are drawn from, for servers that know it; None: the model's own."""
 
     permission: PermissionSettings = PermissionSettings()
     """Who may do what, `[permission]`."""

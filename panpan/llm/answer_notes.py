@@ -26,6 +26,9 @@ def _of_embedded(answers: AnswerWishes) -> Iterator[str]:
         yield f"the small local model does not think, so {_wish('thinking', answers.thinking_place)} has no effect"
     if answers.effort is not None:
         yield f"the small local model knows no effort, so {_wish('the effort', answers.effort_place)} has no effect"
+    for name, value in (("top_p", answers.top_p), ("top_k", answers.top_k)):
+        if value is not None:
+            yield f"the small local model takes no {name}, so it has no effect"
 
 
 def _of_anthropic(resolved: ResolvedModel, answers: AnswerWishes) -> Iterator[str]:

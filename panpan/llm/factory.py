@@ -48,6 +48,8 @@ class ResolvedModel:
     """Where the key was found; empty where none is sent."""
     api_key: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: Mapping[str, object] = field(default_factory=dict, repr=False)
+    """Fields that are added to each request for a reply."""
     profile: ModelProfile = FULL
     """How much of panpan the model is given."""
 
@@ -68,6 +70,8 @@ class AnswerWishes:
     effort_place: str = ""
     """Where the effort was set, likewise."""
     temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
     max_tries: int | None = None
     """None: the client's own."""
     idle_timeout_s: float | None = None
@@ -96,7 +100,7 @@ def resolve_model(
     chooser = Chooser(providers or {}, aliases or {}, env)
     destination = chooser.destination(merged(wishes))
     key = key_for(destination, wishes, chooser, env)
-    headers = {**(destination.named.headers if destination.named else {}), **key.headers}
+    extras = destination.extras
     return ResolvedModel(
         provider=destination.provider,
         kind=destination.kind,
@@ -106,7 +110,8 @@ def resolve_model(
         reason=f"{destination.title}, since {destination.reason}",
         key_place=key.place,
         api_key=key.text,
-        headers=headers,
+        headers={**(extras.headers if extras else {}), **key.headers},
+        body=extras.body if extras else {},
         profile=destination.profile,
     )
 
@@ -173,6 +178,8 @@ def answer_wishes(settings: "Settings", origins: "Mapping[str, Origin] | None" =
         effort=settings.effort,
         effort_place=place_by_key.get("effort", ""),
         temperature=settings.temperature,
+        top_p=settings.top_p,
+        top_k=settings.top_k,
         max_tries=settings.retry.max_tries,
         idle_timeout_s=settings.idle_timeout_s,
     )
@@ -294,6 +301,9 @@ def model_options(resolved: ResolvedModel, answers: AnswerWishes) -> ModelOption
         thinking_budget_tokens=answers.thinking_budget_tokens,
         effort=answers.effort,
         temperature=resolved.profile.temperature if answers.temperature is None else answers.temperature,
+        top_p=answers.top_p,
+        top_k=answers.top_k,
+        extra_body=resolved.body,
     )
 
 
@@ -334,4 +344,5 @@ def _named(name: str, settings: "Settings") -> NamedProvider:
         api_key_env=given.api_key_env,
         api_key=given.api_key.get_secret_value() if given.api_key is not None else None,
         headers={header: value.get_secret_value() for header, value in given.headers.items()},
+        body=given.body,
     )

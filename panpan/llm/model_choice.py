@@ -69,6 +69,7 @@ class NamedProvider:
     api_key_env: str | None = None
     api_key: str | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    body: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,15 @@ class Destination:
     def profile(self) -> ModelProfile:
         """How much of panpan the model is given."""
         return self.built_in.profile if self.built_in else FULL
+
+    @property
+    def extras(self) -> NamedProvider | None:
+        """The provider whose headers and fields are sent; None where the settings gave them for another host."""
+        named = self.named
+        is_elsewhere = (
+            named is not None and named.base_url is not None and not _same_host(named.base_url, self.base_url)
+        )
+        return None if is_elsewhere else named
 
     @property
     def is_on_this_machine(self) -> bool:
@@ -322,6 +332,12 @@ def checked_address(url: str, place: str) -> str:
     if not is_address or any(ord(character) <= 0x20 for character in url):
         raise ConfigError(f"{place} is no address such as https://api.example.com/v1: {url!r}")
     return url.rstrip("/")
+
+
+def _same_host(one: str, other: str) -> bool:
+    """Return whether two addresses have the same scheme, host and port."""
+    first, second = urlsplit(one), urlsplit(other)
+    return (first.scheme, first.hostname, first.port) == (second.scheme, second.hostname, second.port)
 
 
 def is_loopback(url: str) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from hashlib import blake2s
 from typing import Any
 
+from panpan.types.llm import ModelOptions
+
 MAX_TOOL_NAME_CHARS = 64
 """OpenAI's limit; Anthropic allows 128."""
 
@@ -38,6 +40,12 @@ def wire_id(tool_use_id: str, *, max_chars: int) -> str:
         return tool_use_id
     digest = blake2s(tool_use_id.encode("utf-8", "replace"), digest_size=6).hexdigest()
     return f"{_NOT_IN_NAMES.sub('_', tool_use_id)[: max_chars - 13]}-{digest}"
+
+
+def sampling_fields(options: ModelOptions) -> dict[str, float]:
+    """Return `top_p` and `top_k`, as far as they are set: both dialects call them so, and refuse them by name."""
+    values = {"top_p": options.top_p, "top_k": options.top_k}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def joined_body(head: bytes, messages: Sequence[bytes]) -> bytes:

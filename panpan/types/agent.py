@@ -3,6 +3,7 @@
 from typing import Literal, TypeAlias
 
 from panpan.types.dataclass import dataclass
+from panpan.types.llm import Sampling
 from panpan.types.permission import PermissionMode
 
 Isolation: TypeAlias = Literal["worktree"]
@@ -44,5 +45,6 @@ class AgentDefinition:
     color: str = ""
     """For faces; one of red, blue, green, yellow, purple, orange, pink, cyan, or empty."""
     limits: SpendingLimits = SpendingLimits()
+    sampling: Sampling = Sampling()
     source: str = "panpan"
     """Where it comes from: a file, "--agents", or "panpan" for those it is shipped with."""

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import field
 from typing import Any, Literal, Protocol, TypeAlias
 
 from panpan.types.dataclass import dataclass
@@ -42,6 +43,23 @@ class ModelRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Sampling:
+    """How a model draws its words; None: as the settings, or else the model itself, have it."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    """Share of the likeliest words that are drawn from, above 0 and at most 1."""
+    top_k: int | None = None
+    """Number of the likeliest words that are drawn from."""
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """What is said, by its name."""
+        values = {"temperature": self.temperature, "top_p": self.top_p, "top_k": self.top_k}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
 class ModelOptions:
     """How the model should answer."""
 
@@ -52,6 +70,10 @@ class ModelOptions:
     """None: no extended thinking."""
     effort: Effort | None = None
     temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    """Fields that the user's settings add to each request for a reply."""
 
 
 class Provider(Protocol):

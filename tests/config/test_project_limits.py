@@ -58,6 +58,8 @@ NEEDS_TRUST = {
     "thinking_budget_tokens": "2000",
     "effort": '"high"',
     "temperature": "0.5",
+    "top_p": "0.9",
+    "top_k": "40",
     "max_output_tokens": "100",
     "model": '"smart"',
 }
@@ -229,3 +231,14 @@ def test_no_project_file_takes_rights_or_redirects_requests(values: dict[str, st
     assert is_trusted or not result.permission.allow
     assert result.permission.mode in ("default", "plan")
     assert not any(result.tools.enabled.values())
+
+
+@pytest.mark.parametrize("extra", ["body = {seed = 1}", 'headers = {x-token = "t"}'])
+def test_a_project_adds_no_fields_and_headers_to_requests(place: Place, extra: str) -> None:
+    place.project(f"[providers.anthropic]\n{extra}\n")
+    place.trust()
+
+    loaded = place.load()
+
+    assert loaded.settings.providers == {}
+    assert loaded.warnings

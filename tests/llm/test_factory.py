@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -589,3 +590,69 @@ async def test_clients_of_both_dialects_talk_to_the_model_server() -> None:
 
 def test_every_vendor_is_named_like_a_prefix() -> None:
     assert all("/" not in vendor.name and vendor_named(vendor.name) is vendor for vendor in VENDORS)
+
+
+EXTRA = {
+    "lab": NamedProvider("lab", base_url="https://lab.example/v1", headers={"x-team": "t"}, body={"seed": 1}),
+    "openai": NamedProvider("openai", headers={"x-team": "t"}, body={"seed": 1}),
+}
+
+
+@pytest.mark.parametrize(
+    ("wish", "is_sent"),
+    [
+        (flag(model="lab/m"), True),
+        (flag(model="lab/m", base_url="https://lab.example/other"), True),
+        (flag(model="lab/m", base_url="https://lab.example.org/v1"), False),
+        (flag(model="lab/m", base_url="http://lab.example/v1"), False),
+        (flag(model="lab/m", base_url="https://lab.example:8443/v1"), False),
+        (flag(model="openai/gpt-6-luna"), True),
+        (flag(model="openai/gpt-6-luna", base_url="https://gateway.example/v1"), True),
+    ],
+)
+def test_headers_and_fields_of_a_provider_go_to_no_other_host(wish: Wish, is_sent: bool) -> None:
+    resolved = resolve_model([wish], {"OPENAI_API_KEY": "k"}, providers=EXTRA)
+
+    assert ("x-team" in resolved.headers, "seed" in resolved.body) == (is_sent, is_sent)
+
+
+@pytest.mark.parametrize("kind", ["anthropic", "openai"])
+async def test_sampling_and_fields_of_the_settings_are_sent(tmp_path: Path, kind: str) -> None:
+    async with serving(Answer([], status=418)) as server:
+        user = f"""
+            model = "lab/m"
+            top_p = 0.9
+            top_k = 40
+            [providers.lab]
+            kind = "{kind}"
+            base_url = "{server.url}"
+            headers = {{ x-team = "t" }}
+            body = {{ seed = 1, extra = {{ nested = [true, "a", 0.5] }}, top_k = 50 }}
+        """
+        loaded, env = loaded_from(tmp_path, user, {})
+        resolved = resolve_from(loaded, env)
+        provider = create_provider(resolved)
+        with pytest.raises(ProviderError):
+            await ask(provider, options=model_options(resolved, answer_wishes(loaded.settings)))
+        await provider.aclose()
+
+    (request,) = server.requests
+    body = json.loads(request.body)
+    assert request.headers["x-team"] == "t"
+    assert (body["top_p"], body["top_k"], body["seed"]) == (0.9, 50, 1)
+    assert body["extra"] == {"nested": [True, "a", 0.5]}
+    assert list(body)[-1] == "messages"
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("{model = 'x'}", "should not have model, which panpan sets itself"),
+        ("{max_tokens = 5, n = 2}", "should not have max_tokens"),
+        ("{x = inf}", "finite"),
+        ("{x = 2026-01-01}", "body"),
+    ],
+)
+def test_fields_that_cannot_be_added_are_named(tmp_path: Path, body: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        loaded_from(tmp_path, f"[providers.lab]\nbase_url = 'https://lab.example'\nbody = {body}", {})

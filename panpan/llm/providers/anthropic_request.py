@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from panpan.llm.wire_history import UserSide, WireGroup
-from panpan.llm.wire_json import has_text, joined_body, to_json, wire_id, wire_tool_name
+from panpan.llm.wire_json import has_text, joined_body, sampling_fields, to_json, wire_id, wire_tool_name
 from panpan.types.content import (
     Base64Source,
     DocumentBlock,
@@ -42,6 +42,7 @@ def encode_head(options: ModelOptions, system: str, tools: Sequence[ToolDefiniti
         fields |= {"max_tokens": _max_tokens(options), "stream": True}
         if options.temperature is not None and options.thinking_budget_tokens is None:
             fields["temperature"] = options.temperature  # with thinking, only the default is allowed
+        fields |= sampling_fields(options)
     if options.thinking_budget_tokens is not None:
         fields["thinking"] = _thinking(options.model, options.thinking_budget_tokens)
     if options.effort is not None:
@@ -53,6 +54,8 @@ def encode_head(options: ModelOptions, system: str, tools: Sequence[ToolDefiniti
         fields["system"] = [{"type": "text", "text": system, **mark}]
     elif tools:
         fields["tools"][-1] |= mark
+    if is_stream:
+        fields |= options.extra_body
     return to_json(fields)[:-1] + b',"messages":['
 
 

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from panpan.llm.providers.vendor_profiles import VendorProfile
 from panpan.llm.wire_history import UserSide
-from panpan.llm.wire_json import has_text, to_json, wire_id, wire_tool_name
+from panpan.llm.wire_json import has_text, sampling_fields, to_json, wire_id, wire_tool_name
 from panpan.types.content import DocumentBlock, ImageBlock, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from panpan.types.llm import Effort, ModelOptions, ToolDefinition
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
@@ -39,6 +39,7 @@ class OpenAIEncoder:
         fields[profile.max_tokens_field] = options.max_output_tokens
         if options.temperature is not None:
             fields["temperature"] = options.temperature
+        fields |= sampling_fields(options)
         if options.effort is not None:
             fields["reasoning_effort"] = nearest_effort(options.effort, profile.efforts)
         if options.thinking_budget_tokens is not None:
@@ -49,6 +50,8 @@ class OpenAIEncoder:
             if is_stream and profile.streams_calls:
                 fields["tool_stream"] = True
             fields["tools"] = [self._tool(tool) for tool in tools]
+        if is_stream:
+            fields |= options.extra_body
         head = to_json(fields)[:-1] + b',"messages":['
         return head + to_json({"role": "system", "content": system}) + b"," if has_text(system) else head
 

@@ -20,6 +20,8 @@ _SETTINGS = (
     ("thinking_budget_tokens",),
     ("effort",),
     ("temperature",),
+    ("top_p",),
+    ("top_k",),
     ("tools", "enabled"),
     ("permission", "mode"),
     ("permission", "doom_loop"),

@@ -8,6 +8,7 @@ compaction puts in the place of older ones, are written out.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from panpan.llm.wire_json import sampling_fields
 from panpan.services.cassettes.canonical import canonical_message, canonical_tool, digest
 from panpan.services.cassettes.changed_text import Change, changed_json
 from panpan.types.llm import ModelOptions, ModelRequest
@@ -44,6 +45,7 @@ class RequestWriter:
                 "thinking_budget_tokens": options.thinking_budget_tokens,
                 "effort": options.effort,
                 "temperature": options.temperature,
+                **sampling_fields(options),
             },
             **self._changed_prefix(request),
             "kept": kept,

@@ -43,7 +43,7 @@ Mode: TypeAlias = Literal["strict", "semantic", "live-tools"]
 """What must be as it was: every byte of the requests; the calls and whether they failed; the same, with real tools."""
 
 
-_COMPARED_OPTIONS = ("thinking_budget_tokens", "effort", "temperature")
+_COMPARED_OPTIONS = ("thinking_budget_tokens", "effort", "temperature", "top_p", "top_k")
 """What the user chose of how the model answers; the longest reply follows the table of models."""
 
 

@@ -14,7 +14,9 @@ from panpan.services.sessions.prefix import SessionPrefix
 from panpan.services.sessions.setup import Setup
 from panpan.services.sessions.tap import Tap
 from panpan.types.dataclass import dataclass
-from panpan.types.llm import Effort
+from panpan.types.llm import Effort, Sampling
+
+AS_THE_SESSION = Sampling()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +89,15 @@ class SessionModels:
         client.options = replace(client.options, thinking_budget_tokens=setup.answers.thinking_budget_tokens)
         return self._parts(setup, client)
 
-    def for_subagents(self, name: str | None = None, *, only_here: bool = False) -> SubagentModel:
+    def for_subagents(
+        self, name: str | None = None, *, only_here: bool = False, sampling: Sampling = AS_THE_SESSION
+    ) -> SubagentModel:
         """Return a model that subagents ask: the same for all that want the same one, until `close_subagents`.
 
         Args:
             name: As with `--model`; None: that of the session, asked as the session asks it.
             only_here: Whether it must be at the same place as the session's.
+            sampling: What of its sampling is not as the session's.
 
         Raises:
             ConfigError: The name leads to no model, or elsewhere.
@@ -100,18 +105,18 @@ class SessionModels:
         """
         answers = self._setup.answers
         of_session = (self._setup.model.reason, answers.effort, answers.thinking_budget_tokens)
-        key = (only_here, name, *of_session)
+        key = (only_here, name, sampling, *of_session)
         with self._making:
             if key not in self._of_subagents:
-                self._of_subagents[key] = self._for_subagents(name, only_here=only_here)
+                self._of_subagents[key] = self._for_subagents(name, only_here, sampling)
             return self._of_subagents[key]
 
-    def _for_subagents(self, name: str | None, *, only_here: bool) -> SubagentModel:
+    def _for_subagents(self, name: str | None, only_here: bool, sampling: Sampling) -> SubagentModel:
         setup = self._setup if name is None else self._setup.with_model(name)
         here, there = self._setup.model, setup.model
         if only_here and (here.provider, here.base_url) != (there.provider, there.base_url):
             raise ConfigError(f"{there.model} is at {there.provider}, and only a model at {here.provider} may be")
-        client = create_client(setup.model, setup.answers)
+        client = create_client(setup.model, replace(setup.answers, **sampling.given))
         return SubagentModel(setup.model.model, client, setup.profile, setup.context_window)
 
     async def close_subagents(self) -> None:

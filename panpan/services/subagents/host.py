@@ -162,15 +162,15 @@ class SubagentHost:
             ConfigError: The call itself names one that is not to be had.
             BudgetError: There is a budget and the price of the model is not known.
         """
-        models, is_bound = self._models(), self.definitions.is_bound(definition.name)
+        models, is_bound, sampling = self._models(), self.definitions.is_bound(definition.name), definition.sampling
         if task.model not in (None, "inherit"):
-            return models.for_subagents(task.model), ""
+            return models.for_subagents(task.model, sampling=sampling), ""
         if definition.model == "inherit":
-            return models.for_subagents(), ""
+            return models.for_subagents(sampling=sampling), ""
         try:
-            return models.for_subagents(definition.model, only_here=is_bound), ""
+            return models.for_subagents(definition.model, only_here=is_bound, sampling=sampling), ""
         except PanpanError as error:
-            model = models.for_subagents()
+            model = models.for_subagents(sampling=sampling)
             named = f"the model {definition.model} of the subagent {definition.name}"
             note = f"{named} is not used but {model.name}: {error}"
             self._warn(note)

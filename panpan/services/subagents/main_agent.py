@@ -58,6 +58,7 @@ def main_agent(name: str, setup: Setup, given: Mapping[str, Any] | None, *, warn
     names_other = definition.model != "inherit" and setup.loaded.origins["model"].kind != "flag"
     if names_other and _has_model(definition, setup, definitions, warn):
         overrides["model"] = definition.model
+    overrides |= {name: value for name, value in definition.sampling.given.items() if setup.overrides.get(name) is None}
     return MainAgent(definition.prompt, overrides)
 
 

@@ -56,8 +56,17 @@ class Fields:
             self.fail(key, f"{key} has to be a whole number of 1 or more")
         return int(number)
 
-    def number(self, key: str, *, kind: str = "a number above 0") -> float | None:
-        """Return a number above 0; None where nothing is said."""
+    def number(self, key: str, *, kind: str = "", least: float | None = None, most: float = math.inf) -> float | None:
+        """Return a number; None where nothing is said.
+
+        Args:
+            key: What it stands behind.
+            kind: What it has to be, for messages; empty: as the bounds say.
+            least: The least that it may be; None: it has to be above 0.
+            most: The most that it may be.
+        """
+        lower = "a number above 0" if least is None else f"a number from {least:g} on"
+        kind = kind or (lower if most == math.inf else f"{lower}, {most:g} at most")
         text = self.text(key)
         if not text:
             return None
@@ -65,7 +74,7 @@ class Fields:
             number = float(text)
         except ValueError:
             number = math.nan
-        if math.isfinite(number) and number > 0:
+        if math.isfinite(number) and (number > 0 if least is None else number >= least) and number <= most:
             return number
         self.fail(key, f"{key} has to be {kind}, and not {text[:40]!r}")
         return None

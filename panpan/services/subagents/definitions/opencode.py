@@ -35,7 +35,7 @@ def from_opencode(head: Mapping[str, Entry], stem: str) -> Mapping[str, Entry] |
     """
     if _text(head, "mode") == "primary" or _text(head, "disable") == "true":
         return None
-    ours = {key: head[key] for key in ("description", "model") if key in head}
+    ours = {key: head[key] for key in ("description", "model", "temperature", "top_p") if key in head}
     ours["name"] = head.get("name", Entry(stem, 1))
     for key in ("steps", "maxSteps"):
         if key in head:

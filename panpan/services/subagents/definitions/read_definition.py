@@ -12,6 +12,7 @@ from panpan.services.subagents.definitions.front_matter import Entry
 from panpan.services.subagents.definitions.problem import Problem
 from panpan.services.subagents.definitions.tool_names import given_tools, notes_on_parts, taken_tools, tool_names
 from panpan.types.agent import AgentDefinition, Isolation, SpendingLimits
+from panpan.types.llm import Sampling
 from panpan.types.permission import PermissionMode, is_permission_mode
 
 MAX_NAME_CHARS = 64
@@ -22,7 +23,7 @@ MAX_MODEL_CHARS = 200
 COLORS = ("red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan")
 KEYS = (
     "name", "description", "tools", "disallowedTools", "model", "permissionMode", "maxTurns", "background", "isolation",
-    "color", "maxBudgetUsd", "maxTokens", "maxSeconds", "maxCalls",
+    "color", "maxBudgetUsd", "maxTokens", "maxSeconds", "maxCalls", "temperature", "top_p", "top_k",
 )  # fmt: skip
 """Keys that mean something."""
 
@@ -59,6 +60,7 @@ def definition_from(
         isolation=_isolation(fields),
         color=_color(fields),
         limits=_limits(fields),
+        sampling=_sampling(fields),
         source=source,
     )
     fields.problems += _notes_on_keys(head)
@@ -158,6 +160,14 @@ def _limits(fields: Fields) -> SpendingLimits:
         tokens=fields.whole_number("maxTokens"),
         seconds=fields.number("maxSeconds"),
         calls=fields.whole_number("maxCalls"),
+    )
+
+
+def _sampling(fields: Fields) -> Sampling:
+    return Sampling(
+        temperature=fields.number("temperature", least=0, most=2),
+        top_p=fields.number("top_p", most=1),
+        top_k=fields.whole_number("top_k"),
     )
 
 

@@ -27,6 +27,10 @@ tools: Read, LS, Glob, Grep, Bash
 # background: true
 # isolation: worktree
 # color: blue
+# How its model draws words, where that should not be as in the session.
+# temperature: 0.2
+# top_p: 0.9
+# top_k: 40
 ---
 You work for another agent, which gives you one task and sees only your last message.
 
@@ -72,6 +76,7 @@ def _head(definition: AgentDefinition) -> Iterator[tuple[str, str]]:
         "maxTokens": limits.tokens,
         "maxSeconds": limits.seconds,
         "maxCalls": limits.calls,
+        **definition.sampling.given,
     }
     yield from ((key, str(value)) for key, value in rest.items() if value is not None)
 

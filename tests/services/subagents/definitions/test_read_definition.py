@@ -11,6 +11,7 @@ from panpan.services.subagents.definitions.read_definition import COLORS, KEYS, 
 from panpan.services.subagents.definitions.tool_names import notes_on_tools
 from panpan.services.subagents.definitions.written import TO_FILL_IN, as_text, new_text
 from panpan.types.agent import AgentDefinition, SpendingLimits
+from panpan.types.llm import Sampling
 from panpan.types.permission import PermissionMode
 
 WHOLE = """---
@@ -313,3 +314,18 @@ def test_any_text_makes_a_definition_or_says_why_not(text: str) -> None:
         definition, problems = read(text, format_)
         assert (definition is None) == any(problem.is_error for problem in problems)
         assert all(problem.line >= 1 for problem in problems)
+
+
+@pytest.mark.parametrize(
+    "line", ["temperature: 2.5", "temperature: -1", "top_p: 0", "top_p: 1.5", "top_k: 0", "top_k: 1.5", "top_p: much"]
+)
+def test_sampling_out_of_its_bounds_is_an_error(line: str) -> None:
+    (error,) = errors(with_head(line))
+
+    assert line.partition(":")[0] in error
+
+
+def test_sampling_is_read() -> None:
+    sampling = defined(with_head("temperature: 0", "top_p: 0.9", "top_k: 40")).sampling
+
+    assert sampling == Sampling(0.0, 0.9, 40)

@@ -111,7 +111,8 @@ def new(ctx: click.Context, name: str, is_for_user: bool, cwd: Path | None) -> i
     try:
         if is_for_user:
             make_private_folder(folder)
-        write_atomic(path, new_text(name).encode(), mode=0o600 if is_for_user else None, must_not_exist=True)
+        mode = 0o600 if is_for_user else None
+        write_atomic(path, new_text(name).encode(), mode=mode, must_not_exist=True, follow_symlinks=True)
     except FileChangedError:
         raise ConfigError(f"{printable(str(path))} exists already, and was left as it is") from None
     except ToolError as error:

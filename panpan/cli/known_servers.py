@@ -104,7 +104,7 @@ class KnownAnswers:
         """
         make_private_folder(self._path.parent)
         answers = {**self._all(), server.base_url: asdict(answer)}
-        write_atomic(self._path, (json.dumps(answers, indent=2) + "\n").encode(), mode=0o600)
+        write_atomic(self._path, (json.dumps(answers, indent=2) + "\n").encode(), mode=0o600, follow_symlinks=True)
 
     def _all(self) -> Mapping[str, object]:
         try:

@@ -148,7 +148,7 @@ def read_bytes(path: Path) -> bytes | None:
     place = shown(path)
     try:
         path.stat()
-        return read_regular_file(path, max_bytes=_MAX_BYTES)
+        return read_regular_file(path, max_bytes=_MAX_BYTES, follow_symlinks=True)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as exc:

@@ -140,9 +140,11 @@ def _rewrite_once(path: Path, kind: SourceKind, changed: Callable[[bytes], bytes
         return
     try:
         if old is None:
-            write_atomic(path, new, mode=0o600, must_not_exist=True)
+            write_atomic(path, new, mode=0o600, follow_symlinks=True, must_not_exist=True)
         else:
-            write_atomic(path, new, mode=0o600, expected_digest=blake2b(old, digest_size=16).digest())
+            write_atomic(
+                path, new, mode=0o600, follow_symlinks=True, expected_digest=blake2b(old, digest_size=16).digest()
+            )
     except FileChangedError:
         raise
     except ToolError as exc:

@@ -165,7 +165,7 @@ class TrustStore:
         kept = {"version": 1, **asdict(Decision(str(files.root), is_trusted, known_files(files)))}
         try:
             make_private_folder(path.parent)
-            write_atomic(path, (json.dumps(kept, indent=1) + "\n").encode(), mode=0o600)
+            write_atomic(path, (json.dumps(kept, indent=1) + "\n").encode(), mode=0o600, follow_symlinks=True)
         except ToolError as exc:
             raise ConfigError(f"your answer could not be kept: {shown(exc)}") from exc
 
@@ -213,7 +213,7 @@ class TrustStore:
             is_ours = status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
             if not stat.S_ISREG(status.st_mode) or not is_ours:
                 raise ToolError("others may have written it")
-            return Decision.of(json.loads(read_regular_file(path, max_bytes=_MAX_BYTES)))
+            return Decision.of(json.loads(read_regular_file(path, max_bytes=_MAX_BYTES, follow_symlinks=True)))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as exc:

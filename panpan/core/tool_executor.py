@@ -152,7 +152,8 @@ class ToolExecutor(AsyncContextManagerMixin):
         """Ask whether the call may run, run it, and let the hooks see what came of it."""
         if call.tool is None or call.args is None:
             return Output(shortened(call.problem), is_error=True)
-        context = replace(self._context, tool_use_id=call.use.id, runs_alone=runs_alone)
+        paths = self._context.paths.for_call()
+        context = replace(self._context, tool_use_id=call.use.id, runs_alone=runs_alone, paths=paths)
         tool_call = ToolCall(call.use.id, call.tool, call.args, call.use.input, context)
         permission = await permission_for(tool_call, self._hooks, self._ask)
         await send.send(
@@ -183,10 +184,9 @@ class ToolExecutor(AsyncContextManagerMixin):
             except PanpanError as error:  # what cannot be noted must not be done
                 return Output(shortened(f"{call.use.name} was not run: {error}"), is_error=True)
         self.begun.add(call.use.id)
-        paths = context.paths.approving(permission.approved_paths)
         context = replace(
             context,
-            paths=paths,
+            paths=paths.approving(permission.approved_paths),
             allowed_change=permission.shown_change,
             note_changes=partial(self._ledger.files_change, call.use.id),
             note_left=partial(self.left.__setitem__, call.use.id),

@@ -111,7 +111,7 @@ def _read(path: Path) -> str:
     from panpan.system.read_file import read_regular_file
 
     try:
-        return read_regular_file(path, max_bytes=MAX_BYTES).decode("utf-8-sig")
+        return read_regular_file(path, max_bytes=MAX_BYTES, follow_symlinks=True).decode("utf-8-sig")
     except FileNotFoundError as exc:
         raise ConfigError(f"there is no cassette {path}") from exc
     except (OSError, ToolError) as exc:

@@ -92,7 +92,7 @@ def _bytes(path: Path) -> bytes:
     from panpan.system.read_file import read_regular_file
 
     try:
-        return read_regular_file(path, max_bytes=MAX_BYTES)
+        return read_regular_file(path, max_bytes=MAX_BYTES, follow_symlinks=True)
     except (OSError, ToolError) as exc:
         reason = f"there is no cassette {path}" if not path.exists() else f"cannot read the cassette {path}: {exc}"
         raise ConfigError(reason) from exc

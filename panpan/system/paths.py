@@ -1,7 +1,8 @@
 """The path resolver: the one way from a path that somebody wrote to a place on disk.
 
 The rule: every path of a model, tool, patch or archive goes through here, and what comes out is canonical and used as
-it is. Inside means inside on the canonical path, by components, whatever links or `..` lead there.
+it is. Inside means inside on the canonical path, by components, whatever links or `..` lead there. The path of a call
+is resolved once, when it is decided whether the call may run, and what was judged is what the call gets.
 """
 
 import os
@@ -91,6 +92,8 @@ class PathResolver:
         """Whether the workspace is a copy that panpan made, and so its own to write wherever it lies."""
         self._cwd = _WorkingDirectory(self.root)
         self._linked = _LinkedPlaces(self.root, self._home)
+        self._judged: dict[str, Location] | None = None
+        """Where the paths of a call were found to lead, by their absolute text; None where no call is decided about."""
 
     @property
     def cwd(self) -> Path:
@@ -162,6 +165,23 @@ class PathResolver:
         is_only_as_named = protection is not None and bool(groups) and all(group.is_only_as_named for group in groups)
         return Location(path, is_inside, is_readable, protection, is_secret, is_only_as_named)
 
+    def judged(self, text: str) -> Location:
+        """Return where `text` was found to lead when it was decided about the call; where it leads if it was not.
+
+        Raises:
+            ToolError: As for `locate`.
+        """
+        return self.known(self.absolute(text)) or self.locate(text)
+
+    def known(self, absolute: str) -> Location | None:
+        """Return where an absolute path was found to lead when it was decided about the call; None if it was not."""
+        return None if self._judged is None else self._judged.get(absolute)
+
+    def remember(self, absolute: str, location: Location) -> None:
+        """Let a path lead to `location` for the rest of the call, whatever is there by then."""
+        if self._judged is not None:
+            self._judged[absolute] = location
+
     def names_apart(self, folder: Path) -> frozenset[str]:
         """Return the names in the canonical `folder` of what is not judged as the folder is, whatever it is called.
 
@@ -171,13 +191,13 @@ class PathResolver:
         return frozenset(place.name for place in apart if place.parent == folder)
 
     def resolve(self, text: str, *, access: Literal["read", "write"]) -> Path:
-        """Return the canonical path for `text`, if it may be used so.
+        """Return the canonical path for `text`, if it may be used so; the one that was judged, if it was.
 
         Raises:
             ToolError: The path is unusable, or it is not approved and lies outside, is protected and to be written, or
                 is secret.
         """
-        location = self.locate(text)
+        location = self.judged(text)
         if access == "read":
             if location.is_secret and not self._is_approved(location):
                 raise ToolError(f"{text} may hold secrets and the user has not approved reading it; ask the user")
@@ -209,10 +229,17 @@ class PathResolver:
         view._approved = self._approved | paths
         return view
 
+    def for_call(self) -> "PathResolver":
+        """Return a view for one call, which remembers what was judged for it."""
+        view = copy(self)
+        view._judged = {}
+        return view
+
     def apart(self) -> "PathResolver":
         """Return one for another agent in the same workspace: its working directory is its own, nothing is approved."""
         other = copy(self)
         other._approved = frozenset()
+        other._judged = None
         other._cwd = _WorkingDirectory(self.cwd)
         return other
 

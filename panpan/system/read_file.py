@@ -1,6 +1,7 @@
 """Reading regular files, and nothing else.
 
-The rule: what is not a regular file is never opened, since opening a FIFO waits and opening a device may act.
+The rule: what is not a regular file is never opened, since opening a FIFO waits and opening a device may act. What was
+judged is what is opened: no link is followed unless the caller says so.
 """
 
 import os
@@ -9,9 +10,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from panpan.errors import ToolError
+from panpan.system.beneath import opened_folder
+from panpan.system.canonical import canonical_path
 
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
+    (stat.S_ISLNK, "a link"),
     (stat.S_ISFIFO, "a FIFO"),
     (stat.S_ISSOCK, "a socket"),
     (stat.S_ISCHR, "a device"),
@@ -20,18 +24,20 @@ _KINDS = (
 _CHUNK_BYTES = 1 << 20
 
 
-def read_regular_file(path: Path, *, max_bytes: int) -> bytes:
+def read_regular_file(path: Path, *, max_bytes: int, follow_symlinks: bool = False) -> bytes:
     """Return what is in the file.
 
     Args:
-        path: Where it is; links are followed.
+        path: Where it is; canonical, unless links are followed.
         max_bytes: The largest size that is read.
+        follow_symlinks: Whether to follow links; for places of panpan's own or the user's, never for one that was
+            judged.
 
     Raises:
-        ToolError: It is missing, not a regular file, too large, or may not be read.
+        ToolError: It is missing, not a regular file, too large, may not be read, or a link is in the way.
     """
     try:
-        fd = _open(path)
+        fd = _open(path, follow_symlinks=follow_symlinks)
         try:
             size = os.fstat(fd).st_size
             if size > max_bytes:
@@ -47,10 +53,10 @@ def open_regular_file(path: Path) -> BinaryIO:
     """Open the file for whoever reads parts of it; how much is read is theirs to bound.
 
     Args:
-        path: Where it is; links are followed.
+        path: Where it is; canonical, since no link is followed.
 
     Raises:
-        ToolError: It is missing, not a regular file, or may not be read.
+        ToolError: It is missing, not a regular file, may not be read, or a link is in the way.
     """
     try:
         return os.fdopen(_open(path), "rb")
@@ -58,10 +64,14 @@ def open_regular_file(path: Path) -> BinaryIO:
         raise _unreadable(path, exc) from exc
 
 
-def _open(path: Path) -> int:
-    require_regular(path, path.stat())
-    # Non-blocking, since another kind of file may have taken its place, and some of /proc's "regular" files wait.
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+def _open(path: Path, *, follow_symlinks: bool = False) -> int:
+    place = canonical_path(path) if follow_symlinks else path
+    with opened_folder(place.parent) as folder:
+        name = place.name or "."
+        require_regular(path, os.stat(name, dir_fd=folder, follow_symlinks=False))
+        # Non-blocking, since another kind of file may have taken its place, and some of /proc's "regular" files wait.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+        fd = os.open(name, flags, dir_fd=folder)
     try:
         require_regular(path, os.fstat(fd))
     except BaseException:

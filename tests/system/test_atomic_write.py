@@ -3,6 +3,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 
@@ -33,13 +34,13 @@ class FailingDisk(DiskOperations):
         self._step("fsync folder" if stat.S_ISDIR(os.fstat(fd).st_mode) else "fsync")
         super().fsync(fd)
 
-    def replace(self, source: str, target: str) -> None:
+    def replace(self, source: str, target: str, folder: int) -> None:
         self._step("replace")
-        super().replace(source, target)
+        super().replace(source, target, folder)
 
-    def link(self, source: str, target: str) -> None:
+    def link(self, source: str, target: str, folder: int) -> None:
         self._step("link")
-        super().link(source, target)
+        super().link(source, target, folder)
 
     def _step(self, name: str) -> None:
         self.steps.append(name)
@@ -53,7 +54,7 @@ class LinklessDisk(DiskOperations):
     def __init__(self, folder_error: int | None = None) -> None:
         self._folder_error = folder_error
 
-    def link(self, source: str, target: str) -> None:
+    def link(self, source: str, target: str, folder: int) -> None:
         raise OSError(errno.EPERM, os.strerror(errno.EPERM))
 
     def fsync(self, fd: int) -> None:
@@ -168,23 +169,23 @@ def test_the_users_own_attributes_are_kept(tmp_path: Path) -> None:
     assert os.getxattr(tmp_path / "file", "user.origin") == b"somewhere"
 
 
-def test_a_link_is_written_through_and_stays_a_link(tmp_path: Path) -> None:
+def test_a_link_is_written_through_where_that_is_wanted(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "real").write_bytes(OLD)
     (tmp_path / "link").symlink_to("elsewhere/real")
     (tmp_path / "link-to-link").symlink_to("link")
 
-    write_atomic(tmp_path / "link-to-link", NEW)
+    write_atomic(tmp_path / "link-to-link", NEW, follow_symlinks=True)
 
     assert (tmp_path / "elsewhere" / "real").read_bytes() == NEW
     assert (tmp_path / "link").readlink() == Path("elsewhere/real")
     assert (tmp_path / "link-to-link").readlink() == Path("link")
 
 
-def test_a_link_to_nothing_gets_its_target(tmp_path: Path) -> None:
+def test_a_link_to_nothing_gets_its_target_where_that_is_wanted(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("missing")
 
-    write_atomic(tmp_path / "link", NEW)
+    write_atomic(tmp_path / "link", NEW, follow_symlinks=True)
 
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "missing").read_bytes() == NEW
@@ -194,7 +195,91 @@ def test_a_loop_of_links_is_refused(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
 
     with pytest.raises(ToolError, match="loop of links"):
-        write_atomic(tmp_path / "loop", NEW)
+        write_atomic(tmp_path / "loop", NEW, follow_symlinks=True)
+
+
+@pytest.mark.parametrize("way", ["link/file", "link/new/file", "deep/link/file", "file-link", "dangling"])
+def test_no_link_is_written_through_unless_it_is_wanted(way: str, tmp_path: Path) -> None:
+    outside, work = tmp_path / "outside", tmp_path / "work"
+    outside.mkdir()
+    (outside / "file").write_bytes(OLD)
+    (work / "deep").mkdir(parents=True)
+    for link, target in {"link": "", "deep/link": "", "file-link": "file", "dangling": "none"}.items():
+        (work / link).symlink_to(outside / target)
+    before = names_in(work)
+
+    with pytest.raises(ToolError, match="a link"):
+        write_atomic(work / way, NEW)
+
+    assert names_in(outside) == {"file"}
+    assert (outside / "file").read_bytes() == OLD
+    assert names_in(work) == before
+
+
+class SwappingDisk(DiskOperations):
+    """Swaps a folder for a link out of it right before one step of a write."""
+
+    def __init__(self, folder: Path, outside: Path, step: str) -> None:
+        self._folder = folder
+        self._outside = outside
+        self._step = step
+
+    def write(self, fd: int, data: memoryview) -> int:
+        self._swap("write")
+        return super().write(fd, data)
+
+    def fsync(self, fd: int) -> None:
+        self._swap("fsync")
+        super().fsync(fd)
+
+    def replace(self, source: str, target: str, folder: int) -> None:
+        self._swap("replace")
+        super().replace(source, target, folder)
+
+    def link(self, source: str, target: str, folder: int) -> None:
+        self._swap("link")
+        super().link(source, target, folder)
+
+    def _swap(self, step: str) -> None:
+        if step == self._step and not self._folder.is_symlink():
+            self._folder.rename(self._folder.with_name("moved"))
+            self._folder.symlink_to(self._outside)
+
+
+@pytest.mark.parametrize("path", ["file", "new", "made/new"])
+@pytest.mark.parametrize("step", ["write", "fsync", "replace", "link"])
+def test_a_folder_swapped_at_any_step_leads_nowhere_else(step: str, path: str, tmp_path: Path) -> None:
+    (tmp_path / "outside" / "made").mkdir(parents=True)
+    (tmp_path / "outside" / "file").write_bytes(OLD)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "file").write_bytes(OLD)
+    before = names_in(tmp_path / "outside")
+
+    with suppress(ToolError):
+        disk = SwappingDisk(tmp_path / "sub", tmp_path / "outside", step)
+        write_atomic(tmp_path / "sub" / path, NEW, must_not_exist=path != "file", operations=disk)
+
+    assert names_in(tmp_path / "outside") == before
+    assert (tmp_path / "outside" / "file").read_bytes() == OLD
+    written = tmp_path / ("moved" if (tmp_path / "sub").is_symlink() else "sub") / path
+    assert not written.exists() or written.read_bytes() == NEW
+    assert not [name for name in names_in(tmp_path) if name.endswith(".tmp")]
+
+
+def test_a_link_put_in_place_of_the_new_content_gives_nothing_away(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(OLD)
+    (tmp_path / "work").mkdir()
+
+    class Exchanging(DiskOperations):
+        def link(self, source: str, target: str, folder: int) -> None:
+            (tmp_path / "work" / source).unlink()
+            (tmp_path / "work" / source).symlink_to(tmp_path / "secret")
+            super().link(source, target, folder)
+
+    write_atomic(tmp_path / "work" / "file", NEW, must_not_exist=True, operations=Exchanging())
+
+    assert (tmp_path / "secret").stat().st_nlink == 1
+    assert not names_in(tmp_path / "work") - {"file"}
 
 
 def test_another_name_of_the_old_file_keeps_the_old_content(tmp_path: Path) -> None:

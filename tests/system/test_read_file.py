@@ -25,16 +25,33 @@ def test_a_file_of_exactly_the_limit_is_read_and_one_more_byte_is_not(tmp_path: 
 
 
 def test_files_that_claim_no_size_are_bounded_too() -> None:
-    assert read_regular_file(Path("/proc/self/status"), max_bytes=100_000).startswith(b"Name:")
+    status = Path(f"/proc/{os.getpid()}/status")
+
+    assert read_regular_file(status, max_bytes=100_000).startswith(b"Name:")
     with pytest.raises(ToolError, match="is too large: more than 10 bytes"):
-        read_regular_file(Path("/proc/self/status"), max_bytes=10)
+        read_regular_file(status, max_bytes=10)
 
 
-def test_links_are_followed(tmp_path: Path) -> None:
+def test_links_are_followed_where_that_is_wanted(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x")
     (tmp_path / "link").symlink_to("file")
 
-    assert read_regular_file(tmp_path / "link", max_bytes=10) == b"x"
+    assert read_regular_file(tmp_path / "link", max_bytes=10, follow_symlinks=True) == b"x"
+
+
+@pytest.mark.parametrize("way", ["link", "folder/file", "work/folder/file"])
+def test_no_link_is_followed_unless_it_is_wanted(way: str, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "file").write_bytes(b"secret")
+    (tmp_path / "work").mkdir()
+    (tmp_path / "link").symlink_to("outside/file")
+    (tmp_path / "folder").symlink_to("outside")
+    (tmp_path / "work" / "folder").symlink_to(tmp_path / "outside")
+
+    with pytest.raises(ToolError, match="a link"):
+        read_regular_file(tmp_path / way, max_bytes=10)
+    with pytest.raises(ToolError, match="a link"):
+        open_regular_file(tmp_path / way)
 
 
 def test_a_fifo_is_refused_without_waiting(tmp_path: Path) -> None:
@@ -43,7 +60,7 @@ def test_a_fifo_is_refused_without_waiting(tmp_path: Path) -> None:
 
     for name in ("fifo", "link"):
         with pytest.raises(ToolError, match="is a FIFO, not a regular file"):
-            read_regular_file(tmp_path / name, max_bytes=10)
+            read_regular_file(tmp_path / name, max_bytes=10, follow_symlinks=True)
 
 
 @pytest.mark.parametrize(
@@ -72,8 +89,8 @@ def test_a_socket_is_refused(tmp_path: Path) -> None:
 def test_a_loop_of_links_is_refused(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
 
-    with pytest.raises(ToolError, match="symbolic links"):
-        read_regular_file(tmp_path / "loop", max_bytes=10)
+    with pytest.raises(ToolError, match="loop of links"):
+        read_regular_file(tmp_path / "loop", max_bytes=10, follow_symlinks=True)
 
 
 def test_a_file_that_is_opened_is_read_in_parts(tmp_path: Path) -> None:

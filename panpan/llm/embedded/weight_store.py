@@ -18,6 +18,8 @@ from panpan.llm.embedded.prefix_file import prefix_files
 from panpan.llm.embedded.verification import Stamp, Verification
 from panpan.llm.embedded.weights import QWEN_CODER_1_5B, Weights
 from panpan.system.atomic_write import sync_folder, write_atomic
+from panpan.system.beneath import opened_folder
+from panpan.system.canonical import canonical_path
 from panpan.system.file_lock import LockHeldError, LockUnsupportedError, hold_lock
 from panpan.system.folder_tree import remove_tree, walk
 from panpan.system.private import make_private_folder
@@ -135,7 +137,7 @@ class WeightStore:
         try:
             status = self.path.stat()
             owners = {status.st_uid, self._stamp_path.stat().st_uid}
-            recorded = json.loads(read_regular_file(self._stamp_path, max_bytes=_MAX_STAMP_BYTES))
+            recorded = json.loads(read_regular_file(self._stamp_path, max_bytes=_MAX_STAMP_BYTES, follow_symlinks=True))
         except (OSError, PanpanError, ValueError, RecursionError):
             return False
         if not owners <= {os.geteuid(), _ROOT}:  # who owns a file can set its times back, or write what stamp he likes
@@ -173,9 +175,10 @@ class WeightStore:
             FetchError: The file system refused; nothing is lost, and the next set-up goes on there.
         """
         try:
-            write_atomic(self._notes_path, self._notes().encode(), mode=0o600)
+            write_atomic(self._notes_path, self._notes().encode(), mode=0o600, follow_symlinks=True)
             self.partial_path.replace(self.path)
-            sync_folder(self.folder)
+            with opened_folder(canonical_path(self.folder)) as folder:
+                sync_folder(folder)
         except OSError as exc:
             raise FetchError(f"cannot give the weights their name {self.path}: {exc.strerror}") from exc
         except PanpanError as exc:
@@ -219,7 +222,7 @@ class WeightStore:
     def _leave_stamp(self, stamp: Stamp) -> None:
         # Where it cannot be written, as in a cache shared read-only, the next start compares the hash again.
         with suppress(PanpanError, OSError):
-            write_atomic(self._stamp_path, json.dumps(asdict(stamp)).encode(), mode=0o600)
+            write_atomic(self._stamp_path, json.dumps(asdict(stamp)).encode(), mode=0o600, follow_symlinks=True)
 
     def _notes(self) -> str:
         weights = self.weights

@@ -94,7 +94,7 @@ class Registry:
         """
         make_private_folder(self._folder)
         data = json.dumps(record.model_dump(mode="json", exclude_defaults=True)).encode()
-        write_atomic(self._path(record.id), data, mode=0o600, operations=_NoWaiting())
+        write_atomic(self._path(record.id), data, mode=0o600, follow_symlinks=True, operations=_NoWaiting())
 
     def remove(self, task_id: str) -> None:
         """Forget a task, with its exit code; its output stays."""

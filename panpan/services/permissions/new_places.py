@@ -16,7 +16,7 @@ from anyio import to_thread
 
 from panpan.core.hooks import Hook, ToolCall
 from panpan.services.permissions.reach.taken_away import INSTALLED
-from panpan.system.plain_folder import plain_folder
+from panpan.system.beneath import opened_folder
 from panpan.system.private import make_private_folder
 from panpan.system.sandbox.place_claims import is_empty_folder
 from panpan.system.sandbox.protected_places import protected_places
@@ -146,7 +146,7 @@ def _move(place: Path, file: tuple[int, int], target: Path) -> None:
     Raises:
         OSError: It is another file by now, lies behind a link, or cannot be moved.
     """
-    with plain_folder(place.parent) as parent:
+    with opened_folder(place.parent) as parent:
         seen = os.stat(place.name, dir_fd=parent, follow_symlinks=False)
         if (seen.st_dev, seen.st_ino) != file:
             raise FileNotFoundError(place)

@@ -11,8 +11,14 @@ def git_branch(root: Path) -> str:
     try:
         folder = root / ".git"
         if folder.is_file():  # a worktree or submodule: the file names the folder
-            folder = root / read_regular_file(folder, max_bytes=4096).decode().removeprefix("gitdir:").strip()
-        head = read_regular_file(folder / "HEAD", max_bytes=4096).decode()
+            folder = (
+                root
+                / read_regular_file(folder, max_bytes=4096, follow_symlinks=True)
+                .decode()
+                .removeprefix("gitdir:")
+                .strip()
+            )
+        head = read_regular_file(folder / "HEAD", max_bytes=4096, follow_symlinks=True).decode()
     except (OSError, ToolError, UnicodeDecodeError):
         return ""
     return head.removeprefix("ref: refs/heads/").strip() if head.startswith("ref: refs/heads/") else ""

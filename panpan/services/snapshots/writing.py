@@ -22,11 +22,12 @@ from panpan.services.snapshots.writing_folders import (
     exchange_folders,
     open_folders,
     require_own_place,
-    require_way,
 )
 from panpan.system.atomic_write import DiskOperations, FileOperations, temporary_name, write_atomic
-from panpan.system.folder_tree import make_folders, walk
+from panpan.system.beneath import opened_folder, set_mode, status_of
+from panpan.system.folder_tree import walk
 from panpan.system.own_repository import OwnRepository
+from panpan.system.read_file import read_regular_file
 from panpan.tools.files.write_lock import locked
 
 _CHUNK_BYTES = 32_000_000
@@ -107,7 +108,6 @@ def _put_all(
     done: list[Difference],
 ) -> None:
     for change in changes:
-        require_way(root, change.path)
         with locked(root / change.path):
             _put(root / change.path, change, contents.get(_oid(change.after), b""), disk)
         done.append(change)
@@ -118,9 +118,10 @@ def _put(place: Path, change: Difference, data: bytes, disk: FileOperations) -> 
     digest = _require_as_expected(place, change.before)
     match change.before, change.after:
         case _, None:
-            place.unlink()
+            with opened_folder(place.parent) as folder:
+                os.unlink(place.name, dir_fd=folder)
         case Entry(oid=now, mode=int()), Entry(oid=then, mode=int(mode)) if now == then:
-            place.chmod(mode)
+            set_mode(place, mode)
         case Entry(mode=int(old_mode)), Entry(mode=int(mode)):
             _replace_file(place, data, mode, old_mode, digest, disk)
         case None, Entry(mode=int(mode)):
@@ -135,29 +136,29 @@ def _replace_file(
     """Write over a file, also where only its mode is in the way."""
     is_locked = not old_mode & stat.S_IWUSR
     if is_locked:
-        place.chmod(old_mode | stat.S_IWUSR)
+        set_mode(place, old_mode | stat.S_IWUSR)
     try:
         write_atomic(place, data, mode=mode, expected_digest=digest, operations=disk)
     except ToolError:
         if is_locked:
             with suppress(OSError):
-                place.chmod(old_mode)
+                set_mode(place, old_mode)
         raise
 
 
 def _exchange(place: Path, data: bytes, mode: int | None, disk: FileOperations) -> None:
     """Put a link, or a file where a link was, in place by a rename."""
-    make_folders(place.parent)
-    new = temporary_name(place.parent)
-    try:
-        if mode is None:
-            new.symlink_to(os.fsdecode(data))
-        else:
-            write_atomic(new, data, mode=mode, must_not_exist=True, operations=disk)
-        disk.replace(str(new), str(place))
-    finally:
-        with suppress(OSError):
-            new.unlink()
+    new = temporary_name()
+    with opened_folder(place.parent, is_made=True) as folder:
+        try:
+            if mode is None:
+                os.symlink(data, new, dir_fd=folder)
+            else:
+                write_atomic(place.with_name(new), data, mode=mode, must_not_exist=True, operations=disk)
+            disk.replace(new, place.name, folder)
+        finally:
+            with suppress(OSError):
+                os.unlink(new, dir_fd=folder)
 
 
 def _require_as_expected(place: Path, expected: Entry | None) -> bytes | None:
@@ -167,14 +168,15 @@ def _require_as_expected(place: Path, expected: Entry | None) -> bytes | None:
         ToolError: It is something else.
     """
     try:
-        status = place.lstat()
+        status = status_of(place)
     except FileNotFoundError:
         status = None
     data: bytes | None = None
     if status is not None and stat.S_ISLNK(status.st_mode):
-        data = os.fsencode(place.readlink())
+        with opened_folder(place.parent) as folder:
+            data = os.fsencode(os.readlink(place.name, dir_fd=folder))
     elif status is not None and stat.S_ISREG(status.st_mode):
-        data = place.read_bytes()
+        data = read_regular_file(place, max_bytes=status.st_size)
     elif status is not None and stat.S_ISDIR(status.st_mode) and expected is None:
         _remove_empty_below(place)
     elif status is not None:
@@ -196,9 +198,10 @@ def _remove_empty_below(folder: Path) -> None:
         raise ToolError(f"{folder} is a folder with files by now")
     if any(name.lower() == ".git" for _, folders, _ in below for name in folders):
         raise ToolError(f"{folder} holds a git repository by now")
-    for here, _, _ in reversed(below):
+    for here in (Path(here) for here, _, _ in reversed(below)):
         try:
-            Path(here).rmdir()
+            with opened_folder(here.parent) as above:
+                os.rmdir(here.name, dir_fd=above)
         except OSError as error:
             raise ToolError(f"{here} is in the way: {error.strerror}") from error
 

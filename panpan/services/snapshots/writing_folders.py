@@ -4,12 +4,15 @@ The rule: a folder goes only while nothing is in it, so that what the user or an
 """
 
 import errno
+import os
 import stat
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from panpan.errors import ToolError
 from panpan.services.snapshots.differences import Difference
+from panpan.system.beneath import opened_folder, set_mode, status_of
 
 _OPEN = stat.S_IRWXU
 """What the user needs to change what is in a folder of his."""
@@ -43,9 +46,10 @@ def exchange_folders(root: Path, folders: Sequence[Difference]) -> Sequence[Diff
     in_use = []
     for one in sorted(folders, key=_depth, reverse=True):
         if one.after is None:
-            require_way(root, one.path)
+            place = root / one.path
             try:
-                (root / one.path).rmdir()
+                with opened_folder(place.parent) as above:
+                    os.rmdir(place.name, dir_fd=above)
             except OSError as error:
                 if error.errno in _IN_USE:
                     in_use.append(one)
@@ -53,8 +57,9 @@ def exchange_folders(root: Path, folders: Sequence[Difference]) -> Sequence[Diff
                     raise
     for one in sorted(folders, key=_depth):
         if one.before is None:
-            require_way(root, one.path)
-            (root / one.path).mkdir(mode=_OPEN, exist_ok=True)
+            place = root / one.path
+            with suppress(FileExistsError), opened_folder(place.parent) as above:
+                os.mkdir(place.name, mode=_OPEN, dir_fd=above)
             _set_bits(root, one.path, (one.after.mode if one.after and one.after.mode else 0) | _OPEN)
     return in_use
 
@@ -87,34 +92,16 @@ def require_own_place(root: Path) -> None:
         raise ToolError(f"{root} is no folder any more, or a link to another one")
 
 
-def require_way(root: Path, path: str) -> None:
-    """Refuse a path whose folders are links, or no folders, by now.
-
-    Raises:
-        ToolError: It is so.
-    """
-    here = root
-    for name in path.rstrip("/").split("/")[:-1]:
-        here = here / name
-        try:
-            status = here.lstat()
-        except FileNotFoundError:
-            return
-        if not stat.S_ISDIR(status.st_mode):
-            raise ToolError(f"{here} is no folder any more")
-
-
 def _set_bits(root: Path, path: str, bits: int) -> None:
-    require_way(root, path)
     place = root / path
     try:
-        status = place.lstat()
+        status = status_of(place)
     except FileNotFoundError:
         return
     if not stat.S_ISDIR(status.st_mode):
         raise ToolError(f"{place} is no folder any more")
     if stat.S_IMODE(status.st_mode) != bits:
-        place.chmod(bits)
+        set_mode(place, bits)
 
 
 def _depth(change: Difference) -> int:

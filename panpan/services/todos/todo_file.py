@@ -65,7 +65,7 @@ class TodoFile:
             raise DamagedTodosError(f"the todo list {self.path} is a link, and panpan makes none")
         if status.st_size > MAX_BYTES:
             raise DamagedTodosError(f"the todo list in {self.path} is larger than any that panpan writes")
-        data = read_regular_file(self.path, max_bytes=MAX_BYTES)
+        data = read_regular_file(self.path, max_bytes=MAX_BYTES, follow_symlinks=True)
         try:
             return _Kept.model_validate_json(data).todos
         except ValidationError as error:
@@ -78,7 +78,7 @@ class TodoFile:
             ToolError: It could not be written; the old one is as it was.
         """
         data = _Kept(todos=tuple(todos)).model_dump_json(indent=1)
-        write_atomic(self.path, f"{data}\n".encode("utf-8", "backslashreplace"), mode=0o600)
+        write_atomic(self.path, f"{data}\n".encode("utf-8", "backslashreplace"), mode=0o600, follow_symlinks=True)
 
     def put_aside(self) -> Path:
         """Give a damaged file another name, so that nothing writes over it, and return that.

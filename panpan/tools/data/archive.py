@@ -6,6 +6,7 @@ Synchronous; `is_wanted` is asked between pieces.
 """
 
 import bz2
+import fnmatch
 import gzip
 import lzma
 import os
@@ -20,9 +21,10 @@ from pathlib import Path
 from typing import IO, cast
 
 from panpan.errors import ToolError
+from panpan.system.beneath import listed_folder, open_below, opened_folder, status_of
 from panpan.system.folder_tree import remove_tree
-from panpan.system.plain_folder import open_below, plain_folder
 from panpan.system.protected import protections
+from panpan.system.read_file import open_regular_file
 from panpan.tools.data.amounts import size_text
 from panpan.tools.data.bounded_stream import BoundedStream
 from panpan.tools.data.data_setup import UnpackLimits
@@ -86,7 +88,7 @@ def unpack(archive: Path, folder: Path, limits: UnpackLimits, is_wanted: Callabl
         raise ToolError(f"{folder} exists; nothing was unpacked into it")
     growing = f".{folder.name}.unpacking-{os.getpid()}"
     try:
-        with plain_folder(folder.parent, is_made=True) as parent:
+        with opened_folder(folder.parent, is_made=True) as parent:
             try:
                 _remove(growing, parent)
                 os.mkdir(growing, dir_fd=parent)
@@ -116,7 +118,7 @@ class _Unpacking:
         """Where all of it is in the end."""
         self._top = top
         """The open folder that it grows in."""
-        by_ratio = max(_FREE_RATIO_BYTES, int(archive.stat().st_size * limits.max_ratio))
+        by_ratio = max(_FREE_RATIO_BYTES, int(status_of(archive).st_size * limits.max_ratio))
         self._room = self._limit = min(limits.max_bytes, by_ratio)
         self._is_wanted = is_wanted
         self._names: set[str] = set()
@@ -141,7 +143,7 @@ class _Unpacking:
 
     @contextmanager
     def _members(self) -> Iterator[Iterator[_Member]]:
-        with self._archive.open("rb") as file:
+        with open_regular_file(self._archive) as file:
             if self._archive.name.lower().endswith(".zip") and zipfile.is_zipfile(file):
                 bounded = BoundedStream(file, _MAX_LIST_BYTES)
                 with zipfile.ZipFile(cast("IO[bytes]", bounded)) as packed:
@@ -249,17 +251,17 @@ def _is_plain(part: str) -> bool:
     return bool(part) and part not in (".", "..") and part.isprintable() and not any(mark in part for mark in "\\\0:")
 
 
-def _remove(folder: Path | str, dir_fd: int | None = None) -> None:
+def _remove(folder: str, dir_fd: int) -> None:
     with suppress(OSError):
         remove_tree(folder, dir_fd=dir_fd)
 
 
 def remove_leavings(folder: Path) -> None:
     """Remove what a killed unpacking left in a folder."""
-    for path in folder.glob(".*.unpacking-*"):
-        pid = path.name.rpartition("-")[2]
-        with suppress(ValueError, PermissionError, OverflowError):
-            try:
-                os.kill(int(pid), 0)
-            except ProcessLookupError:
-                _remove(path)
+    with suppress(OSError), listed_folder(folder) as opened:
+        for name in fnmatch.filter([entry.name for entry in os.scandir(opened)], ".*.unpacking-*"):
+            with suppress(ValueError, PermissionError, OverflowError):
+                try:
+                    os.kill(int(name.rpartition("-")[2]), 0)
+                except ProcessLookupError:
+                    _remove(name, opened)

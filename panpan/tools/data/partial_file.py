@@ -16,7 +16,8 @@ from typing import Self
 
 from panpan.errors import ToolError
 from panpan.system.atomic_write import NO_LINKS_HERE, sync_folder
-from panpan.system.plain_folder import open_plain_folder
+from panpan.system.beneath import open_folder
+from panpan.system.read_file import open_regular_file
 from panpan.tools.data.download_plan import PlannedFile, RemoteFile
 
 _READ_BYTES = 1 << 20
@@ -59,10 +60,11 @@ def checksum_of(path: Path, remote: RemoteFile) -> Checksum:
     """Return the checksums of a file that is there.
 
     Raises:
-        OSError: It cannot be read.
+        ToolError: It cannot be read.
+        OSError: The disk fails.
     """
     checksum = Checksum(remote)
-    with path.open("rb") as file:
+    with open_regular_file(path) as file:
         while data := file.read(_READ_BYTES):
             checksum.add(data)
     return checksum
@@ -86,7 +88,7 @@ class PartialFile:
         self.size = 0
         """Bytes that are known to be there; all of them once `take_over` has returned True."""
         try:
-            self._folder = open_plain_folder(planned.part.parent, is_made=True)
+            self._folder = open_folder(planned.part.parent, is_made=True)
         except OSError as exc:
             raise ToolError(
                 f"cannot write into {planned.part.parent}: {exc.strerror}; is it a link or no folder by now?"
@@ -168,7 +170,7 @@ class PartialFile:
         try:
             os.fsync(self._fd)
             self._take_name()
-            sync_folder(planned.target.parent)
+            sync_folder(self._folder)
         except FileExistsError:
             raise ToolError(f"{planned.target} has come into being meanwhile; it was left as it is") from None
         except OSError as exc:
@@ -179,7 +181,7 @@ class PartialFile:
         """Give the part the name of the file. Unlike a rename, a link takes nobody's place."""
         part, target, folder = self._planned.part.name, self._planned.target.name, self._folder
         try:
-            self._link(part, target, src_dir_fd=folder, dst_dir_fd=folder)
+            self._link(part, target, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
         except OSError as exc:
             if exc.errno not in NO_LINKS_HERE:
                 raise

@@ -5,6 +5,8 @@ says exactly what stands then. The thread that writes is waited for even when th
 happened is always known.
 """
 
+import os
+import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import sha256
@@ -13,6 +15,7 @@ import anyio.to_thread
 
 from panpan.errors import ToolError
 from panpan.system.atomic_write import FileChangedError, write_atomic
+from panpan.system.beneath import opened_folder, set_mode, status_of
 from panpan.system.read_file import read_regular_file
 from panpan.tools.files.known_file import Target
 from panpan.tools.files.write_lock import locked
@@ -90,8 +93,8 @@ def _put(target: Target, before: bytes | None, after: bytes | None, mode: int | 
 def _make_executable(target: Target) -> None:
     """Let those run the file who may read it, which the umask has decided."""
     try:
-        mode = target.path.stat().st_mode
-        target.path.chmod(mode | (mode & 0o444) >> 2)
+        mode = status_of(target.path).st_mode
+        set_mode(target.path, stat.S_IMODE(mode) | (mode & 0o444) >> 2)
     except OSError as exc:
         raise ToolError(f"could not make {target.shown} executable: {exc.strerror}") from exc
 
@@ -101,7 +104,8 @@ def _delete(target: Target, expected: bytes) -> None:
     if read_regular_file(target.path, max_bytes=len(expected)) != expected:
         raise FileChangedError(f"{target.path} has changed since it was read; read it again")
     try:
-        target.path.unlink()
+        with opened_folder(target.path.parent) as folder:
+            os.unlink(target.path.name, dir_fd=folder)
     except OSError as exc:
         raise ToolError(f"could not delete {target.shown}: {exc.strerror}") from exc
 
@@ -127,8 +131,9 @@ class _Undo:
 
     def _remove_folders(self) -> None:
         with suppress(OSError):  # another has put something there
-            for folder in self._missing_folders:
-                folder.rmdir()
+            for place in self._missing_folders:
+                with opened_folder(place.parent) as folder:
+                    os.rmdir(place.name, dir_fd=folder)
 
 
 def _take_back(undo: Sequence[_Undo]) -> str:

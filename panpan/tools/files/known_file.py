@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 
 from panpan.errors import ToolError
+from panpan.system.beneath import status_of
 from panpan.system.read_file import read_regular_file
 from panpan.tools.files.file_text import FileText, decode_file
 from panpan.tools.files.read_image import image_format
@@ -47,7 +48,7 @@ def find_target(file_path: str, ctx: ToolContext) -> Target:
     path = ctx.paths.resolve(file_path, access="write")
     shown = ctx.paths.shown(path)
     try:
-        status = path.stat()
+        status = status_of(path)
     except (FileNotFoundError, NotADirectoryError):
         return Target(path, shown, None)
     except OSError as exc:

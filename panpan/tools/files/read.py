@@ -9,6 +9,7 @@ import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
+from panpan.system.beneath import status_of
 from panpan.system.read_file import read_regular_file
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.tools.files.file_text import decode_file
@@ -159,7 +160,7 @@ def _found(data: bytes, args: ReadInput, path: Path, shown: str) -> Found:
 def _require_file(path: Path, shown: str, ctx: ToolContext) -> None:
     """Refuse, with advice, what cannot be read as a file."""
     try:
-        status = path.stat()
+        status = status_of(path)
     except (FileNotFoundError, NotADirectoryError) as exc:
         begins = f"the working directory is {ctx.paths.cwd}, look with LS or Glob"
         raise ToolError(f"{shown} does not exist; {similar_files(path, ctx) or begins}") from exc

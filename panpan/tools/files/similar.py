@@ -4,6 +4,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from panpan.system.beneath import listed_folder
 from panpan.tools.tool import ToolContext
 
 _MAX_SIBLINGS = 2_000
@@ -20,7 +21,7 @@ def similar_files(path: Path, ctx: ToolContext) -> str:
     from difflib import get_close_matches
 
     names: list[str] = []
-    with suppress(OSError), os.scandir(path.parent) as entries:  # else the folder is missing, too
+    with suppress(OSError), listed_folder(path.parent) as folder, os.scandir(folder) as entries:  # or it is missing too
         names = [entry.name for entry, _ in zip(entries, range(_MAX_SIBLINGS), strict=False)]
     close = get_close_matches(path.name, names, n=_MOST)
     return "there is " + " and ".join(ctx.paths.shown(path.parent / name) for name in close) if close else ""

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from panpan.errors import ToolError
+from panpan.system.beneath import opened_folder, status_of
 
 _PATIENCE_S = 5.0
 _PAUSE_S = 0.005
@@ -48,7 +49,8 @@ def locked(path: Path) -> Iterator[None]:
 def _opened(path: Path) -> int | None:
     """Return a descriptor, None where the file is missing or closed to us; the write itself says so."""
     try:
-        return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+        with opened_folder(path.parent) as folder:
+            return os.open(path.name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=folder)
     except OSError:
         return None
 
@@ -70,7 +72,7 @@ def _acquire(fd: int, path: Path, deadline: float) -> None:
 def _is_still_at(fd: int, path: Path) -> bool:
     """Return whether `path` still leads to the open file; not so after a rename over it."""
     try:
-        there = path.lstat()
+        there = status_of(path)
     except OSError:
         return True  # it is gone; the write itself says so
     here = os.fstat(fd)

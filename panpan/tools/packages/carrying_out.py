@@ -3,8 +3,9 @@
 The rule: what was changed until an interrupt is kept like any change, so that it can be taken back, too.
 """
 
+import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from anyio import move_on_after, to_thread
 
 from panpan.errors import ToolError
 from panpan.system.atomic_write import write_atomic
+from panpan.system.beneath import opened_folder
 from panpan.tools.environment.allowed_look import machine_for, readable_folder
 from panpan.tools.environment.find_environment import Environment, project_of
 from panpan.tools.environment.interpreter import interpreter_of, package_folders
@@ -112,7 +114,8 @@ def _restore(files: Sequence[FileStep]) -> None:
         if digest(path) != file.after:
             raise ToolError(f"{path} has changed since, so nothing is taken back")
         if file.before is None:
-            path.unlink(missing_ok=True)
+            with suppress(FileNotFoundError), opened_folder(path.parent) as folder:
+                os.unlink(path.name, dir_fd=folder)
         else:
             write_atomic(path, file.before.encode())
 

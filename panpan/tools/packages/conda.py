@@ -216,7 +216,9 @@ def _of_pip(packages: Sequence["Installed"]) -> tuple["Installed", ...]:
 def _environments() -> str:
     """Return the environments that conda has noted and that are still there."""
     try:
-        text = read_regular_file(user_home() / _KNOWN_ENVIRONMENTS, max_bytes=1_000_000).decode(errors="replace")
+        text = read_regular_file(user_home() / _KNOWN_ENVIRONMENTS, max_bytes=1_000_000, follow_symlinks=True).decode(
+            errors="replace"
+        )
     except ToolError:
         return "conda has noted no environments"
     places = [line.strip() for line in text.splitlines() if line.strip()]

@@ -19,7 +19,7 @@ _MAX_BYTES = 1_000_000
 def table_in(file: Path, *keys: str) -> Mapping[str, Any]:
     """Return the table below these keys of a TOML file; an empty one where there is none."""
     try:
-        return table_of(parse_toml(read_regular_file(file, max_bytes=_MAX_BYTES).decode()), *keys)
+        return table_of(parse_toml(read_regular_file(file, max_bytes=_MAX_BYTES, follow_symlinks=True).decode()), *keys)
     except (ToolError, ValueError):
         return {}
 

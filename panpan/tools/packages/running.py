@@ -113,8 +113,8 @@ def _opened(plan: Plan, ctx: ToolContext) -> frozenset[Path]:
     """Return what the user has opened to the call, without what it only reads."""
     if not ctx.paths.approved:
         return frozenset()
-    read = {ctx.paths.locate(use.path).path for use in plan.uses if use.access == "read"}
-    written = {ctx.paths.locate(use.path).path for use in plan.uses if use.access == "write"} | {plan.target.prefix}
+    read = {ctx.paths.judged(use.path).path for use in plan.uses if use.access == "read"}
+    written = {ctx.paths.judged(use.path).path for use in plan.uses if use.access == "write"} | {plan.target.prefix}
     return ctx.paths.approved - (read - written)
 
 

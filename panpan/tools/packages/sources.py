@@ -224,6 +224,6 @@ def text_of(file: Path, max_bytes: int = 1_000_000) -> str | None:
     if not os.path.lexists(file):
         return ""
     try:
-        return read_regular_file(file, max_bytes=max_bytes).decode(errors="replace")
+        return read_regular_file(file, max_bytes=max_bytes, follow_symlinks=True).decode(errors="replace")
     except ToolError:
         return None

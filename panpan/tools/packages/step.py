@@ -85,7 +85,7 @@ class Steps:
         """
         if self._folder is not None:
             make_private_folder(self._folder)
-            write_atomic(self._file(step.prefix), step.model_dump_json().encode(), mode=0o600)
+            write_atomic(self._file(step.prefix), step.model_dump_json().encode(), mode=0o600, follow_symlinks=True)
 
     def last(self, prefix: Path) -> Step:
         """Return the last step of an environment.
@@ -97,7 +97,7 @@ class Steps:
         if file is None or not file.exists():
             raise ToolError(f"no change of {prefix} is known that could be taken back")
         try:
-            step = Step.model_validate_json(read_regular_file(file, max_bytes=_MAX_STEP_BYTES))
+            step = Step.model_validate_json(read_regular_file(file, max_bytes=_MAX_STEP_BYTES, follow_symlinks=True))
         except ValidationError as exc:
             raise ToolError(f"what was kept of the last change of {prefix} cannot be read, so nothing is done") from exc
         if step.prefix != str(prefix):

@@ -16,6 +16,7 @@ from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
+from panpan.system.beneath import listed_folder
 from panpan.system.terminal_text import printable
 from panpan.tools.search.globs import compile_glob
 from panpan.tools.search.shown import with_notes
@@ -61,29 +62,34 @@ class LsTool(Tool[LsInput]):
 
 def _listing(shown: str, folder: Path, ignored: list[Pattern[str]]) -> Output:
     try:
-        with os.scandir(folder) as scan:
-            entries = [entry for entry in scan if not any(glob.fullmatch(entry.name) for glob in ignored)]
+        with listed_folder(folder) as opened:
+            return _listing_of(opened, ignored)
     except FileNotFoundError as exc:
         raise ToolError(f"{shown} does not exist; list the folder above it") from exc
     except NotADirectoryError as exc:
         raise ToolError(f"{shown} is not a folder; use Read for a file") from exc
     except OSError as exc:
         raise ToolError(f"{shown} cannot be listed: {exc.strerror}") from exc
+
+
+def _listing_of(folder: int, ignored: list[Pattern[str]]) -> Output:
+    with os.scandir(folder) as scan:
+        entries = [entry for entry in scan if not any(glob.fullmatch(entry.name) for glob in ignored)]
     first = heapq.nsmallest(MAX_ENTRIES, entries, key=lambda entry: entry.name)
     note = (
         f"the first {len(first)} of {len(entries):,} entries; use ignore, or Glob" if len(entries) > len(first) else ""
     )
     summary = f"{len(entries):,} {'entry' if len(entries) == 1 else 'entries'}"
-    lines = tuple(_entry_line(entry) for entry in first) or ("(empty)",)
+    lines = tuple(_entry_line(entry, folder) for entry in first) or ("(empty)",)
     return Output(with_notes(lines, (note,)), SummaryDisplay(text=summary))
 
 
-def _entry_line(entry: "os.DirEntry[str]") -> str:
+def _entry_line(entry: "os.DirEntry[str]", folder: int) -> str:
     name = printable(entry.name)
     try:
         status = entry.stat(follow_symlinks=False)
         if stat.S_ISLNK(status.st_mode):
-            return f"{name} -> {printable(str(Path(entry.path).readlink()))}"
+            return f"{name} -> {printable(os.readlink(entry.name, dir_fd=folder))}"
     except OSError as exc:
         return f"{name} ({exc.strerror})"
     if stat.S_ISDIR(status.st_mode):

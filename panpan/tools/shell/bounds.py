@@ -42,5 +42,5 @@ def _opened_to_write(facts: LineFacts, paths: PathResolver) -> frozenset[Path]:
     """Return what the user has opened to the call, without what it is known only to read."""
     if not paths.approved:
         return frozenset()
-    read, written = ({paths.locate(text).path for text in texts} for texts in (facts.reads, facts.writes))
+    read, written = ({paths.judged(text).path for text in texts} for texts in (facts.reads, facts.writes))
     return paths.approved - (read - written)

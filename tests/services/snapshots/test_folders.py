@@ -132,7 +132,7 @@ async def test_names_that_git_refuses_are_left_out_and_told(place: KeptWorkspace
 async def test_what_a_killed_undo_left_is_no_file_of_the_users(place: KeptWorkspace) -> None:
     place.write("a", "1\n")
     await place.turn(lambda: place.write("a", "2\n"))
-    leaving = temporary_name(Path()).name
+    leaving = temporary_name()
     place.write(leaving.replace(f"-{os.getpid()}-", f"-{pid_of_a_process_that_has_ended()}-"), "half")
     plan = await place.undo()
 

@@ -94,7 +94,7 @@ class Locator:
         """
         absolute = self._paths.absolute(use.path)
         if absolute not in self._found:
-            self._found[absolute] = self._as_in_folder(absolute) or self._alone(absolute)
+            self._found[absolute] = self._judged(absolute)
         return LocatedUse(use, *self._found[absolute], is_shallow, command)
 
     def plain_files(self, folder: PathUse, commands: Mapping[str, str]) -> PlainFiles:
@@ -113,9 +113,16 @@ class Locator:
         folders = (plain.path,) if plain.written is None else (plain.path, plain.written)
         return PlainFiles(folder.access, folders, plain.is_inside, kept)
 
-    def _alone(self, absolute: str) -> _Found:
-        """Return where a path leads, with its spellings."""
-        location = self._paths.locate(absolute)
+    def _judged(self, absolute: str) -> _Found:
+        """Return where a path leads, with its spellings; the call will find that very place there."""
+        known = self._paths.known(absolute)
+        found = self._as_in_folder(absolute) if known is None else None
+        found = found or self._alone(absolute, known)
+        self._paths.remember(absolute, found[0])
+        return found
+
+    def _alone(self, absolute: str, known: Location | None) -> _Found:
+        location = known or self._paths.locate(absolute)
         written = Path(os.path.normpath(absolute))
         return location, (location.path,) if written == location.path else (location.path, written)
 

@@ -94,7 +94,7 @@ def _names(beginning: Path) -> Iterator[Path]:
 def _is_written(path: Path, data: bytes) -> bool:
     """Write a new file, and return False where there is one."""
     try:
-        write_atomic(path, data, mode=0o600, must_not_exist=True)
+        write_atomic(path, data, mode=0o600, follow_symlinks=True, must_not_exist=True)
     except FileChangedError:
         return False
     except ToolError as exc:

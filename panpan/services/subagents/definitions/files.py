@@ -68,9 +68,10 @@ def read_file(path: Path, place: Place, *, may_lead_elsewhere: bool = True) -> R
     """
     source = str(path)
     try:
-        if may_lead_elsewhere and place.within is not None:
-            _require_inside(path, place.within)
-        data = read_regular_file(path, max_bytes=MAX_FILE_BYTES)
+        if may_lead_elsewhere:
+            data = read_regular_file(_judged(path, place.within), max_bytes=MAX_FILE_BYTES)
+        else:
+            data = read_regular_file(path, max_bytes=MAX_FILE_BYTES)
         text = data.decode()
     except ToolError as error:
         reason = str(error)
@@ -144,13 +145,16 @@ def _is_canonical(folder: Path) -> bool:
         return False
 
 
-def _require_inside(path: Path, root: Path) -> None:
-    """Refuse links to what is not the project's to tell."""
+def _judged(path: Path, root: Path | None) -> Path:
+    """Return where a file really is; refuse links to what is not the project's to tell."""
     canonical = canonical_path(path)
+    if root is None:
+        return canonical
     if not is_below(canonical, root):
         raise ToolError(f"it is a link that leads out of the project {root}, and is not read")
     if canonical != path and any(group.is_never_workspace for group, _ in protections(canonical)):
         raise ToolError("it is a link to what may hold secrets, and is not read")
+    return canonical
 
 
 def _markdown_in(folder: Path, depth: int) -> Iterator[tuple[Path, bool]]:

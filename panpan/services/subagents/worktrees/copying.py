@@ -5,8 +5,10 @@ git, so that changes without a commit are there and no filter runs: what LFS kee
 folder, and what a sparse checkout leaves out is missing here, too.
 """
 
+import errno
 import os
 import shutil
+import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
@@ -16,6 +18,7 @@ from anyio import to_thread
 
 from panpan.errors import ToolError
 from panpan.services.snapshots.kept_files import KeepLimits, look_at
+from panpan.system.beneath import opened_folder
 from panpan.system.folder_tree import make_folders
 from panpan.system.git import run_git
 from panpan.types.dataclass import dataclass
@@ -89,13 +92,35 @@ def _copy(source: Path, target: Path, found: Listed, limits: KeepLimits) -> tupl
             make_folders(target / folder)
             made.add(folder)
         try:
-            shutil.copy2(source / path, target / path, follow_symlinks=False)
+            _copy_file(source / path, target / path)
         except FileNotFoundError:
             continue  # the user has deleted it a moment ago
-        except (OSError, shutil.Error) as error:
+        except OSError as error:
             raise ToolError(f"{path} could not be copied into a worktree: {error}") from error
         copied.append(path)
     for path in found.repositories:
         with suppress(OSError):  # as git leaves a submodule that was not fetched
             make_folders(target / path)
     return copied, looked.left_out | dict.fromkeys(found.repositories, _REPOSITORY)
+
+
+def _copy_file(source: Path, target: Path) -> None:
+    """Copy a file with its mode and time, or a link as a link; what is copied is reached through no link.
+
+    Raises:
+        OSError: It cannot be copied.
+    """
+    with opened_folder(source.parent) as folder:
+        try:
+            target.symlink_to(os.readlink(source.name, dir_fd=folder))
+            return
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+        fd = os.open(source.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    with os.fdopen(fd, "rb") as file, target.open("xb") as copy:
+        shutil.copyfileobj(file, copy)
+        status = os.fstat(fd)
+        copy.flush()
+        os.fchmod(copy.fileno(), stat.S_IMODE(status.st_mode))
+        os.utime(copy.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))

@@ -4,6 +4,7 @@ The rule: what the user, or another agent, changed since stays. Changes of other
 the same, the project's file stays as it is, and the worktree has the agent's.
 """
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
@@ -19,6 +20,7 @@ from panpan.services.snapshots.way_back import WayBack
 from panpan.services.snapshots.writing import contents_of, write_changes
 from panpan.services.subagents.worktrees.kept_content import keep_files
 from panpan.services.subagents.worktrees.worktree import Worktree, shown
+from panpan.system.beneath import opened_folder
 from panpan.system.folder_tree import walk
 from panpan.system.own_repository import OwnRepository
 from panpan.tools.agents.worktrees import WorktreeMerge
@@ -115,8 +117,9 @@ class Merging:
             for above in folders_above(path):
                 if (worktree.top / above).exists():
                     break
-                with suppress(OSError):  # something of the user's is in it
-                    (self._repository.work_tree / above).rmdir()
+                place = self._repository.work_tree / above
+                with suppress(OSError), opened_folder(place.parent) as folder:  # something of the user's is in it
+                    os.rmdir(place.name, dir_fd=folder)
 
     async def _diffs(self, changes: Sequence[Difference], worktree: Worktree) -> Sequence[FileDiff]:
         """Return what becomes of each file, for people."""

@@ -88,14 +88,16 @@ class WorktreeRecords:
         data = asdict(worktree) | {"top": str(worktree.top), "project_top": str(worktree.project_top)}
         # Names of files may hold bytes that are no text.
         text = json.dumps(data, ensure_ascii=True)
-        write_atomic(self.place(worktree.agent_id, ".json"), text.encode("ascii"), mode=0o600)
+        write_atomic(self.place(worktree.agent_id, ".json"), text.encode("ascii"), mode=0o600, follow_symlinks=True)
 
     def read(self, agent_id: str) -> Worktree | None:
         """Return what is known of a worktree; None where there is none."""
         if not _ID.fullmatch(agent_id):
             return None
         with suppress(PanpanError, ValueError, KeyError, TypeError):
-            content = read_regular_file(self.place(agent_id, ".json"), max_bytes=_MAX_RECORD_BYTES)
+            content = read_regular_file(
+                self.place(agent_id, ".json"), max_bytes=_MAX_RECORD_BYTES, follow_symlinks=True
+            )
             return _worktree_from(json.loads(content), agent_id, self.place(agent_id, ""))
         return None
 

@@ -57,7 +57,7 @@ class SavedLogins:
         if site is None:
             return None
         try:
-            storage = json.loads(read_regular_file(self._place(site), max_bytes=MAX_BYTES))
+            storage = json.loads(read_regular_file(self._place(site), max_bytes=MAX_BYTES, follow_symlinks=True))
             return _of_site(storage, site)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise ToolError(
@@ -75,7 +75,7 @@ class SavedLogins:
         if len(data) > MAX_BYTES:
             raise ToolError(f"the log-in to {site} left {len(data):,} bytes, of which {MAX_BYTES:,} can be kept")
         make_private_folder(self._folder)
-        write_atomic(self._place(site), data, mode=0o600)
+        write_atomic(self._place(site), data, mode=0o600, follow_symlinks=True)
 
     def forget(self, site: str) -> bool:
         """Forget the log-in to a site; return whether there was one.

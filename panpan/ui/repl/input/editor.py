@@ -130,7 +130,7 @@ def _has_other(text: str, file: Path) -> bool:
 def saved_text(file: Path) -> str | EditorFailed:
     """Return what stands in a file that an editor saved, as it can be typed."""
     try:
-        text = read_regular_file(file, max_bytes=MAX_BYTES).decode("utf-8-sig")
+        text = read_regular_file(file, max_bytes=MAX_BYTES, follow_symlinks=True).decode("utf-8-sig")
     except ToolError as exc:
         failed = _Unreadable if file.exists() else EditorFailed
         return failed(f"what the editor saved cannot be taken: {exc}")

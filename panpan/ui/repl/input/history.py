@@ -65,7 +65,7 @@ class PromptHistory(History):
         try:
             if not self._path.exists():
                 return
-            data = read_regular_file(self._path, max_bytes=_MAX_READ_BYTES)
+            data = read_regular_file(self._path, max_bytes=_MAX_READ_BYTES, follow_symlinks=True)
             if len(data) > MAX_FILE_BYTES:
                 data = self._trimmed() or data
         except (PanpanError, OSError) as exc:
@@ -104,10 +104,10 @@ class PromptHistory(History):
     def _trimmed(self) -> bytes | None:
         """Make the file shorter and return what is in it; None where another panpan is at it."""
         with suppress(LockHeldError, LockUnsupportedError, ToolError), hold_lock(self._lock_path, wait_s=_LOCK_WAIT_S):
-            data = read_regular_file(self._path, max_bytes=_MAX_READ_BYTES)
+            data = read_regular_file(self._path, max_bytes=_MAX_READ_BYTES, follow_symlinks=True)
             start = data.find(b"\n# ", len(data) - MAX_FILE_BYTES // 2)
             data = data[max(start, len(data) - MAX_FILE_BYTES) :]
-            write_atomic(self._path, data, mode=0o600)
+            write_atomic(self._path, data, mode=0o600, follow_symlinks=True)
             return data
         return None
 

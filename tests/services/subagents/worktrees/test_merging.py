@@ -335,13 +335,13 @@ class KilledAt(DiskOperations):
     def __init__(self, steps):
         self.steps = steps
 
-    def replace(self, source, target):
+    def replace(self, source, target, folder):
         self._step()
-        super().replace(source, target)
+        super().replace(source, target, folder)
 
-    def link(self, source, target):
+    def link(self, source, target, folder):
         self._step()
-        super().link(source, target)
+        super().link(source, target, folder)
 
     def _step(self):
         self.steps -= 1

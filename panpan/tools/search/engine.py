@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from panpan.errors import ToolError
+from panpan.system.beneath import open_folder
 from panpan.system.environment import child_environment
 from panpan.system.paths import PathResolver
 from panpan.system.process import Captured, capture
@@ -24,6 +25,10 @@ from panpan.types.dataclass import dataclass
 
 SEARCH_TIMEOUT_S = 60.0
 MAX_OUTPUT_BYTES = 4_000_000
+
+_OPEN_FILES = Path("/proc/self/fd")
+"""Where Linux has open files by their numbers, so that the search starts in the very folder that was opened."""
+_HAS_OPEN_FILES = sys.platform == "linux"
 
 _FALLBACK_MAIN = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); from panpan.tools.search.fallback import main; main(sys.argv[1])"
@@ -89,13 +94,20 @@ async def search(request: SearchRequest, ripgrep: str | None) -> Found:
 
 async def _run(request: SearchRequest, ripgrep: str | None) -> Captured:
     argv = [ripgrep, *request.ripgrep_arguments()] if ripgrep else _fallback_argv(request)
-    return await capture(
-        argv,
-        cwd=Path(request.folder),
-        env=child_environment(),
-        timeout_s=SEARCH_TIMEOUT_S,
-        max_bytes=MAX_OUTPUT_BYTES,
-    )
+    try:
+        folder = open_folder(Path(request.folder))
+    except OSError as exc:
+        raise ToolError(f"cannot search {request.folder}: {exc.strerror}; look at what is there now") from exc
+    try:
+        return await capture(
+            argv,
+            cwd=_OPEN_FILES / str(folder) if _HAS_OPEN_FILES else Path(request.folder),
+            env=child_environment(),
+            timeout_s=SEARCH_TIMEOUT_S,
+            max_bytes=MAX_OUTPUT_BYTES,
+        )
+    finally:
+        os.close(folder)
 
 
 def _fallback_argv(request: SearchRequest) -> list[str]:

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from panpan.errors import ToolError
+from panpan.system.beneath import listed_folder, status_of
+from panpan.system.read_file import read_regular_file
 from panpan.tools.search.file_types import UNKNOWN_TYPE, globs_of_type
 from panpan.tools.search.globs import compile_glob
 from panpan.tools.search.ignore_rules import IgnoreRules, rules_in, surroundings_of
@@ -104,7 +106,7 @@ class _Search:
         newest_first = []
         for file in self._files():
             try:
-                newest_first.append((-Path(self._folder, file).stat().st_mtime_ns, file))
+                newest_first.append((-status_of(Path(f"{self._folder}/{file}")).st_mtime_ns, file))
             except OSError:
                 continue
         newest_first.sort()
@@ -128,22 +130,24 @@ class _Search:
     def _entries(self, folder: str, place: str, rules: IgnoreRules) -> list[str]:
         """Return what counts in one folder, sorted: files, and folders with a slash at their end."""
         try:
-            with os.scandir(folder) as scan:
+            with listed_folder(Path(folder)) as opened, os.scandir(opened) as scan:
                 entries = sorted(scan, key=lambda entry: os.fsencode(entry.name))
+                return [kept for entry in entries if (kept := self._kept(entry, folder, place, rules))]
         except OSError:
             self.has_trouble = True
             return []
-        kept = []
-        for entry in entries:
-            relative = place + entry.name
-            is_folder = entry.is_dir(follow_symlinks=False)
-            if is_folder:
-                is_taken = not self._selection.leaves_out(relative)
-            else:
-                is_taken = entry.is_file(follow_symlinks=False) and self._selection.takes_file(relative, entry.name)
-            if is_taken and not rules.is_ignored(entry.path, is_folder=is_folder):
-                kept.append(f"{relative}/" if is_folder else relative)
-        return kept
+
+    def _kept(self, entry: "os.DirEntry[str]", folder: str, place: str, rules: IgnoreRules) -> str:
+        """Return the path of an entry that counts; empty for others."""
+        relative = place + entry.name
+        is_folder = entry.is_dir(follow_symlinks=False)
+        if is_folder:
+            is_taken = not self._selection.leaves_out(relative)
+        else:
+            is_taken = entry.is_file(follow_symlinks=False) and self._selection.takes_file(relative, entry.name)
+        if not is_taken or rules.is_ignored(f"{folder.rstrip('/')}/{entry.name}", is_folder=is_folder):
+            return ""
+        return f"{relative}/" if is_folder else relative
 
     def _search_file(self, file: str) -> bool:
         data = self._data_of(file)
@@ -160,13 +164,10 @@ class _Search:
 
     def _data_of(self, file: str) -> bytes | None:
         try:
-            path = Path(self._folder, file)
-            if path.stat().st_size <= MAX_FILE_BYTES:
-                return path.read_bytes()
-        except OSError:
-            pass
-        self.has_trouble = True
-        return None
+            return read_regular_file(Path(f"{self._folder}/{file}"), max_bytes=MAX_FILE_BYTES)
+        except ToolError:
+            self.has_trouble = True
+            return None
 
     def _search_binary(self, file: str, data: bytes) -> bool:
         """Search a binary file, of which no line is ever shown."""

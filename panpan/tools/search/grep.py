@@ -3,6 +3,7 @@
 The rule: the same question gets the same answer, in the order of paths, whichever search program runs.
 """
 
+import os
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,6 +14,7 @@ from anyio import to_thread
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
+from panpan.system.beneath import listed_folder
 from panpan.system.paths import PathResolver
 from panpan.system.protected import may_name_secrets
 from panpan.system.terminal_text import printable
@@ -157,7 +159,8 @@ def _secrets_note(root: Path, paths: PathResolver) -> list[str]:
     It says the same whether they match or not; otherwise one could ask for what is in them, letter by letter.
     """
     try:
-        entries = sorted(entry for entry in root.iterdir() if may_name_secrets(entry.name))
+        with listed_folder(root) as folder:
+            entries = sorted(root / entry.name for entry in os.scandir(folder) if may_name_secrets(entry.name))
     except OSError:
         return []
     names = [entry.name for entry in entries if not paths.may_show(entry)]

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +37,21 @@ class Box:
     async def run(self, script: str, *arguments: object, profile: Profile | None = None) -> Captured:
         """Run a script for bash, the arguments as `$1` and so on."""
         return await self.start(["/bin/bash", "-c", script, "bash", *map(str, arguments)], profile)
+
+    async def run_each(self, scripts: Iterable[str], first: object = "", second: object = "", *, tidy: str) -> None:
+        """Run scripts for bash one after the other in one box, each from the workspace, with `$1` and `$2`.
+
+        Args:
+            scripts: Each in a shell of its own.
+            first: What is `$1` in each.
+            second: What is `$2` in each.
+            tidy: Run after each, so that the next one finds the workspace as it was.
+        """
+        tried = tuple(scripts)
+        each = f'for script in "${{@:3}}"; do bash -c "$script" bash "$1" "$2"; echo "$script"; {tidy}; done'
+        ended = await self.run(each, first, second, *tried)
+        missing = [script for script in tried if script not in ended.stdout.decode()]
+        assert not missing, ended.stderr
 
     async def python(self, code: str, *arguments: object, profile: Profile | None = None) -> Captured:
         """Run Python code, the arguments in `sys.argv`."""

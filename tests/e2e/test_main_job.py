@@ -72,6 +72,7 @@ def test_the_session_file_of_a_run_tells_what_happened(panpan: Panpan) -> None:
     records = panpan.records()
     assert [(record["type"], record.get("subtype")) for record in records] == [
         ("system", "session_start"),
+        ("system", "opened"),
         ("user", None),
         ("system", "system_reminder"),
         ("assistant", None),

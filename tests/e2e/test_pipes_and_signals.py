@@ -40,7 +40,7 @@ def test_a_reader_that_leaves_early_is_no_error_message(panpan: Panpan) -> None:
 
     assert "Traceback" not in done.stderr
     assert "Exception" not in done.stderr
-    assert panpan.records()[1]["type"] == "user"
+    assert "user" in [record["type"] for record in panpan.records()]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is always full")

@@ -111,7 +111,12 @@ class Hook:
         return None
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
-        """Return the output as the model shall get it. Called for failures of the tool, too."""
+        """Return the output as the model gets it. Called for failures of the tool, too.
+
+        Args:
+            call: As it ran: its context holds what was opened to it.
+            output: The tool's answer, as the hooks before have left it.
+        """
         return output
 
     async def after_round(self, round_: Round, reply: AssistantMessage) -> Sequence[Addition]:

@@ -195,6 +195,7 @@ class ToolExecutor(AsyncContextManagerMixin):
         await send.send(ToolStarted(call.use.id, call.use.name, title, limit_s))
         started_at = perf_counter()
         output = await _run_tool(call.tool, call.args, context, send)
+        tool_call = replace(tool_call, context=context)  # with what was opened to it
         for hook in self._hooks:
             try:
                 output = await hook.after_tool(tool_call, output)

@@ -322,6 +322,21 @@ async def test_hooks_may_add_to_a_result(tmp_path: Path) -> None:
     assert (bad.text, bad.is_error) == ("it is not there; look elsewhere and checked", True)
 
 
+async def test_hooks_see_behind_a_call_what_was_opened_to_it(tmp_path: Path) -> None:
+    opened: list[frozenset[Path]] = []
+
+    class Sees(Hook):
+        async def after_tool(self, call: ToolCall, output: Output) -> Output:
+            opened.append(call.context.paths.approved)
+            return output
+
+    allows = Gate(Look=Allow(Reason("fine"), frozenset({tmp_path / ".envrc"})))
+    async with executor_of(tmp_path, looking(), hooks=(allows, Sees())) as executor:
+        await collect(executor, use("1", "Look"))
+
+    assert opened == [frozenset({tmp_path / ".envrc"})]
+
+
 async def test_only_calls_that_run_are_announced_as_started(tmp_path: Path) -> None:
     async with executor_of(tmp_path, looking(), hooks=(Gate(Look=Deny(Reason("no"))),)) as executor:
         events = await collect(executor, use("1", "Look"), use("2", "Nope"))

@@ -127,6 +127,7 @@ async def test_protected_places_stay_as_they_are(box: Box, protected: Path) -> N
     before = kept()
 
     await box.run_each(CHANGES_PROTECTED.values(), protected, tidy="rm -rf src/[a-z]")
+    await box.sandbox.tidy()
 
     assert kept() == before
 
@@ -157,7 +158,7 @@ MAKES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [".git", ".panpan"])
+@pytest.mark.parametrize("name", [".git", ".panpan", ".vscode"])
 async def test_what_does_not_exist_cannot_be_made_where_it_is_protected(box: Box, name: str) -> None:
     before = tree(box.workspace)
 

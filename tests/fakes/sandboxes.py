@@ -13,6 +13,7 @@ class Boxes:
 
     name = "boxes"
     limits: Sequence[str] = ()
+    can_grant_domains = False
 
     @contextmanager
     def wrap(self, argv: Sequence[str], profile: object, cwd: Path) -> Iterator[Boxed]:
@@ -24,6 +25,16 @@ class Boxes:
 
 async def works() -> SandboxChoice:
     return SandboxChoice(Boxes())
+
+
+class GrantingBoxes(Boxes):
+    """One that can let commands to single hosts."""
+
+    can_grant_domains = True
+
+
+async def works_with_domains() -> SandboxChoice:
+    return SandboxChoice(GrantingBoxes())
 
 
 async def none_works() -> SandboxChoice:

@@ -54,9 +54,12 @@ async def _bounds_of_packages(call: ToolCall, tool: PackageTool[Any]) -> str:
 
 
 def _network(sandbox: CommandSandbox) -> str:
+    from panpan.system.sandbox.refusals import hosts_in_words  # no session needs it before its first command
+
     if sandbox.has_network:
         return ""
-    return f", and reaches no host but {', '.join(sandbox.domains)}" if sandbox.domains else ", and has no network"
+    hosts = hosts_in_words(sandbox.domains)
+    return f", and reaches no host but {hosts}" if hosts else ", and has no network"
 
 
 def _cannot_be_made(subject: Subject, sandbox: CommandSandbox) -> Sequence[str]:

@@ -57,7 +57,9 @@ class SandboxQuestions(Hook):
         if wish == "on" or (wish == "network" and sandbox.has_network) or await self._is_granted(call):
             return None
         flags = await (_network_flag(call) if wish == "network" else _outside_flag(call))
-        return Ask(Reason(_WISHES[wish], "sandbox", flags=flags), is_protected=True, bounds=_BOUNDS[wish])
+        reason = Reason(_WISHES[wish], "sandbox", flags=flags)
+        advice = await _without_network(call) if wish == "network" else ""
+        return Ask(reason, is_protected=True, bounds=_BOUNDS[wish], advice_for_model=advice)
 
     async def _is_granted(self, call: ToolCall) -> bool:
         return bool(self._outside) and allowing_rules(self._outside, await subject_of(call)) is not None
@@ -70,6 +72,17 @@ async def _network_flag(call: ToolCall) -> str:
     working = (await call.context.sandbox.choice()).sandbox
     is_able = working is not None and working.can_grant_domains
     return network_flag(await call.tool.hosts_to_allow(call.args, call.context) if is_able else ())
+
+
+async def _without_network(call: ToolCall) -> str:
+    """Return what a command reaches that asks for the whole network; empty where that is nothing."""
+    from panpan.system.sandbox.refusals import hosts_in_words  # only refusals need it
+
+    sandbox = call.context.sandbox
+    working = (await sandbox.choice()).sandbox
+    if not isinstance(call.args, BashInput) or not sandbox.domains or working is None or not working.can_grant_domains:
+        return ""
+    return f'With sandbox "on" it reaches {hosts_in_words(sandbox.domains)}; call again so if that is enough.'
 
 
 async def _outside_flag(call: ToolCall) -> str:

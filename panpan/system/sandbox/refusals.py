@@ -33,6 +33,8 @@ _NO_NAMESPACE = re.compile(r"no usable sandbox|\bunshare\b|^bwrap:|user namespac
 _NOT_EXECUTABLE = 126
 _LAST_LINES = 10
 """How many lines at the end may tell of a refusal after which the line as a whole went well."""
+_MOST_HOSTS = 5
+"""That a sentence names."""
 _QUOTES = "'\"`\u2018\u2019"
 _PATH = re.compile(rf"(?<![\w.])/[^\s{_QUOTES}:;,()]+")
 _BETWEEN_NAMES = re.compile(rf"[\s/:{_QUOTES}]")
@@ -96,9 +98,15 @@ def _first(pattern: re.Pattern[str], lines: Sequence[str]) -> str | None:
 def _no_network(profile: Profile) -> Refusal:
     text = "The sandbox gives this command no network"
     if profile.proxy is not None:
-        hosts = ", ".join(profile.proxy.domains)
+        hosts = hosts_in_words(profile.proxy.domains)
         text += f" but the proxy that https_proxy names, which leads to {hosts} and to no other host"
     return Refusal(f"{text}.", needs_network=True)
+
+
+def hosts_in_words(domains: Sequence[str]) -> str:
+    """Return the granted hosts as a sentence names them, of many the first."""
+    more = f" (and {len(domains) - _MOST_HOSTS} more)" if len(domains) > _MOST_HOSTS else ""
+    return f"{', '.join(domains[:_MOST_HOSTS])}{more}"
 
 
 def _cannot_write(line: str, profile: Profile) -> Refusal:

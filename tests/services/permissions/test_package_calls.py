@@ -11,7 +11,6 @@ from panpan.core.permission import permission_for
 from panpan.services.permissions.gate import PermissionGate
 from panpan.services.permissions.rules.rules import RuleSource
 from panpan.services.permissions.sandbox_questions import SandboxQuestions
-from panpan.system.sandbox.choice import SandboxChoice
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.tools.packages.conda import CondaTool
 from panpan.tools.packages.package_tool import PackageTool
@@ -21,7 +20,7 @@ from panpan.tools.tool import ToolContext
 from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionMode
 from tests.fakes.askers import yes
 from tests.fakes.context import context_in
-from tests.fakes.sandboxes import Boxes
+from tests.fakes.sandboxes import works, works_with_domains
 
 
 def make_environment(place: Path) -> Path:
@@ -156,38 +155,22 @@ async def test_the_question_says_what_would_be_done(ctx: ToolContext) -> None:
     assert "it fetches from pypi.org" in question.effect
 
 
-class GrantingBoxes(Boxes):
-    """One that can let commands to single hosts."""
-
-    can_grant_domains = True
-
-
-class ClosedBoxes(Boxes):
-    """One that cannot."""
-
-    can_grant_domains = False
-
-
-async def works() -> SandboxChoice:
-    return SandboxChoice(GrantingBoxes())
-
-
-async def works_closed() -> SandboxChoice:
-    return SandboxChoice(ClosedBoxes())
-
-
 @pytest.mark.parametrize("mode", ["default", "bypassPermissions"])
 async def test_only_a_person_opens_the_network_to_an_install(ctx: ToolContext, mode: PermissionMode) -> None:
     questions = SandboxQuestions([], lambda: mode)
 
     async def asked(operation: str, *domains: str, can_grant: bool = True, **arguments: Any) -> Decision | None:
-        sandbox = CommandSandbox(is_on=True, find=works if can_grant else works_closed, domains=domains)
+        sandbox = CommandSandbox(is_on=True, find=works_with_domains if can_grant else works, domains=domains)
         call = call_of(replace(ctx, sandbox=sandbox), UvTool, operation, **arguments)
         return await questions.before_tool(call)
 
     install = await asked("install", packages=["lamp"])
     assert isinstance(install, Ask)
     assert install.is_protected
+    assert install.reason.flags == "--allow-network=package-indexes"
+    closed = await asked("install", can_grant=False, packages=["lamp"])
+    assert isinstance(closed, Ask)
+    assert closed.reason.flags == "--allow-network", "where single hosts cannot be opened"
     hosts = ("pypi.org", "files.pythonhosted.org")
     assert await asked("install", *hosts, packages=["lamp"]) is None
     assert isinstance(await asked("install", *hosts, can_grant=False, packages=["lamp"]), Ask)

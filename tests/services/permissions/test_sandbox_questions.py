@@ -17,7 +17,7 @@ from panpan.tools.files.read import ReadInput, ReadTool
 from panpan.tools.shell.bash import BashInput, BashTool
 from panpan.types.permission import Ask, Decision, Deny, PermissionMode
 from tests.fakes.context import context_in
-from tests.fakes.sandboxes import none_works, works
+from tests.fakes.sandboxes import none_works, works, works_with_domains
 
 
 async def decided(
@@ -49,6 +49,15 @@ async def test_only_a_person_lets_a_command_out(tmp_path: Path, use: str, said: 
     assert found.rule is None
     assert found.reason.kind == "sandbox"
     assert said in found.reason.text
+
+
+async def test_what_is_granted_is_told_to_a_command_that_asks_for_all(tmp_path: Path) -> None:
+    sandbox = CommandSandbox(is_on=True, find=works_with_domains, domains=[f"{name}.org" for name in "abcdefg"])
+
+    found = await decided(tmp_path, "pip download x", sandbox, "network")
+
+    assert isinstance(found, Ask)
+    assert 'With sandbox "on" it reaches a.org, b.org, c.org, d.org, e.org (and 2 more)' in found.advice_for_model
 
 
 async def test_the_users_own_settings_let_commands_out(tmp_path: Path) -> None:

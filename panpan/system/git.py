@@ -10,9 +10,12 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from anyio import to_thread
+
 from panpan.errors import ToolError
 from panpan.system.canonical import canonical_path, is_below
 from panpan.system.git_environment import ELSEWHERE, NO_PROGRAM, git_environment
+from panpan.system.git_places import places_elsewhere
 from panpan.system.process import Captured, capture
 
 _NO_DIFF_PROGRAMS = ("--no-ext-diff", "--no-textconv")
@@ -86,6 +89,7 @@ async def run_own_git(args: Sequence[str], *, cwd: Path, timeout_s: float) -> Ca
         ToolError: As for `run_git`.
     """
     program = git_program(cwd)
+    await _require_own(cwd, [cwd], follows_named=False)
     named = await _named_helpers(program, cwd, timeout_s)
     if ELSEWHERE in named:
         await _top_folder(program, cwd, timeout_s)  # raises where they lie elsewhere
@@ -95,7 +99,9 @@ async def run_own_git(args: Sequence[str], *, cwd: Path, timeout_s: float) -> Ca
 _HELPERS = r"^((filter|hook|submodule)\..*\.[a-z]+|diff\..*\.(textconv|cachetextconv|command)|diff\.external)$"
 
 
-async def harmless_git_variables(folders: Sequence[Path], *, timeout_s: float = 5) -> dict[str, str]:
+async def harmless_git_variables(
+    folders: Sequence[Path], *, roots: Sequence[Path] = (), timeout_s: float = 5
+) -> dict[str, str]:
     """Return the variables with which a form of git that only asks runs nothing that a repository names.
 
     For commands that somebody else wrote, so that no switch can be added to them. All other variables whose names
@@ -103,15 +109,18 @@ async def harmless_git_variables(folders: Sequence[Path], *, timeout_s: float = 
 
     Args:
         folders: Where git will be asked.
+        roots: The workspace, canonical. Links in a git folder may lead there.
         timeout_s: Seconds, for each question that it takes to find out.
 
     Raises:
-        ToolError: git is not installed, or a repository names things that cannot be switched off.
+        ToolError: git is not installed, or a repository names things that cannot be switched off, or a link in its
+            git folder leads elsewhere.
     """
     named: dict[str, None] = {}
     for folder in folders:
         if folder.is_dir():
             program = git_program(folder)
+            await _require_own(folder, roots, follows_named=True)
             named |= dict.fromkeys(await _named_helpers(program, folder, timeout_s, _HELPERS))
             named |= dict.fromkeys(await _submodules(program, folder, timeout_s))
     variables = {name: value for name, value in git_environment(tuple(named)).items() if name.startswith("GIT_")}
@@ -154,6 +163,23 @@ async def _top_folder(program: str, folder: Path, timeout_s: float) -> Path | No
     if not is_below(canonical_path(folder), top) or (is_below(git_folder, top) and git_folder != top / ".git"):
         raise ToolError(f"the repository {git_folder} says that its files lie in {top}, so git was not asked")
     return top
+
+
+async def _require_own(folder: Path, roots: Sequence[Path], *, follows_named: bool) -> None:
+    """Refuse a repository that takes from elsewhere what it shows.
+
+    Args:
+        folder: Where git will be asked.
+        roots: Where it may be taken from.
+        follows_named: Whether it may be taken from what the repository names: the user was asked about that.
+
+    Raises:
+        ToolError: It is so.
+    """
+    here = canonical_path(folder)
+    for place in await to_thread.run_sync(places_elsewhere, here):
+        if (place.is_link or not follows_named) and not any(is_below(place.path, root) for root in (*roots, here)):
+            raise ToolError(f"git was not asked: {place.named_by} leads to {place.path}, outside of the workspace")
 
 
 def _require_known(args: Sequence[str]) -> None:

@@ -4,10 +4,15 @@ The rule: all that can be switched off is, for every command, whether panpan use
 filters, have to be given.
 """
 
+import os
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from types import MappingProxyType
 
 from panpan.system.environment import child_environment
+from panpan.system.home import user_home
 
 NO_PROGRAM = "/usr/bin/false"
 ELSEWHERE = "core.worktree"
@@ -26,6 +31,12 @@ _SETTINGS: Mapping[str, str] = {
     "core.alternateRefsCommand": NO_PROGRAM,
     "core.checkStat": "default",
     "blame.ignoreRevsFile": "",
+    "diff.orderFile": "/dev/null",
+    "format.signatureFile": "/dev/null",
+    "gpg.ssh.allowedSignersFile": "/dev/null",
+    "gpg.ssh.revocationFile": "/dev/null",
+    "mailmap.blob": "",
+    "mailmap.file": "/dev/null",
     "credential.helper": "",
     "diff.autoRefreshIndex": "false",
     "diff.ignoreSubmodules": "all",
@@ -52,8 +63,9 @@ _SETTINGS: Mapping[str, str] = {
     "column.ui": "never",
 }
 """Laid over every configuration file of the repository, the user and the system: what runs a program in any command,
-and what makes asking change or fetch something (git-config(1))."""
+what makes asking change or fetch something, and what has git read a file that may lie anywhere (git-config(1))."""
 
+_EXCLUDES_FILE = re.compile(r"^\s*excludesfile\s*=\s*\"?(.+?)\"?\s*$", re.IGNORECASE | re.MULTILINE)
 _PLAIN_DIFF = 'f() { diff -u --label "a/$1" --label "b/$1" "$2" "$5"; :; }; f'
 """In place of a program for diffs that a configuration names, which no setting can switch off."""
 
@@ -70,7 +82,7 @@ def git_environment(
             names are free, and git has no way to switch off all of them.
         settings: Further settings of git, by key.
     """
-    settings = {**settings, **_SETTINGS}
+    settings = {**settings, **_SETTINGS, "core.excludesFile": _users_excludes()}
     for key in named_helpers:
         kind, _, rest = key.partition(".")
         name = rest.rpartition(".")[0]
@@ -102,3 +114,13 @@ def git_environment(
     for number, (key, value) in enumerate(settings.items()):
         env |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
     return env
+
+
+def _users_excludes() -> str:
+    """Return the file with what the user never tracks, whatever a repository calls so (gitignore(5))."""
+    own = Path(os.environ.get("XDG_CONFIG_HOME") or user_home() / ".config") / "git"
+    for file in (user_home() / ".gitconfig", own / "config"):
+        with suppress(OSError):
+            if named := _EXCLUDES_FILE.findall(file.read_text(errors="surrogateescape")):
+                return str(user_home() / named[-1].removeprefix("~/"))
+    return str(own / "ignore")

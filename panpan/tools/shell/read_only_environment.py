@@ -62,5 +62,5 @@ async def read_only_environment(
             changed[name] = value
     if folders := facts.git_folders:
         changed = {name: value for name, value in changed.items() if not name.startswith("GIT_")}
-        changed |= await harmless_git_variables([cwd / folder for folder in folders])
+        changed |= await harmless_git_variables([cwd / folder for folder in folders], roots=paths.roots)
     return changed

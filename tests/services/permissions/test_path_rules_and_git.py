@@ -75,3 +75,21 @@ def test_a_recorded_file_for_secrets_is_not_shown_unasked(tmp_path: Path, line: 
     (project.root / "src").mkdir()
 
     assert not isinstance(bash(project.gate(), line, "plan"), Allow), line
+
+
+@pytest.mark.parametrize("line", ["cd n && git show HEAD:s.txt", "git -C n show HEAD:s.txt", "cd n && git log -p"])
+def test_another_repository_through_git_asks_and_is_named(line: str, tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    other = project.root.parent / "other" / ".git"
+    other.mkdir(parents=True)
+    (project.root / "n").mkdir()
+    (project.root / "n" / ".git").write_text(f"gitdir: {other}\n")
+
+    asked = bash(project.gate(), line, "plan")
+    allowed = bash(project.gate('[permission]\nallow = ["Read(//' + str(other).lstrip("/") + '/**)"]\n'), line, "plan")
+    denied = bash(project.gate('[permission]\ndeny = ["Read(//' + str(other).lstrip("/") + '/**)"]\n'), line, "plan")
+
+    assert isinstance(asked, Ask)
+    assert str(other) in str(asked)
+    assert isinstance(allowed, Allow)
+    assert isinstance(denied, Deny)

@@ -1,4 +1,7 @@
-"""Files that git shows by their place in the repository, wherever it is asked: `git show HEAD:src/a.py`."""
+"""Files that git shows by their place in the repository, wherever it is asked: `git show HEAD:src/a.py`.
+
+And the places from which it takes what it shows, where a repository leads to another one.
+"""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -7,6 +10,7 @@ from pathlib import Path
 from panpan.errors import ToolError
 from panpan.services.permissions.reach.located import LocatedUse, Locator
 from panpan.system.canonical import canonical_path
+from panpan.system.git_places import places_elsewhere
 from panpan.tools.shell.analysis.facts import LineFacts
 from panpan.tools.tool import PathUse
 
@@ -17,15 +21,21 @@ def repository_around(folder: Path) -> Path:
 
 
 def recorded_uses(facts: LineFacts, cwd: Path, locator: Locator) -> Iterator[LocatedUse]:
-    """Yield the files of repositories that a line has git show.
+    """Yield the files of repositories that a line has git show, and the other repositories that these are taken from.
 
     Args:
         facts: What the line would do.
         cwd: Where it starts.
         locator: Locates them.
+
+    Raises:
+        ToolError: It cannot be told where a repository takes from what it shows.
     """
     for effect in facts.effects:
         folders = effect.git_folders or [effect.asks_git_in or "."]
+        for folder in folders if effect.asks_git_in else ():
+            for place in places_elsewhere(canonical_path(cwd / folder)):
+                yield locator.located(PathUse(str(place.path), "read"), command=effect.command.source)
         for folder in folders if effect.recorded else ():
             top = repository_around(canonical_path(cwd / folder))
             for path in effect.recorded:

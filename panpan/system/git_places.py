@@ -1,0 +1,187 @@
+"""Where git takes from what it shows of a repository: told from the files alone, without asking git.
+
+The rule: a repository may name other folders as its own: as the git folder, the common folder, further objects, or
+files to include in its settings; and a link in the git folder may lead anywhere. What lies elsewhere counts as another
+repository's, unless that one points back: git's own worktrees and submodules do (CVE-2026-40068 is this check missing).
+"""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+from panpan.errors import ToolError
+from panpan.system.canonical import canonical_path, is_below
+from panpan.system.home import user_home
+from panpan.types.dataclass import dataclass
+
+_MOST_ENTRIES = 300_000
+"""Of a git folder that are looked at for links."""
+_MOST_FOLLOWED = 50
+"""Files of further objects and of settings that are read."""
+_MAX_BYTES = 1_000_000
+_NOT_ENTERED = frozenset({"hooks", "modules", "worktrees", "lfs", "annex"})
+"""Folders of a git folder from which git takes nothing that it shows of this repository."""
+_SECTION = re.compile(r"\[\s*([^\s\"\]]+)[^\]]*\]")
+_PATH = re.compile(r"(?:^|\])\s*(path|worktree)\s*=\s*(.*?)\s*$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class GitPlace:
+    """A place outside of a git folder from which git would take something."""
+
+    path: Path
+    """Canonical."""
+    named_by: Path
+    """The file, folder or link that leads there."""
+    is_link: bool = False
+    """True if a link inside the git folder leads there."""
+
+
+def places_elsewhere(folder: Path) -> list[GitPlace]:
+    """Return what git would take from elsewhere when it is asked in a folder, beside what points back.
+
+    Args:
+        folder: Where git is asked; canonical.
+
+    Raises:
+        ToolError: The git folder holds too much to be looked through, or a path leads nowhere.
+    """
+    found: list[GitPlace] = []
+    for top in (folder, *folder.parents):
+        entry = top / ".git"
+        if not os.path.lexists(entry):
+            continue
+        git_folder = _git_folder(entry)
+        common = _common_folder(git_folder)
+        if not _points_back(git_folder, common, entry):
+            found += _places_of(git_folder, common, entry)
+        if _is_whole(git_folder, common):  # else git goes on to the folders above
+            break
+    return found
+
+
+def _places_of(git_folder: Path, common: Path, entry: Path) -> Iterator[GitPlace]:
+    """Yield the places outside of `entry`, the `.git` of a work tree, that its repository leads to."""
+    if git_folder != entry:
+        yield GitPlace(git_folder, entry)
+    if not is_below(common, git_folder):
+        yield GitPlace(common, git_folder / "commondir")
+    for own in dict.fromkeys((git_folder, common)):
+        yield from _links_out(own, entry.parent)
+        yield from _included([own / "config", own / "config.worktree"])
+    yield from _further_objects(common / "objects")
+
+
+def _git_folder(entry: Path) -> Path:
+    """Return the git folder that a `.git` is, leads to or names."""
+    if entry.is_file():
+        text = _text(entry)
+        if text.startswith("gitdir:"):
+            return canonical_path(entry.parent / text.removeprefix("gitdir:").strip())
+    return canonical_path(entry)
+
+
+def _common_folder(git_folder: Path) -> Path:
+    text = _text(git_folder / "commondir").strip()
+    return canonical_path(git_folder / text) if text else git_folder
+
+
+def _is_whole(git_folder: Path, common: Path) -> bool:
+    return os.path.lexists(git_folder / "HEAD") and (common / "objects").is_dir() and (common / "refs").is_dir()
+
+
+def _points_back(git_folder: Path, common: Path, entry: Path) -> bool:
+    """True if the git folder is one that git made elsewhere for just this work tree."""
+    if entry.is_symlink() or not entry.is_file():
+        return False
+    if git_folder.parent == common / "worktrees":
+        named = _text(git_folder / "gitdir").strip()
+        return bool(named) and canonical_path(git_folder / named) == canonical_path(entry)
+    if common == git_folder:  # that of a submodule
+        trees = [value for key, _, value in _settings(git_folder / "config") if key == "worktree"]
+        return [canonical_path(git_folder / value) for value in trees] == [canonical_path(entry.parent)]
+    return False
+
+
+def _links_out(git_folder: Path, top: Path) -> Iterator[GitPlace]:
+    """Yield the links in a git folder that lead out of it and of its work tree.
+
+    Raises:
+        ToolError: It holds too much.
+    """
+    waiting = [git_folder]
+    seen = 0
+    while waiting:
+        here = waiting.pop()
+        try:
+            with os.scandir(here) as scan:
+                entries = list(islice(scan, _MOST_ENTRIES))
+        except OSError:
+            continue
+        seen += len(entries)
+        if seen >= _MOST_ENTRIES:
+            raise ToolError(f"{git_folder} holds too many files to be looked through, so git was not asked")
+        for one in entries:
+            if one.is_symlink():
+                target = canonical_path(Path(one.path))
+                if one.name not in _NOT_ENTERED and not (is_below(target, git_folder) or is_below(target, top)):
+                    yield GitPlace(target, Path(one.path), is_link=True)
+            elif one.is_dir(follow_symlinks=False) and not (here == git_folder and one.name in _NOT_ENTERED):
+                waiting.append(Path(one.path))
+
+
+def _further_objects(objects: Path) -> Iterator[GitPlace]:
+    """Yield the folders with objects of others that a folder of objects names, and those that these name."""
+    waiting, seen = [objects], {objects}
+    while waiting and len(seen) < _MOST_FOLLOWED:
+        here = waiting.pop()
+        alternates = here / "info" / "alternates"
+        for line in _text(alternates).splitlines():
+            name = line.strip().strip('"')
+            if name and not name.startswith("#"):
+                place = canonical_path(here / name)
+                if place not in seen:
+                    seen.add(place)
+                    waiting.append(place)
+                    yield GitPlace(place, alternates)
+
+
+def _included(files: Sequence[Path]) -> Iterator[GitPlace]:
+    """Yield the files that settings include, and those that these include."""
+    waiting, seen = list(files), set(files)
+    while waiting and len(seen) < _MOST_FOLLOWED:
+        file = waiting.pop()
+        for key, section, value in _settings(file):
+            if key == "path" and section in ("include", "includeif"):
+                place = canonical_path(file.parent / _at_home(value))
+                if place not in seen:
+                    seen.add(place)
+                    waiting.append(place)
+                    yield GitPlace(place, file)
+
+
+def _settings(file: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield what a file of settings says under the keys `path` and `worktree`: key, section and value."""
+    section = ""
+    for line in _text(file).splitlines():
+        if match := _SECTION.match(line.strip()):
+            section = match[1].lower()
+        if match := _PATH.search(line):
+            yield match[1].lower(), section, match[2].strip('"')
+
+
+def _at_home(value: str) -> str:
+    return str(user_home() / value.removeprefix("~/")) if value.startswith("~/") else value
+
+
+def _text(file: Path) -> str:
+    """Return what is in a regular file, or the beginning of it; nothing where there is none."""
+    try:
+        if not file.is_file():
+            return ""
+        with file.open("rb") as opened:
+            return os.fsdecode(opened.read(_MAX_BYTES))
+    except OSError:
+        return ""

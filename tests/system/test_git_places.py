@@ -1,0 +1,174 @@
+"""What a repository takes from another one is known, unless that one points back."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from panpan.errors import ToolError
+from panpan.system.git import harmless_git_variables, run_git
+from panpan.system.git_places import places_elsewhere
+from tests.system.hostile_repository import git
+
+SECRET = "from the other repository"
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    return repository(tmp_path.resolve() / "other", SECRET)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    return repository(tmp_path.resolve() / "workspace", "own")
+
+
+def repository(folder: Path, text: str) -> Path:
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "config", "user.name", "N")
+    git(folder, "config", "user.email", "n@example.org")
+    (folder / "s.txt").write_text(text)
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", text)
+    return folder
+
+
+def git_file(nested: Path, other: Path) -> None:
+    (nested / ".git").write_text(f"gitdir: {os.path.relpath(other / '.git', nested)}\n")
+
+
+def git_link(nested: Path, other: Path) -> None:
+    (nested / ".git").symlink_to(other / ".git")
+
+
+def common_folder(nested: Path, other: Path) -> None:
+    (nested / ".git").mkdir()
+    (nested / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (nested / ".git" / "commondir").write_text(f"{other / '.git'}\n")
+
+
+def worktree_of_somebody_else(nested: Path, other: Path) -> None:
+    git(other, "worktree", "add", "-q", "--detach", str(other.parent / "real"))
+    (nested / ".git").write_text((other.parent / "real" / ".git").read_text())
+
+
+def worktree_that_only_says_so(nested: Path, other: Path) -> None:
+    entry = nested / "made" / "worktrees" / "x"
+    entry.mkdir(parents=True)
+    (entry / "HEAD").write_text("ref: refs/heads/main\n")
+    (entry / "commondir").write_text(f"{other / '.git'}\n")
+    (entry / "gitdir").write_text(f"{nested / '.git'}\n")
+    (nested / ".git").write_text(f"gitdir: {entry}\n")
+
+
+def alternates(nested: Path, other: Path) -> None:
+    git(nested, "init", "-q")
+    (nested / ".git" / "objects" / "info" / "alternates").write_text(f"# other\n{other / '.git' / 'objects'}\n")
+
+
+def alternates_of_alternates(nested: Path, other: Path) -> None:
+    git(nested, "init", "-q")
+    (nested / "objects" / "info").mkdir(parents=True)
+    (nested / ".git" / "objects" / "info" / "alternates").write_text("../../objects\n")
+    (nested / "objects" / "info" / "alternates").write_text(f"{other / '.git' / 'objects'}\n")
+
+
+def included_settings(nested: Path, other: Path) -> None:
+    git(nested, "init", "-q")
+    with (nested / ".git" / "config").open("a") as file:
+        file.write(f'[includeIf "gitdir:/"]\n\tpath = "{other / ".git" / "config"}"\n')
+
+
+NAMED = {
+    make.__name__: make
+    for make in (
+        git_file,
+        git_link,
+        common_folder,
+        worktree_of_somebody_else,
+        worktree_that_only_says_so,
+        alternates,
+        alternates_of_alternates,
+        included_settings,
+    )
+}
+LINKS = (
+    "packed-refs",
+    "refs",
+    "objects",
+    "info",
+    "HEAD",
+    "index",
+    "logs",
+    "rebase-merge",
+    "refs/heads/x",
+)
+
+
+@pytest.mark.parametrize("make", NAMED.values(), ids=NAMED.keys())
+async def test_what_a_repository_names_elsewhere_is_known_and_not_asked_by_panpan(
+    make: Callable[[Path, Path], None], workspace: Path, other: Path
+) -> None:
+    nested = workspace / "n"
+    nested.mkdir()
+    make(nested, other)
+
+    found = [place for place in places_elsewhere(nested) if not place.path.is_relative_to(workspace)]
+
+    assert found
+    assert all(place.path.is_relative_to(other) and not place.is_link for place in found)
+    with pytest.raises(ToolError, match="git was not asked"):
+        await run_git(["log"], cwd=nested)
+
+
+@pytest.mark.parametrize("name", LINKS)
+async def test_a_link_in_the_git_folder_that_leads_out_is_not_followed(name: str, workspace: Path, other: Path) -> None:
+    place = workspace / ".git" / name
+    if place.is_dir():
+        place.rename(other / "moved")
+    else:
+        place.unlink(missing_ok=True)
+    place.symlink_to(other / ".git" / "HEAD")
+
+    with pytest.raises(ToolError, match=r"git was not asked: .* leads to "):
+        await run_git(["status"], cwd=workspace)
+    with pytest.raises(ToolError, match=r"git was not asked: .* leads to "):
+        await harmless_git_variables([workspace], roots=[workspace])
+
+
+async def test_real_worktrees_and_submodules_are_asked(workspace: Path, other: Path) -> None:
+    worktree = workspace.parent / "worktree"
+    git(other, "worktree", "add", "-q", "--detach", str(worktree))
+    git(workspace, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other), "sub")
+
+    for folder in (worktree, workspace / "sub", workspace):
+        assert places_elsewhere(folder) == []
+        assert (await run_git(["log", "--format=%s"], cwd=folder)).exit_code == 0
+
+
+async def test_links_and_settings_within_the_work_tree_are_followed(workspace: Path) -> None:
+    (workspace / "ours").write_text("[core]\n\tabbrev = 12\n")
+    git(workspace, "config", "include.path", "../ours")
+    (workspace / ".git" / "info" / "exclude").unlink()
+    (workspace / ".git" / "info" / "exclude").symlink_to(workspace / "ours")
+
+    assert len((await run_git(["log", "--format=%h"], cwd=workspace)).stdout.strip()) == 12
+
+
+async def test_settings_that_name_files_elsewhere_are_laid_over(workspace: Path, other: Path) -> None:
+    canary = other / "canary"
+    email = git(workspace, "log", "-1", "--format=%ae").strip()
+    canary.write_text(f"Other <{email}>\n")
+    for key in ("mailmap.file", "diff.orderFile", "core.excludesFile", "core.attributesFile"):
+        git(workspace, "config", key, str(canary))
+    git(workspace, "config", "mailmap.blob", "HEAD:s.txt")
+
+    shown = await run_git(["log", "--use-mailmap", "--format=%aN"], cwd=workspace)
+
+    assert b"Other" not in shown.stdout
+    assert (await run_git(["diff", "HEAD"], cwd=workspace)).exit_code == 0
+    assert (await run_git(["shortlog", "-s", "HEAD"], cwd=workspace)).exit_code == 0
+    variables = await harmless_git_variables([workspace], roots=[workspace])
+    assert not [value for value in variables.values() if str(other) in value]

@@ -4,7 +4,7 @@
 # make coverage  every test, and which lines none of them ran; takes half as long again
 # make bench  the figures of the README
 # make test-peers  the clients against the server of the embedded model; fetches a small one once, 93 MB
-# make soak   panpan killed, and its disk failing, at every moment of a turn; a cassette played 1,000 times; takes an hour
+# make soak   panpan killed, and its disk failing, at every moment of a turn; a cassette played 1,000 times; odd names; takes an hour
 # make eval   how often the embedded model does small tasks right; takes half an hour
 # make build  the wheel
 .PHONY: demo test test-peers coverage lint check soak bench eval build setup
@@ -41,7 +41,8 @@ lint:
 
 soak:
 	@scripts/setup.sh dev
-	PANPAN_SOAK=1 $(BIN)/python -m pytest -q -n auto tests/crash tests/services/cassettes/test_shuffled_tools.py
+	PANPAN_SOAK=1 $(BIN)/python -m pytest -q -n auto tests/crash tests/services/cassettes/test_shuffled_tools.py \
+		tests/tools/shell/analysis/test_odd_names_by_running.py
 
 bench:
 	@scripts/setup.sh dev

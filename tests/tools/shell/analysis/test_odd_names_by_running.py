@@ -27,8 +27,8 @@ from tests.tools.shell.analysis.test_soundness_by_running import HELPERS, gate_o
 from tests.tracing_box import TracingBox, changed, state
 
 IS_SOAK = "PANPAN_SOAK" in os.environ
-ROUNDS = 400 if IS_SOAK else 2
-SEED = random.SystemRandom().randrange(10**9) if IS_SOAK else 18
+SEEDS = range(0, 4000, 10) if IS_SOAK else (85, 644)
+"""Without the looks at the names, the first of these overwrites a file, and the second reads one outside."""
 TRIED_LINES = 150
 MOST_LINES = 40
 """Of a round; so many run."""
@@ -183,10 +183,10 @@ def run(box: TracingBox, place: Path, lines: Sequence[str]) -> list[str]:
     return faults
 
 
-@pytest.mark.parametrize("number", range(ROUNDS))
-def test_odd_names_never_make_a_program_do_more_than_look(box: TracingBox, number: int) -> None:
-    chosen = random.Random(SEED + number)
-    place = box.folder / "odd" / str(number)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_odd_names_never_make_a_program_do_more_than_look(box: TracingBox, seed: int) -> None:
+    chosen = random.Random(seed)
+    place = box.folder / "odd" / str(seed)
     program = chosen.choice(sorted(ROWS))
     make_place(place, chosen, program)
     gate = gate_of(place)
@@ -195,6 +195,6 @@ def test_odd_names_never_make_a_program_do_more_than_look(box: TracingBox, numbe
     allowed = [text for text in sorted(tried) if is_allowed(gate, text)]
     faults = run(box, place, chosen.sample(allowed, min(len(allowed), MOST_LINES)))
 
-    assert allowed, SEED
-    assert faults == [], (SEED, sorted(str(path.relative_to(place)) for path in (place / "work").rglob("*")))
+    assert allowed or IS_SOAK
+    assert faults == [], sorted(str(path.relative_to(place)) for path in (place / "work").rglob("*"))
     shutil.rmtree(place)

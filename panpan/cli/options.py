@@ -240,10 +240,15 @@ def _given(options: Options) -> dict[str, Any]:
     return {f"{number}: {source.place}": source for number, source in enumerate(sources, 1)}
 
 
+def _may_be_host(text: str) -> bool:
+    """True unless it is a word of a prompt or a command that stands where the value of the option does."""
+    return text in ("localhost", "package-indexes") or (" " not in text and any(mark in text for mark in ".:"))
+
+
 def _network(values: Sequence[str]) -> dict[str, Any]:
     """Return what `--allow-network` opens: the network, or single hosts."""
     hosts = [host.strip() for value in values if value != WHOLE_NETWORK for host in value.split(",")]
-    if not all(hosts) or any(" " in host for host in hosts):
+    if not all(map(_may_be_host, hosts)):
         raise click.UsageError(
             "--allow-network takes hosts, such as --allow-network=pypi.org,files.pythonhosted.org; "
             "with no value, put it behind the prompt"

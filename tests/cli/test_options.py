@@ -6,6 +6,7 @@ import click
 import pytest
 
 from panpan.cli.options import PICKS_SESSION, check_options, overrides_of, run_options
+from panpan.tools.packages.index_hosts import PACKAGE_INDEXES
 
 
 def read(*args: str) -> dict[str, Any]:
@@ -69,13 +70,14 @@ def test_short_and_long_options_are_one(short: str, long: str) -> None:
 def test_allow_network_opens_all_of_it_or_single_hosts() -> None:
     assert overrides_of(read("--allow-network"))["sandbox.network"] is True
     assert overrides_of(read("--allow-network", "-p", "go on"))["sandbox.network"] is True
+    assert overrides_of(read("--allow-network=package-indexes"))["sandbox.domains"] == (PACKAGE_INDEXES,)
     hosts = overrides_of(read("--allow-network", "pypi.org, *.example.org", "--allow-network=a.b:8080"))
     assert hosts["sandbox.domains"] == ("pypi.org", "*.example.org", "a.b:8080")
     assert hosts["sandbox.network"] is None
     assert overrides_of(read())["sandbox.domains"] == ()
 
 
-@pytest.mark.parametrize("value", ["", ",", "pypi.org,", "fix the failing test"])
+@pytest.mark.parametrize("value", ["", ",", "pypi.org,", "fix the failing test", "hello", "sessions"])
 def test_allow_network_refuses_what_is_no_host(value: str) -> None:
     with pytest.raises(click.UsageError, match="--allow-network takes hosts"):
         check_options(read(f"--allow-network={value}"))

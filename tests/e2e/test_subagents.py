@@ -147,7 +147,7 @@ def test_a_session_can_begin_as_an_agent_and_goes_on_as_that(panpan: Panpan) -> 
         refused = panpan.run("-p", "more", "-c", "--agent", "clerk")
         unknown = panpan.run("-p", "go", "--agent", "nobody")
 
-    assert [run.code for run in (stricter, resumed, looser)] == [0, 0, 0]
+    assert [run.code for run in (stricter, resumed, looser)] == [5, 0, 5]
     first, second, third = server.requests[0].body, server.requests[2].body, server.requests[3].body
     assert "You file papers." in json.dumps(first["system"])
     assert [tool["name"] for tool in first["tools"]] == ["Read", "Write"]

@@ -63,7 +63,7 @@ def test_every_conversion_that_assigns_in_bash_is_refused() -> None:
     assert [text for text in assigning if fits(text, PRINTF_FORMAT)] == []
 
 
-def test_every_builtin_of_bash_is_known_to_keep_the_shell_or_not_to_look() -> None:
+def test_every_builtin_that_may_assign_is_no_look() -> None:
     builtins = run("compgen -b").split()
 
     assert set(builtins) > KEEPS_SHELL
@@ -101,7 +101,7 @@ def test_assigning_fails_in_the_shell_of_a_line_that_looks(tmp_path: Path, has_r
     assert ran.stdout.endswith("\n0\n")
 
 
-def test_variables_that_a_line_may_set_for_a_program_are_not_fixed() -> None:
+def test_variables_set_for_a_program_are_not_fixed() -> None:
     line = "LC_ALL=C TERM=dumb PAGER=cat COLUMNS=80 printenv TERM"
     env = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TERM": "xterm", "PAGER": "less", "COLUMNS": "9"}
 

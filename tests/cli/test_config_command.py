@@ -159,6 +159,6 @@ def test_settings_of_the_command_line_are_shown_with_their_origin(folder: Path) 
 def test_a_host_that_is_none_is_refused_with_its_flag(folder: Path) -> None:
     env = {name: None for name in os.environ} | {"PANPAN_HOME": str(folder / "home"), "HOME": str(folder)}
 
-    told = CliRunner().invoke(cli, ["--allow-network=a/b", "config", "show"], env=env)
+    told = CliRunner().invoke(cli, ["--allow-network=a.b/c", "config", "show"], env=env)
 
-    assert str(told.exception).startswith("--allow-network: sandbox.domains holds 'a/b', which is no domain")
+    assert str(told.exception).startswith("--allow-network: sandbox.domains holds 'a.b/c', which is no domain")

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from threading import Event
 
@@ -69,9 +68,15 @@ class _Choice:
         self._this_id = this_id
 
     def fill(self) -> None:
-        """List the newest ones; blocks."""
-        summaries = (summary for path in self._paths() if (summary := summary_of(path)) is not None)
-        self.sessions = list(islice((one for one in summaries if one.is_interactive), MOST_SESSIONS))
+        """List the newest ones, and runs with -p only where there are no others; blocks."""
+        runs: list[SessionSummary] = []
+        for path in self._paths():
+            if (summary := summary_of(path)) is None:
+                continue
+            (self.sessions if summary.is_interactive else runs).append(summary)
+            if len(self.sessions) == MOST_SESSIONS:
+                break
+        self.sessions = self.sessions or runs[:MOST_SESSIONS]
 
     async def that_say(self, text: str) -> Mapping[int, Option]:
         """Return the sessions in which `text` was said, by their place among all; implements `OptionSearch`."""

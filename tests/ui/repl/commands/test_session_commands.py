@@ -5,21 +5,30 @@ import pytest
 
 from panpan.config.locations import Locations
 from panpan.errors import SessionError
-from panpan.services.sessions.records import encoded, title_record
+from panpan.services.sessions.records import encoded, opened_record, title_record
 from panpan.types.messages import UserMessage
 from panpan.ui.repl.commands.command import Leave, OpenSession
 from panpan.ui.repl.commands.session_choice import MOST_SESSIONS, age
 from tests.ui.repl.commands.command_fixtures import FakeTerminal, terminal_in, type_in
 
 
-def keep_session(terminal: FakeTerminal, session_id: str, prompt: str, *, written_at: float, title: str = "") -> None:
+def keep_session(
+    terminal: FakeTerminal,
+    session_id: str,
+    prompt: str,
+    *,
+    written_at: float,
+    title: str = "",
+    is_interactive: bool = True,
+) -> None:
     """Put the log of an earlier session where those of the project lie."""
     folder = Locations.find(terminal.session.info.cwd, terminal.env).sessions_folder
     folder.mkdir(parents=True, exist_ok=True)
     said = {"type": "user", "uuid": "u1", "message": {"role": "user", "content": [{"type": "text", "text": prompt}]}}
     reply = {"type": "assistant", "uuid": "a1"}
     path = folder / f"{session_id}.jsonl"
-    records = [said, reply, *([title_record(title)] if title else [])]
+    opened = [] if is_interactive else [opened_record(is_interactive=False)]
+    records = [*opened, said, reply, *([title_record(title)] if title else [])]
     path.write_bytes(b"".join(map(encoded, records)))
     os.utime(path, (written_at, written_at))
 
@@ -57,6 +66,19 @@ async def test_resume_shows_a_session_by_the_title_that_it_was_given(tmp_path: P
     await type_in(terminal, "/resume")
 
     assert [option.label for option in terminal.options] == ["Greetings"]
+
+
+async def test_resume_lists_runs_only_where_there_are_no_other_sessions(tmp_path: Path) -> None:
+    terminal = terminal_in(tmp_path / "p")
+    keep_session(terminal, "run", "check the logs", written_at=2_000, is_interactive=False)
+    await type_in(terminal, "/resume")
+    alone = [option.label for option in terminal.options]
+    keep_session(terminal, "mine", "fix the test", written_at=1_000)
+
+    await type_in(terminal, "/resume")
+
+    assert alone == ["check the logs"]
+    assert [option.label for option in terminal.options] == ["fix the test"]
 
 
 async def test_resume_goes_nowhere_when_nothing_is_picked(tmp_path: Path) -> None:

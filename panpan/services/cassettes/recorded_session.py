@@ -110,7 +110,7 @@ class _Reader:
             case "cassette_request":
                 self._take_request(line)
             case "cassette_reply":
-                self._take_reply(recorded_reply(line, place), line["number"])
+                self._take_reply(recorded_reply(line, place), _number(line))
             case "cassette_count" if self._turn is not None:
                 tokens = line.get("tokens")
                 self._turn.counts.append(tokens if isinstance(tokens, int) else None)
@@ -160,7 +160,7 @@ class _Reader:
             self._waiting.clear()
         if requests and isinstance(requests[-1].reply.failure, RetryableError):  # it was sent again
             additions = (*requests.pop().additions, *additions)
-        requests.append(RecordedRequest(line["number"], canonical, additions, options))
+        requests.append(RecordedRequest(_number(line), canonical, additions, options))
 
     def _take_reply(self, reply: RecordedReply, number: int) -> None:
         requests = self._turn.requests if self._turn is not None else self._beside
@@ -207,3 +207,10 @@ class _Reader:
         del self._path[uuids.index(parent) + 1 if parent in uuids else 0 :]
         self._say_what_waits()
         self.session.steps.append(Rewound(sum(message is not None for _, message in self._path)))
+
+
+def _number(line: Mapping[str, Any]) -> int:
+    """Return the number of the request that a line is, or answers."""
+    if type(number := line.get("number")) is not int:
+        raise ValueError("the number of its request is no whole number")
+    return number

@@ -93,3 +93,17 @@ def test_it_works_on_both_event_loops(tmp_path: Path, backend: str) -> None:
         assert (await place.replay("strict")).is_same
 
     anyio.run(partial(both), backend=backend)
+
+
+@pytest.mark.parametrize("type_", ["cassette_request", "cassette_reply"])
+@pytest.mark.parametrize("number", [None, "1", [], {"a": 1}, 1.5, True])
+async def test_request_without_a_whole_number_is_damage(tmp_path: Path, type_: str, number: Any) -> None:
+    place = Place(tmp_path)
+    await place.record("look around")
+    lines = [json.loads(line) for line in place.cassette.read_text().splitlines()]
+    for line in lines:
+        line |= {"number": number} if line.get("type") == type_ else {}
+    place.cassette.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    with pytest.raises(ConfigError, match="the number of its request is no whole number"):
+        read_session(place.cassette)

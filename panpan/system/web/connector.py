@@ -4,6 +4,7 @@ The rule: what the URL guard returned is dialled, and no name server is asked ag
 for, TLS is spoken with the name of the host, not with its address.
 """
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -49,10 +50,12 @@ class Connector:
         Raises:
             ToolError: It may not be reached, or cannot be.
         """
-        demands = await self._demands() if plain.scheme == "https" else None
         proxy = await self._network.proxy_for(plain, is_own=is_own)
+        own = (plain.origin,) if is_own else ()
+        addresses = () if proxy else await dialled_addresses(plain, self._network.resolve, own=own)
+        demands = await self._demands() if plain.scheme == "https" else None
         if proxy is None:
-            stream = await self._dialled(plain, is_own=is_own)
+            stream = await self._dialled(plain, addresses)
         else:
             is_forwarded = proxy.forwards(plain.scheme)
             stream = await proxy.connected(plain.host, plain.port, is_tunnel=not is_forwarded)
@@ -60,8 +63,7 @@ class Connector:
                 return stream, proxy
         return stream if demands is None else await _secured(stream, plain.host, demands), None
 
-    async def _dialled(self, plain: PlainUrl, *, is_own: bool) -> ByteStream:
-        addresses = await dialled_addresses(plain, self._network.resolve, own=(plain.origin,) if is_own else ())
+    async def _dialled(self, plain: PlainUrl, addresses: Sequence[str]) -> ByteStream:
         for address in addresses[:MAX_DIALLED]:
             with suppress(OSError), anyio.move_on_after(DIAL_S if len(addresses) > 1 else None):
                 return await self._network.dial(address, plain.port)

@@ -240,6 +240,13 @@ async def test_host_that_is_not_listed_stays_closed(host: str) -> None:
     assert network.dialled == []
 
 
+async def test_host_is_judged_before_certificates_are_read() -> None:
+    network = Network(names={"inside.org": ["10.0.0.1"]})  # which has no certificates
+
+    with pytest.raises(ToolError, match="no public address"):
+        await Way(Upstream({}), Server(), network, network.web).page("https://inside.org/")
+
+
 @pytest.mark.parametrize("is_proxied", [True, False])
 @pytest.mark.parametrize("target", ["files.lab.example", "10.2.0.1", "nas"])
 async def test_redirect_of_strangers_leads_to_no_private_host(target: str, is_proxied: bool) -> None:

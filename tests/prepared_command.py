@@ -133,9 +133,14 @@ class PreparedCommand:
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
                     start_new_session=True,
-                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+                    preexec_fn=_heed_signals,
                 )
         return self._socket
+
+
+def _heed_signals() -> None:
+    for number in (signal.SIGINT, signal.SIGHUP):  # which a shell or nohup has the tests ignore
+        signal.signal(number, signal.SIG_DFL)
 
 
 # the process that has imported it

@@ -157,4 +157,5 @@ def _started(argv: Sequence[str], *, env: Mapping[str, str], cwd: Path | str, te
 
 def _take_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell that runs the tests in its background has them ignore it
+    for number in (signal.SIGINT, signal.SIGHUP):  # which a shell or nohup has the tests ignore
+        signal.signal(number, signal.SIG_DFL)

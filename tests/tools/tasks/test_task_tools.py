@@ -62,7 +62,8 @@ async def test_of_much_only_the_end_is_shown_and_that_is_said(home: Home, tmp_pa
 
 async def test_a_task_is_ended(home: Home, tmp_path: Path) -> None:
     async with home.serving() as tasks:
-        info = await start(tasks, "sleep 600")
+        info = await start(tasks, "echo begun; exec sleep 600")
+        await until(lambda: info.output.read_bytes() == b"begun\n")
 
         text = await result(TaskStopTool(tasks), tmp_path, task_id=info.id)
 

@@ -18,7 +18,10 @@ from panpan.tools.web.browser.running_chromium import Launch
 from tests.fakes.outside import OTHER, PUBLIC, Network
 from tests.fakes.web_site import Forbidden, Site, forbidden_place, served
 
-QUICK = Waits(open_s=5, begin_s=8, load_s=2, scroll_s=0.25, answer_s=5)
+PATIENT = Waits(open_s=10, begin_s=8, load_s=2, scroll_s=0.25, answer_s=60)
+"""For pages that can be read at some time: a busy machine may take as long as it likes."""
+HASTY = Waits(open_s=10, begin_s=8, load_s=2, scroll_s=0.25, answer_s=1)
+"""For pages that never do."""
 
 
 @pytest.fixture(scope="session")
@@ -63,9 +66,20 @@ def program(chromium_program: str, tmp_path_factory: pytest.TempPathFactory) -> 
     return str(wrapper)
 
 
+def _browser(program: str, network: Network, waits: Waits) -> Browser:
+    return Browser(network.web, lambda: Launch(program, child_environment(), max_data_bytes=1 << 30), waits=waits)
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser(program: str, network: Network) -> AsyncGenerator[Browser, None]:
-    browser = Browser(network.web, lambda: Launch(program, child_environment(), max_data_bytes=1 << 30), waits=QUICK)
+    browser = _browser(program, network, PATIENT)
+    yield browser
+    await browser.aclose()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def hasty(program: str, network: Network) -> AsyncGenerator[Browser, None]:
+    browser = _browser(program, network, HASTY)
     yield browser
     await browser.aclose()
 

@@ -152,11 +152,11 @@ async def test_a_broken_page_is_shown_as_far_as_it_can_be_read(browser: Browser,
     assert page.html.startswith("<html>")
 
 
-async def test_of_a_page_that_never_ends_what_is_there_is_given(browser: Browser, site: Site) -> None:
+async def test_of_a_page_that_never_ends_what_is_there_is_given(hasty: Browser, site: Site) -> None:
     is_over = threading.Event()
     site.pages["/unending"] = Answer("<p>begun", waits_for=is_over)
 
-    page = await browser.render(f"{HOST}/unending", wait_s=0, scroll="none", allow=anywhere)
+    page = await hasty.render(f"{HOST}/unending", wait_s=0, scroll="none", allow=anywhere)
 
     is_over.set()
     assert "begun" in page.html
@@ -182,11 +182,11 @@ async def test_dialogs_permissions_and_windows_are_turned_down(browser: Browser,
     assert site.paths().count("/window") <= 2 * site.paths().count("/asks")
 
 
-async def test_a_page_that_opens_dialogs_for_ever_is_given_up(browser: Browser, site: Site) -> None:
+async def test_a_page_that_opens_dialogs_for_ever_is_given_up(hasty: Browser, site: Site) -> None:
     site.pages["/dialogs"] = Answer("<p>begun<script>for (;;) alert('again')</script>")
 
     with pytest.raises(ToolError, match="kept it busy"):
-        await browser.render(f"{HOST}/dialogs", wait_s=0, scroll="none", allow=anywhere)
+        await hasty.render(f"{HOST}/dialogs", wait_s=0, scroll="none", allow=anywhere)
 
 
 async def test_a_page_that_never_stays_is_told_in_words(network: Network) -> None:
@@ -197,11 +197,11 @@ async def test_a_page_that_never_stays_is_told_in_words(network: Network) -> Non
     assert str(error) == "the page of paper.example.org loads itself again and again, and could not be read"
 
 
-async def test_a_page_that_computes_for_ever_is_given_up(browser: Browser, site: Site) -> None:
+async def test_a_page_that_computes_for_ever_is_given_up(hasty: Browser, site: Site) -> None:
     site.pages["/computes"] = Answer("<p>begun<script>for (;;);</script>")
 
     with pytest.raises(ToolError, match="kept it busy"):
-        await browser.render(f"{HOST}/computes", wait_s=0, scroll="none", allow=anywhere)
+        await hasty.render(f"{HOST}/computes", wait_s=0, scroll="none", allow=anywhere)
 
 
 async def test_a_page_that_takes_all_memory_for_bytes_gets_no_more_than_it_may(browser: Browser, site: Site) -> None:
@@ -215,13 +215,13 @@ async def test_a_page_that_takes_all_memory_for_bytes_gets_no_more_than_it_may(b
     assert page.title == "RangeError true"
 
 
-async def test_a_page_that_takes_all_memory_for_objects_is_told(browser: Browser, site: Site) -> None:
+async def test_a_page_that_takes_all_memory_for_objects_is_told(hasty: Browser, site: Site) -> None:
     site.pages["/takes"] = Answer(
         "<p>x<script>const a = []; for (;;) a.push(new Array(1e6).fill(a.length + 0.5))</script>"
     )
 
     with pytest.raises(ToolError, match=r"crashed|kept it busy"):
-        await browser.render(f"{HOST}/takes", wait_s=2, scroll="none", allow=anywhere)
+        await hasty.render(f"{HOST}/takes", wait_s=2, scroll="none", allow=anywhere)
 
 
 @pytest.mark.parametrize(

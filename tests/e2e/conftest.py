@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,27 +18,6 @@ from tests.model_server import ModelServer
 from tests.prepared_command import COMMAND, ForkedCommand, PreparedCommand
 
 KEY = "sk-ant-test-0123456789abcdef"
-
-
-_EACH = """
-import json, os, sys, tempfile
-import panpan.cli.main, panpan.cli.run_command, panpan.cli.usage_errors, panpan.tools.registry
-import panpan.services.sessions.setup, panpan.ui.headless.json_faces, panpan.ui.headless.run
-from panpan.cli.start import main
-done = []
-for arguments in json.loads(sys.argv[1]):
-    streams = [tempfile.TemporaryFile() for _ in range(2)]
-    if not (child := os.fork()):
-        for number, stream in enumerate(streams, 1):
-            os.dup2(stream.fileno(), number)
-        sys.argv = ["panpan", *arguments]
-        main()
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    for stream in streams:
-        stream.seek(0)
-    done.append([*(stream.read().decode() for stream in streams), code])
-print(json.dumps(done))
-"""
 
 
 @dataclass
@@ -108,28 +86,6 @@ class Panpan:
         for stream in streams:
             os.close(stream)
         return _finished(process, data, feeding, (out, err), timeout_s)
-
-    def run_each(self, *lines: Sequence[str]) -> list[Done]:
-        """Run it once for each list of arguments, all from one process that has imported it: for what ends at once."""
-        done = subprocess.run(
-            [sys.executable, "-c", _EACH, json.dumps(lines)],
-            cwd=self.workspace, env=self.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            check=True, timeout=60,
-        )  # fmt: skip
-        return [Done(*each) for each in json.loads(done.stdout)]
-
-    def run_script(self, *lines: str, timeout_s: float = 120) -> Done:
-        """Run lines of a shell in which `panpan` is the command."""
-        done = subprocess.run(
-            ["bash", "-c", "\n".join(lines)],
-            cwd=self.workspace,
-            env={**self.environment(), "PATH": f"{COMMAND.parent}:{os.environ['PATH']}"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-        )
-        return Done(done.stdout, done.stderr, done.returncode)
 
     def stop_all(self) -> None:
         for process in self._running:

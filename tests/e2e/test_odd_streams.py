@@ -142,7 +142,7 @@ def test_slips_on_the_command_line_are_told(panpan: Panpan) -> None:
         (["doctor"], "does not go with the command doctor"),
     ]
 
-    runs = panpan.run_each(*(["-p", "hi", *args] for args, _ in said_by_args))
+    runs = [panpan.run("-p", "hi", *args) for args, _ in said_by_args]
 
     for (args, said), done in zip(said_by_args, runs, strict=True):
         assert done.code == 2, args

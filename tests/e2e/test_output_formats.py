@@ -210,10 +210,8 @@ WRONG_USAGE: Sequence[tuple[list[str], str]] = [
 
 
 def test_wrong_usage_is_exit_two_and_says_what(panpan: Panpan) -> None:
-    one, *others = WRONG_USAGE
-    runs = [panpan.run(*one[0]), *panpan.run_each(*(args for args, _ in others))]
-
-    for (args, said), done in zip(WRONG_USAGE, runs, strict=True):
+    for args, said in WRONG_USAGE:
+        done = panpan.run(*args)
         assert done.code == 2, args
         assert said in done.stderr
         assert done.stdout == "", args
@@ -231,7 +229,8 @@ def test_wrong_usage_is_told_to_programs_as_a_result(panpan: Panpan) -> None:
         ["--input-format", "stream-json", "-f", "stream-json", "fix it"],
     ]
 
-    for args, done in zip(lines, panpan.run_each(*lines), strict=True):
+    for args in lines:
+        done = panpan.run(*args)
         assert done.code == 2, args
         assert done.result["is_error"], args
         assert done.result["errors"] == [done.stderr.removeprefix("panpan: ").rstrip("\n")], args
@@ -240,7 +239,7 @@ def test_wrong_usage_is_told_to_programs_as_a_result(panpan: Panpan) -> None:
 def test_wrong_usage_that_asks_for_no_json_gets_none(panpan: Panpan) -> None:
     lines = [["-f", "text", "--modle"], ["--modle", "--", "-f", "json"], ["-f", "jason"]]
 
-    assert [done.stdout for done in panpan.run_each(*lines)] == ["", "", ""]
+    assert [panpan.run(*line).stdout for line in lines] == ["", "", ""]
 
 
 def test_options_before_config_show_are_shown_as_a_run_would_take_them(panpan: Panpan) -> None:

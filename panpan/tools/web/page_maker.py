@@ -7,7 +7,7 @@ It reads from its input a line of JSON, as `page_making.py` writes it, and behin
 import json
 import sys
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 from panpan.errors import ToolError
 from panpan.system.terminal_text import clean_for_terminal
@@ -21,13 +21,22 @@ Made: TypeAlias = dict[str, Any]
 
 def main() -> None:
     """Do what the standard input says."""
-    job = json.loads(sys.stdin.buffer.readline())
+    sys.stdout.buffer.write(answer(sys.stdin.buffer))
+
+
+def answer(asked: BinaryIO) -> bytes:
+    """Return what became of what came.
+
+    Args:
+        asked: As the standard input.
+    """
+    job = json.loads(asked.readline())
     try:
-        made = _MAKERS[job["kind"]](job, sys.stdin.buffer.read())
+        made = _MAKERS[job["kind"]](job, asked.read())
     except ToolError as error:
         words = str(error)  # what a library says behind that may quote what came
         made = {"error": words if error.__cause__ is None else words.partition(": ")[0]}
-    sys.stdout.buffer.write(json.dumps(made, ensure_ascii=False).encode("utf-8", "replace"))
+    return json.dumps(made, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _of_html(job: Job, body: bytes) -> Made:

@@ -71,20 +71,30 @@ async def made_of(
     Raises:
         ToolError: It is damaged, or takes too much time or memory.
     """
-    job = {name: getattr(came, name) for name in _TOLD} | {"headers": dict(came.headers)}
-    data = json.dumps(job).encode() + b"\n" + came.body
-    module, most = "panpan.tools.web.page_maker", _MAX_BYTES
-    ended = await taken_apart(module, (), data, sandbox, max_bytes=most, within_s=within_s, memory_bytes=memory_bytes)
+    module, asked, most = "panpan.tools.web.page_maker", question(came), _MAX_BYTES
+    ended = await taken_apart(module, (), asked, sandbox, max_bytes=most, within_s=within_s, memory_bytes=memory_bytes)
     if ended.timed_out or ended.exit_code != 0 or ended.is_truncated:
         why = f"it took more than {within_s:g} s" if ended.timed_out else "it is damaged, or takes too much memory"
         raise ToolError(f"what came cannot be made text: {why}")
-    return _read(json.loads(ended.stdout))
+    return made_from(ended.stdout)
 
 
 _TOLD = ("kind", "url", "asked", "status", "charset", "wants_all", "pages", "is_rendered")
 
 
-def _read(said: dict[str, Any]) -> Made:
+def question(came: Came) -> bytes:
+    """Return what the process is asked."""
+    job = {name: getattr(came, name) for name in _TOLD} | {"headers": dict(came.headers)}
+    return json.dumps(job).encode() + b"\n" + came.body
+
+
+def made_from(answer: bytes) -> Made:
+    """Return what the process has answered.
+
+    Raises:
+        ToolError: It could not read what came.
+    """
+    said: dict[str, Any] = json.loads(answer)
     if "error" in said:
         raise ToolError(said["error"])
     obstacle, picture = said.pop("obstacle", None), said.pop("picture", None)

@@ -5,11 +5,11 @@ address on the way again; then plain HTTP first, and the browser where that show
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urljoin
 
 from panpan.config.settings import WebSettings
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from panpan.tools.web.fetching import Fetched
     from panpan.tools.web.page_kind import Obstacle
     from panpan.tools.web.page_making import Came, Made
+
+MakePage: TypeAlias = "Callable[[Came], Awaitable[Made]]"
+"""Makes text or a picture of what came, or raises ToolError."""
 
 SCRIPTS_S = 3.0
 """As long as most pages need that load what they show."""
@@ -81,6 +84,7 @@ class WebPages:
         pace: Keeps requests apart; None: as the settings say.
         sandbox: That of the session's commands, in which what came is taken apart; None: in none.
         scripts_s: Seconds given to the scripts of a page in the browser where nothing else was asked for.
+        make: Makes text of what came; by default in a process of its own.
     """
 
     def __init__(
@@ -94,6 +98,7 @@ class WebPages:
         pace: Pace | None = None,
         sandbox: CommandSandbox | None = None,
         scripts_s: float = SCRIPTS_S,
+        make: "MakePage | None" = None,
     ) -> None:
         self._client = client
         self._timeout_s = settings.timeout_s
@@ -102,7 +107,7 @@ class WebPages:
         self._pace = pace or Pace(settings.pace_s)
         self._new_restriction = new_restriction
         self._renderer = renderer
-        self._sandbox = sandbox or CommandSandbox()
+        self._make = make or partial(_made_apart, sandbox or CommandSandbox())
         self._scripts_s = scripts_s
         self._kept: OrderedDict[Wish, WebPage] = OrderedDict()
 
@@ -141,7 +146,7 @@ class WebPages:
             answer = await fetched(self._client, wish.url, partial(self._check, plain), timeout_s=self._timeout_s)
         except RedirectCircleError as error:
             return await self._rendered_instead(wish, plain, error)
-        page = await _read(answer, wish, self._sandbox)
+        page = await _read(answer, wish, self._make)
         if answer.kind != "html" or page.obstacle is None or not page.obstacle.may_yield_to_a_browser:
             return page
         try:
@@ -178,7 +183,7 @@ class WebPages:
             raise ToolError(f"{wanted.host} sends on to {plain.host}, of which a rule speaks: {rule}")
 
     async def _rendered(self, wish: Wish, plain: PlainUrl) -> WebPage:
-        from panpan.tools.web.page_making import Came, made_of
+        from panpan.tools.web.page_making import Came
 
         wanted = self.plain(wish.url)
         if self._renderer is None:
@@ -196,21 +201,27 @@ class WebPages:
             "html", shown.html.encode("utf-8", "replace"), shown.url, wish.url, shown.status,
             charset="utf-8", wants_all=wish.wants_all, is_rendered=True,
         )  # fmt: skip
-        page = _html_page(came, "shown by a browser", await made_of(came, self._sandbox))
+        page = _html_page(came, "shown by a browser", await self._make(came))
         return replace(page, title=shown.title or page.title, notes=(*page.notes, *shown.notes))
 
 
-async def _read(answer: "Fetched", wish: Wish, sandbox: CommandSandbox) -> WebPage:
+async def _made_apart(sandbox: CommandSandbox, came: "Came") -> "Made":
+    from panpan.tools.web.page_making import made_of
+
+    return await made_of(came, sandbox)
+
+
+async def _read(answer: "Fetched", wish: Wish, make: MakePage) -> WebPage:
     """Return what came, as a model can read it."""
     from panpan.tools.web.page_kind import status_obstacle
-    from panpan.tools.web.page_making import Came, Made, made_of
+    from panpan.tools.web.page_making import Came, Made
 
     what = answer.media_type or "of no type"
     came = Came(
         answer.kind, answer.body, answer.url, wish.url, answer.status, answer.headers, answer.charset,
         wants_all=wish.wants_all, pages=wish.pages,
     )  # fmt: skip
-    made = Made() if answer.kind == "other" else await made_of(came, sandbox)
+    made = Made() if answer.kind == "other" else await make(came)
     notes = [f"only its first {len(answer.body):,} bytes were read"] if answer.is_cut else []
     match answer.kind:
         case "html":

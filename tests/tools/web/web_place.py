@@ -16,6 +16,7 @@ from panpan.tools.web.web_pages import WebPages
 from panpan.types.tool import Output
 from tests.fakes.context import context_in
 from tests.fakes.outside import OTHER, PUBLIC, Network
+from tests.fakes.page_maker import made_here
 from tests.fakes.web_site import Answer, Site, served
 
 HOSTS = ("example.org", "www.example.org", "docs.example.org", "other.net")
@@ -78,6 +79,7 @@ async def web_place(
                 new_restriction=restricts,
                 renderer=renderer,
                 pace=Pace(web.pace_s, clock=lambda: 0.0, sleep=sleep, jitter=lambda: 0.0),
+                make=made_here,
             )
             yield WebPlace(site, network, found, WebFetchTool(found, reader), folder, waits)
 

@@ -1,0 +1,10 @@
+"""Makes text of what came from the web in this process: what is made of it is the same, and a start is saved."""
+
+from io import BytesIO
+
+from panpan.tools.web.page_maker import answer
+from panpan.tools.web.page_making import Came, Made, made_from, question
+
+
+async def made_here(came: Came) -> Made:
+    return made_from(answer(BytesIO(question(came))))

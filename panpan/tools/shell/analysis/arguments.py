@@ -270,7 +270,8 @@ class _Reader:
                 raise NotHarmlessError(f"with {operand.source}")
 
     def _bare_globs(self) -> tuple[str, ...]:
-        return _bare_globs([operand for at, operand in enumerate(self._operands) if at not in self._certain], self._row)
+        unsure = [operand for at, operand in enumerate(self._operands) if at not in self._certain]
+        return _bare_globs([one for one in unsure if not self._is_flag_of_names(one.pattern)], self._row)
 
 
 def _value(flag: str, waiting: list[Word]) -> str:

@@ -384,7 +384,10 @@ def test_a_group_has_the_commands_of_what_is_in_it_and_is_as_plain(line: str) ->
     inner = parse(line)
     if not inner.is_plain or not inner.commands or line.endswith("\\") or "#" in line:
         return
-    for group in (f"({line}\n)", f"{{ {line}\n}}"):
+    groups = [f"({line}\n)"]
+    if "}" not in line:  # in braces, a word such as `}a` is more than the grammar reads, and is asked about
+        groups.append(f"{{ {line}\n}}")
+    for group in groups:
         found = parse(group)
         assert found.is_plain or line.lstrip().startswith(("(", "\\")), group
         assert [command.words for command in found.commands] == [command.words for command in inner.commands]

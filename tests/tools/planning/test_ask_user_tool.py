@@ -179,8 +179,8 @@ def run(request: pytest.FixtureRequest) -> Callable[[Main], None]:
     return lambda main: anyio.run(main, backend=request.param)
 
 
-def use(id_: str) -> ToolUseBlock:
-    return ToolUseBlock(id=id_, name="AskUserQuestion", input={"questions": [DATABASE]})
+def use(id_: str, question: dict[str, Any] = DATABASE) -> ToolUseBlock:
+    return ToolUseBlock(id=id_, name="AskUserQuestion", input={"questions": [question]})
 
 
 def test_an_interrupt_withdraws_the_questions(run: Callable[[Main], None], tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_two_calls_side_by_side_reach_the_face_together(run: Callable[[Main], No
 
         tool = AskUserQuestionTool(ask)
         executor = ToolExecutor({tool.name: tool}, context_in(tmp_path), ask=no())
-        async with executor, aclosing(executor.run([use("1"), use("2")])) as events:
+        async with executor, aclosing(executor.run([use("1"), use("2", CHECKS)])) as events:
             results = [event.tool_use_id async for event in events if isinstance(event, ToolResultMessage)]
 
         assert results == ["1", "2"]

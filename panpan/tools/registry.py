@@ -94,7 +94,7 @@ def all_tools(
         EditTool(),
         MultiEditTool(),
         PatchTool(),
-        RenameTool(),
+        RenameTool(withholds),
         NotebookEditTool(),
         LsTool(),
         GlobTool(),

@@ -1,7 +1,8 @@
 """Rename: give a name another one in several files, all or none."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
+from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -30,13 +31,17 @@ class RenameInput(BaseModel):
 
 
 class RenameTool(PlannedTool[RenameInput]):
-    """Replace a name by another wherever it stands as a whole word."""
+    """Replace a name by another wherever it stands as a whole word.
+
+    Args:
+        withholds: As in `GrepTool`, for the search for what is left of the old name.
+    """
 
     name = "Rename"
     input_model = RenameInput
 
-    def __init__(self) -> None:
-        self._grep = GrepTool()
+    def __init__(self, withholds: Callable[[Path, Path], bool] = lambda *_: False) -> None:
+        self._grep = GrepTool(withholds=withholds)
 
     def title(self, args: RenameInput) -> str:
         more = len(args.file_paths) - _MAX_TITLE_PATHS

@@ -62,14 +62,19 @@ class GrepTool(Tool[GrepInput]):
 
     Args:
         find: Says which ripgrep to run.
+        withholds: True for a file, below the root of the workspace, that a rule speaks against showing. The gate asks
+            about such a search, so this is for tools that search by themselves.
     """
 
     name = "Grep"
     input_model = GrepInput
     tool_class: ClassVar[ToolClass] = "read"
 
-    def __init__(self, find: RipgrepFinder = find_ripgrep) -> None:
+    def __init__(
+        self, find: RipgrepFinder = find_ripgrep, withholds: Callable[[Path, Path], bool] = lambda *_: False
+    ) -> None:
         self._find = find
+        self._withholds = withholds
 
     def is_read_only(self, args: GrepInput) -> bool:
         return True
@@ -85,11 +90,28 @@ class GrepTool(Tool[GrepInput]):
         request = await to_thread.run_sync(_request, args, root, abandon_on_cancel=True)
         prefix = PathPrefix.of(Path(request.folder), ctx.paths.cwd)
         found = await search(request, self._find(ctx.paths))
-        is_kept = None if request.file is not None else _file_filter(args.glob, prefix, root, ctx.paths)
+        is_kept = None if request.file is not None else self._file_filter(args.glob, prefix, root, ctx.paths)
         if request.file is None:
             found = replace(found, notes=(*found.notes, *await to_thread.run_sync(_secrets_note, root, ctx.paths)))
         answer = partial(_answer, args, request.answer, found, prefix, is_kept)
         yield await to_thread.run_sync(answer, abandon_on_cancel=True)
+
+    def _file_filter(
+        self, glob: str | None, prefix: PathPrefix, root: Path, paths: PathResolver
+    ) -> Callable[[str], bool]:
+        """Return what says whether a file counts.
+
+        Its path fits from the folder of the search or the working directory, and it may be shown. No search program
+        follows links in a folder, so the path is canonical.
+        """
+        regexes = [compile_glob(part) for part in _glob_parts(glob)[0]]
+
+        def is_kept(relative: str) -> bool:
+            fits = any(regex.fullmatch(relative) or regex.fullmatch(prefix.prefix + relative) for regex in regexes)
+            path = root / relative
+            return (fits or not regexes) and paths.may_show(path) and not self._withholds(path, paths.root)
+
+        return is_kept
 
 
 def _request(args: GrepInput, root: Path) -> SearchRequest:
@@ -136,21 +158,6 @@ def _glob_parts(glob: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
         compile_glob(part.removeprefix("!"))  # so that a mistake is named the same way whatever program searches
     included = tuple(part.removeprefix("./") for part in parts if not part.startswith("!"))
     return included, tuple(part[1:] for part in parts if part.startswith("!"))
-
-
-def _file_filter(glob: str | None, prefix: PathPrefix, root: Path, paths: PathResolver) -> Callable[[str], bool]:
-    """Return what says whether a file counts.
-
-    Its path fits from the folder of the search or the working directory, and it may be shown. No search program follows
-    links in a folder, so the path is canonical.
-    """
-    regexes = [compile_glob(part) for part in _glob_parts(glob)[0]]
-
-    def is_kept(relative: str) -> bool:
-        fits = any(regex.fullmatch(relative) or regex.fullmatch(prefix.prefix + relative) for regex in regexes)
-        return (fits or not regexes) and paths.may_show(root / relative)
-
-    return is_kept
 
 
 def _secrets_note(root: Path, paths: PathResolver) -> list[str]:

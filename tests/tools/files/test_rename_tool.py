@@ -1,9 +1,12 @@
 """Rename: a name in several files, all or none."""
 
+from contextlib import aclosing
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from panpan.errors import ToolError
+from panpan.tools.files.rename import RenameTool
 from panpan.tools.files.rename_plan import plan_rename
 from tests.fakes.context import context_in
 
@@ -113,6 +116,18 @@ async def test_what_a_search_may_not_show_is_not_shown_here(workspace):
     workspace.put("a.py", "load()\n")
     workspace.put(".env", "load=hunter2\n")
     assert "hunter2" not in (await rename(workspace, "load", "fetch", "a.py")).text
+
+
+async def test_lines_that_a_rule_closes_are_not_shown(workspace):
+    workspace.put("a.py", "load()\n")
+    workspace.put("closed/b.py", "load = 'hunter2'\n")
+    workspace.put("open.py", "load\n")
+    tool = RenameTool(lambda path, root: path.is_relative_to(root / "closed"))
+    args = tool.input_model(old_name="load", new_name="fetch", file_paths=["a.py"])
+    async with aclosing(tool.run(args, workspace.ctx)) as yields:
+        (output,) = [one async for one in yields]
+    assert "open.py:1:load" in output.text
+    assert "hunter2" not in output.text
 
 
 async def test_names_that_were_exchanged_are_told(workspace):

@@ -16,7 +16,7 @@ _PRINT = re.compile(r"-[cqvy]*p|--print\b")
 """The option that says that a text is a prompt, also behind short flags that take no value."""
 
 _NEAR = 0.75
-"""Of 1, as difflib has it; what is less alike is no help."""
+"""Least likeness of a word to a command that is suggested for it, from 0 to 1 (difflib)."""
 
 SEVERAL_WORDS = "a prompt of several words needs quotes: panpan 'fix the failing test'"
 

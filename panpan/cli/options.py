@@ -46,7 +46,7 @@ _SEVERAL_SETTINGS = frozenset({"settings", "assignments", "allow_network"})
 """Options each of which may be several settings."""
 
 WHOLE_NETWORK = "*"
-"""What `--allow-network` without a value is."""
+"""Value of `--allow-network` without hosts."""
 
 _COMMANDS_WITH_SETTINGS = ("config", "permissions", "debug")
 """Subcommands that say what the settings lead to."""

@@ -7,7 +7,7 @@ nothing is open yet that would have to be ended in good order, and all that Pyth
 import os
 
 PARENT = os.getppid()
-"""Who started panpan; asked for as early as can be, since whoever it was may end before options are read."""
+"""Process that started panpan. Read first, since it may end before the options are read."""
 
 EXIT_INTERRUPTED = 130
 """128 + SIGINT, as shells do."""

@@ -18,7 +18,7 @@ from panpan.errors import ConfigError
 SETTINGS_FLAG = "--settings"
 SET_FLAG = "--set"
 _MAX_DEPTH = 100
-"""Of tables and lists in each other."""
+"""Tables and lists nested in each other, at most."""
 
 
 def given_sources(settings: Sequence[str], assignments: Sequence[str], cwd: Path) -> Sequence[Source]:

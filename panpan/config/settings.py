@@ -21,7 +21,7 @@ FORMAT_VERSION = 1
 _OWN_FIELDS = frozenset(
     {"model", "messages", "system", "tools", "stream", "stream_options", "max_tokens", "max_completion_tokens", "n"}
 )
-"""Of a request: what a session is made of, and what its budget counts on."""
+"""Fields of a request that panpan writes itself, since the session or its budget depends on them."""
 
 
 def _web_address(value: str) -> str:
@@ -193,7 +193,7 @@ class PermissionSettings(_Frozen):
     external_directory: Behaviour = "ask"
     """What happens to a call for a path outside the workspace that no rule opens."""
     doom_loop: Behaviour = "ask"
-    """What happens to a call that comes again and again with the same arguments and the same result."""
+    """Answer to a call that comes again and again with the same arguments and the same result."""
 
 
 class RetrySettings(_Frozen):
@@ -419,7 +419,7 @@ class SessionSettings(_Frozen):
     """How sessions are kept, `[sessions]`; a matter of the user's."""
 
     title: Literal["auto", "model", "first-words"] = "auto"
-    """What a session is called before the user names it; first-words: what they said first; model: what the model that
+    """Title of a session until the user names it. first-words: their first words; model: what the model that
     `fast` means makes of that, in the background, for a fraction of a cent, or the session's own where there is none;
     auto: as model where a user watches, and at the session's own place alone, else first-words."""
 

@@ -52,17 +52,17 @@ class RepeatedCalls(Hook):
     def __init__(self, doom_loop: Behaviour = "ask") -> None:
         self._doom_loop = doom_loop
         self._newest: _Calls = {}
-        """Of the last round that counts."""
+        """Calls and results of the newest round that counts."""
         self._count = 0
-        """How many rounds in a row were like it."""
+        """Rounds in a row that were like it."""
         self._refusals = 0
         self._begin_round()
 
     def _begin_round(self) -> None:
         self._keys: dict[str, bytes] = {}
-        """Of the calls that are in order, by their ids."""
+        """Keys of the calls that may run, by their ids."""
         self._outputs: dict[str, bytes] = {}
-        """Of those that ran."""
+        """Digests of the results of those that ran, by their ids."""
         self._asked: set[str] = set()
         """Ids of those that were stopped here, and have not run since."""
         self._starts_again = False

@@ -26,7 +26,7 @@ from panpan.system.read_file import require_regular
 NO_LINKS_HERE = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EACCES})
 """What link(2) fails with on file systems without hard links, such as exFAT and some of other machines."""
 _IS_LINK = frozenset({errno.ELOOP, errno.EMLINK})
-"""What opening a link fails with that is not to be followed; EMLINK on BSD."""
+"""Errors of opening a link that must not be followed; EMLINK on BSD."""
 _NO_FOLDER_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF})
 
 

@@ -20,7 +20,7 @@ ON_THE_WAY = os.O_DIRECTORY | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 LINK_IN_THE_WAY = "a link is in the way"
 
 _NOT_TO_BE_HAD = frozenset({errno.ENOSYS, errno.EPERM})
-"""What openat2 fails with on old kernels, on other systems, and behind filters of system calls."""
+"""Errors of openat2 on old kernels, on other systems, and behind filters of system calls."""
 
 
 @contextmanager

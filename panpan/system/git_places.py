@@ -1,4 +1,4 @@
-"""Where git takes from what it shows of a repository: told from the files alone, without asking git.
+"""Finds the folders from which git takes what it shows of a repository, from the files alone, without asking git.
 
 The rule: a repository may name other folders as its own: as the git folder, the common folder, further objects, or
 files to include in its settings; and a link in the git folder may lead anywhere. What lies elsewhere counts as another
@@ -17,7 +17,7 @@ from panpan.system.home import user_home
 from panpan.types.dataclass import dataclass
 
 _MOST_ENTRIES = 300_000
-"""Of a git folder that are looked at for links."""
+"""Entries of a git folder that are checked for links, at most."""
 _MOST_FOLLOWED = 50
 """Files of further objects and of settings that are read."""
 _MAX_BYTES = 1_000_000

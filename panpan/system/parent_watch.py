@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 _POLL_S = 0.5
-"""How often is looked where the system cannot say by itself when a process ends."""
+"""Seconds between looks, where the system cannot tell when a process ends."""
 
 _INIT = 1
 

@@ -93,7 +93,7 @@ class PathResolver:
         self._cwd = _WorkingDirectory(self.root)
         self._linked = _LinkedPlaces(self.root, self._home)
         self._judged: dict[str, Location] | None = None
-        """Where the paths of a call were found to lead, by their absolute text; None where no call is decided about."""
+        """Locations of the paths of a call, by their absolute text; None where no call is decided about."""
 
     @property
     def cwd(self) -> Path:

@@ -142,7 +142,7 @@ PROTECTED_GROUPS = (
 """All that is protected, with the reason for each group."""
 
 _PROCESSES = next(group for group in PROTECTED_GROUPS if "/proc/self" in group.names)
-"""Of panpan's own process, everything counts."""
+"""The group whose names all count for panpan's own process."""
 _TEMPLATES = frozenset({".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults"})
 """Names that look like credentials and are made to be shared."""
 

@@ -163,7 +163,7 @@ class CommandRan:
     line: str
     """As the user wrote it, with its slash."""
     text: str
-    """What it showed."""
+    """Text that it showed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How a model draws its words; None: as the settings, or else the model itself, have it."""
+    """Sampling of a model's words; None: as the settings, or else the model itself, have it."""
 
     temperature: float | None = None
     top_p: float | None = None
@@ -54,7 +54,7 @@ class Sampling:
 
     @property
     def given(self) -> Mapping[str, Any]:
-        """What is said, by its name."""
+        """Fields that are set, by name."""
         values = {"temperature": self.temperature, "top_p": self.top_p, "top_k": self.top_k}
         return {name: value for name, value in values.items() if value is not None}
 

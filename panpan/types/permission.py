@@ -51,7 +51,7 @@ class Reason:
     assumption: str = ""
     """What was taken to be so without being known, or is not known."""
     flags: str = ""
-    """What lets the call run where nobody is asked, as a command line takes it; empty: no flag does."""
+    """Flags that would let the call run where nobody is asked, as on a command line; empty: no flag does."""
 
     def as_json(self) -> dict[str, str]:
         """Return the fields that say something, by name."""

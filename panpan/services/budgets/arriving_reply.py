@@ -1,4 +1,4 @@
-"""What a reply has cost where the provider does not say it, or not credibly: it bills the reply all the same."""
+"""Estimates the cost of a reply whose usage the provider does not say, or not credibly: it bills the reply anyway."""
 
 import time
 

@@ -94,7 +94,7 @@ class PermissionGate(Hook):
         """What the user should know about the rules, one sentence each."""
         self.rules = Rules()
         self.untrusted: Sequence[Rule] = ()
-        """What the project allows and what counts only where it is trusted."""
+        """Allow rules of the project, which count only where it is trusted."""
         self._mode: PermissionMode = mode
         self.store = store
         """Where "always" is kept."""

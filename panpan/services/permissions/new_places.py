@@ -47,7 +47,7 @@ class NewPlaces(Hook):
         self._warn = warn
         self._before: dict[str, _Places] = {}
         self._since_background: _Places | None = None
-        """What there was when a command was left to run beside the others, which may make more at any time."""
+        """Places that existed when a command was left running in the background, which may make more at any time."""
 
     async def before_effect(self, call: ToolCall) -> None:
         if await _runs_boxed(call):

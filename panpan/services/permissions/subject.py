@@ -31,7 +31,7 @@ _MOST_QUICK_CHARS = 1_000
 _MOST_QUICK_USES = 200
 """Of a call that is looked at without a worker thread, which costs more than the look."""
 _MAY_BE_PLACED = re.compile(r"[~$`=]")
-"""What stands in every line with a word in which the shell puts something, or with an assignment."""
+"""Signs of a line in which the shell replaces a part of a word, or assigns a variable."""
 _NAMED = ("subagent_type", "agent", "skill", "name")
 """Arguments that hold what rules of agents and skills name."""
 
@@ -70,9 +70,9 @@ class Subject:
     taken: tuple[LocatedUse, ...] = ()
     """Protected paths in folders that are taken away, and folders that hold the workspace or the home."""
     is_placed: bool = False
-    """Whether `facts` has folders in the place of words such as `$PWD/src`, so that they serve to refuse alone."""
+    """True if `facts` has folders in place of words such as `$PWD/src`. Then they serve to refuse, never to allow."""
     hidden: frozenset[Literal["read", "write"]] = frozenset()
-    """How commands may touch what nobody can tell from their words."""
+    """Accesses of commands to files that their words do not name."""
     unseen: str = ""
     """Why not all was looked at that commands reach; empty where it was."""
 
@@ -90,17 +90,17 @@ class Subject:
 
     @property
     def only_looks(self) -> bool:
-        """Whether it is a command line of which it is known, as it is written, that it does nothing but look."""
+        """True if it is a command line that, as it is written, is known only to look."""
         return self.seems_to_look and not self.is_placed
 
     @property
     def seems_to_look(self) -> bool:
-        """Whether it is a command line that does nothing but look, if its words become what they are judged as."""
+        """True if it is a command line that only looks, provided its words become what they are judged as."""
         return self.facts is not None and self.facts.is_read_only
 
     @property
     def only_makes(self) -> bool:
-        """Whether it is a command line of which it is known, as it is written, that it only makes what is empty."""
+        """True if it is a command line that, as it is written, is known only to make empty files and folders."""
         return self.facts is not None and self.facts.only_makes and not self.is_placed
 
     @property

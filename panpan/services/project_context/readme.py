@@ -16,7 +16,7 @@ from panpan.system.read_file import open_regular_file
 from panpan.types.dataclass import dataclass
 
 MAX_BYTES = 4_096
-"""Of it that are told."""
+"""Bytes of the README that the model is told, at most."""
 
 NAMES = tuple(
     f"{stem}{ending}"

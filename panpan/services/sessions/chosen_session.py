@@ -24,7 +24,7 @@ class ChosenSession:
     log: Path | None = None
     """None: it has none yet."""
     title: str | None = None
-    """What it is called where it is begun; None: it was chosen by its id."""
+    """Title that it gets when it is begun; None: it was chosen by its id."""
 
 
 def chosen_session(locations: Locations, wanted: str) -> ChosenSession:

@@ -34,7 +34,7 @@ class FoldedSession:
     """Name of the file that holds its newest plan; None: there is none. It may be anything."""
     is_plan_approved: bool = False
     is_interactive: bool = True
-    """Whether somebody had it on a terminal, as far as the log says otherwise."""
+    """False if the log says that only unattended runs have used it."""
     title: str | None = None
     model: str | None = None
     """Which model was asked last, or chosen since, by its provider's name for it; None where the log does not say."""

@@ -81,7 +81,7 @@ class SessionLog:
 
     @property
     def is_new(self) -> bool:
-        """Whether nothing was ever written into it."""
+        """True if nothing was ever written into it."""
         return os.fstat(self._fd).st_size == 0
 
     def append(self, record: Mapping[str, Any]) -> None:

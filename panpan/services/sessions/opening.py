@@ -30,17 +30,17 @@ class WhichSession:
     """The session that whoever opens one wants; with nothing said, a new one."""
 
     continues: bool = False
-    """Whether it is the newest one of the project."""
+    """True to open the newest session of the project."""
     resume: str | None = None
     """The one that this means, see `named_session`."""
     chosen: str | None = None
     """Its UUID or name, see `chosen_session`; with one of the two above, those of the copy."""
     forks: bool = False
-    """Whether to go on in a copy of it."""
+    """True to go on in a copy of it."""
 
     @property
     def goes_on(self) -> bool:
-        """Whether it has to be there already."""
+        """True if the session must exist already."""
         return self.continues or self.resume is not None
 
     def is_there(self, locations: Locations) -> bool:
@@ -71,7 +71,7 @@ class OpenedLog:
     forked_from: str = ""
     """Id of the session that this one was made a copy of just now; empty: of none."""
     title: str | None = None
-    """What it is called from now on; None: what it was called."""
+    """New title; None: the one that it has."""
 
     def opened_note(self, *, is_interactive: bool) -> Mapping[str, Any] | None:
         """Return the record of how it is opened; None where it stays what it is.

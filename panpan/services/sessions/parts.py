@@ -171,7 +171,7 @@ class SessionParts:
     """That a resumed session was last with; None where nobody knows."""
     title: str | None = None
     new_title: str | None = None
-    """What it is called from now on; None: as before."""
+    """New title; None: the one that it has."""
     opened_note: Mapping[str, Any] | None = None
     """Record of how it was opened, written with the next message; None: there is nothing to say."""
     make_title: Callable[[str], Awaitable[MadeTitle | None]] | None = None

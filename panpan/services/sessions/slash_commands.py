@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What a slash command came to."""
+    """Result of a slash command."""
 
     text: str = ""
-    """What it shows, one row a line; without colours, and harmless."""
+    """Text to show, a row a line, without colours, safe for a terminal."""
     prompts: Sequence[str] = ()
-    """What the model is asked now."""
+    """Prompts for the model, to be sent now."""
 
 
 class SlashCommands(Protocol):

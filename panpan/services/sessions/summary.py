@@ -52,7 +52,7 @@ class SessionSummary:
     is_counted: bool
     """Whether all of the log was read; if not, there may be more rounds."""
     is_interactive: bool = True
-    """Whether somebody had it on a terminal, and not only runs with -p, a pipe or from Python."""
+    """True if it was ever open on a terminal; False if only runs with -p, a pipe or from Python used it."""
 
 
 def summary_of(path: Path) -> SessionSummary | None:

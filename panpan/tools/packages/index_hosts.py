@@ -35,7 +35,7 @@ USUAL_HOSTS = (
     "index.crates.io",
     "static.crates.io",
 )
-"""What pip, uv, conda, npm, yarn and cargo fetch from without being set up, and PyTorch's own index."""
+"""Hosts that pip, uv, conda, npm, yarn and cargo fetch from by default, and PyTorch's own index."""
 
 _NPM_REGISTRY = re.compile(r"^\s*(?:@[^:\s]+:)?registry\s*=\s*(\S+)", re.MULTILINE)
 _NPM_VARIABLES = ("npm_config_registry", "NPM_CONFIG_REGISTRY", "YARN_NPM_REGISTRY_SERVER")

@@ -27,7 +27,7 @@ SEARCH_TIMEOUT_S = 60.0
 MAX_OUTPUT_BYTES = 4_000_000
 
 _OPEN_FILES = Path("/proc/self/fd")
-"""Where Linux has open files by their numbers, so that the search starts in the very folder that was opened."""
+"""Folder of open files by number (Linux), so that the search starts in the very folder that was opened."""
 _HAS_OPEN_FILES = sys.platform == "linux"
 
 _FALLBACK_MAIN = (

@@ -37,7 +37,7 @@ class PromptQueue:
         self._steering = steering
         self._steer = steer
         self._steered: dict[str, UserMessage] = {}
-        """What was given to `steer` and may not have arrived, by its `uuid`: as it was read."""
+        """Messages given to `steer` that may not have arrived, as they were read, by `uuid`."""
         self._waiting: deque[UserMessage] = deque()
         self._failure: ConfigError | None = None
         self._has_ended = False

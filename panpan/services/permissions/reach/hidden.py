@@ -1,4 +1,4 @@
-"""What commands may touch that their words do not tell: `cat "$X"`, `touch $(pick)`, `make DIR=$Y`.
+"""Finds commands whose words hide what they touch: `cat "$X"`, `touch $(pick)`, `make DIR=$Y`.
 
 The rule: a rule for paths may hold for it. Words that are data, such as messages and numbers, are no paths.
 """

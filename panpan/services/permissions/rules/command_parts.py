@@ -93,7 +93,7 @@ _NAMES_A_COMMAND = re.compile(
 )
 """The setting of a variable whose value programs run, to judge by its name."""
 _SED_RUNS = re.compile(r"(?:^|[\s'\";{}$/0-9!])e[ \t]+\S|[^\w\s][gpiIMm0-9]*e[gpiIMm0-9]*(?=$|[\s'\";}])")
-"""What stands in a script of sed that has a line run: `1e rm x`, `s/.*/rm x/e`."""
+"""Commands of sed that run a line: `1e rm x`, `s/.*/rm x/e`."""
 _BEFORE_LINE = re.compile(r"[=!]|(?<=\s)-[A-Za-z]{0,9}[Sxe](?=['\"])")
 _NO_WORD = re.compile(r"[^\w./~+:@%,-]+")
 _MOST_WORDS_WITHIN = 200

@@ -27,7 +27,7 @@ EDIT_TOOLS = frozenset({"Edit", "MultiEdit", "Write", "Patch", "Rename", "Notebo
 MIXED_TOOLS = frozenset({"LSP"})
 """Of which some calls only read, and rules for Read speak of those; of the others rules for Edit do."""
 READING_EDIT_TOOLS = EDIT_TOOLS - {"Write"} | MIXED_TOOLS
-"""Which read what they change, and tell the model something of it; rules against reading hold for them."""
+"""Tools that read what they change and tell the model of it, so that rules against reading hold for them."""
 PACKAGE_OPERATIONS: Mapping[str, Collection[str]] = {
     "pip": ("install", "uninstall", "list", "show", "freeze", "create", "rollback"),
     "uv": (

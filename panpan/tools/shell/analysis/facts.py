@@ -43,7 +43,7 @@ class Word:
     at_home: str = ""
     """Where the only thing that is not fixed is a tilde at its beginning, for the home: the word, such as `~/src`."""
     is_guess: bool = False
-    """Whether `text` or `pattern` is only the likeliest of what the shell makes of it; see `placed_words.py`."""
+    """True if the shell may make something else of it than `text` or `pattern`; see `placed_words.py`."""
 
     @property
     def home_path(self) -> str:
@@ -80,7 +80,7 @@ class SimpleCommand:
     joins_errors: bool = False
     """Whether what it says of errors goes where its output goes, or the other way round."""
     assigned: tuple[Word, ...] = ()
-    """What `assignments` are set to, where the line was read with a place to start in; see `placed_words.py`."""
+    """Values of `assignments`, where the line was read with a place to start in; see `placed_words.py`."""
 
     @property
     def written_by_shell(self) -> tuple[str, ...]:

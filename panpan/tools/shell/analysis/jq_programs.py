@@ -37,7 +37,7 @@ _CLOSING = {"(": ")", "[": "]", "{": "}", "\\(": ")", "if": "end"}
 def only_computes(program: str) -> bool:
     """True if the program reads nothing but its input."""
     around: list[str] = []
-    """What has been opened and not closed: brackets, strings, and expressions in strings."""
+    """Brackets, strings and expressions in strings that are open here."""
     at, before = 0, ""
     while at < len(program):
         found = (_IN_STRING if around[-1:] == ['"'] else _TOKEN).match(program, at)

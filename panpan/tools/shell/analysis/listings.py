@@ -59,7 +59,7 @@ class Listing:
     globs: tuple[str, ...] = ()
     only_tracked: bool = False
     leads: tuple[str, ...] = ()
-    """How each name begins; empty where it may begin in any way."""
+    """Beginnings of the names; empty where they may begin in any way."""
     odd_names: re.Pattern[str] = SPLIT_NAME
     """Found in names that do not arrive as they are where they are not parted by NUL."""
 

@@ -39,7 +39,7 @@ _TILDE = re.compile(r"~([^/:'\"\\$`*?\[{},]*)(?=[/:,}]|$)")
 _BEFORE_TILDE = frozenset("=:{,")
 _USER = re.compile(r"[A-Za-z_][\w.-]*\$?", re.ASCII)
 _SPLIT = re.compile(r"[\s*?\[\\]")
-"""What of a folder makes more than one word, or a pattern, outside of quotes."""
+"""Characters of a folder that make several words or a pattern of it outside quotes."""
 _SPECIAL_IN_QUOTES = re.compile(r'(["\\$`])')
 _QUOTE = re.compile(r"""["'\\]""")
 _NEEDLESS_QUOTES = re.compile(r"""(["'])([\w./+-]+)\1""")
@@ -51,7 +51,7 @@ _ASSIGNED = re.compile(r"[ \t]*[A-Za-z_]\w*(?:\[[^]]*\])?\+?=", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """What the shell puts in the place of a variable or a tilde."""
+    """A folder that the shell puts in place of a variable or a tilde."""
 
     path: str
     is_certain: bool = True
@@ -68,9 +68,9 @@ class FolderPlacer:
 
     def __init__(self, commands: Sequence[SimpleCommand], start: str, *, may_differ: bool = False) -> None:
         self.may_differ = may_differ or any(map(_changes_folders, commands))
-        """Whether the line, or what it stands in, may set one of the variables that decide."""
+        """True if the line, or a line around it, may set one of the variables that decide."""
         self.moves = any(_moves(command) for command in commands)
-        """Whether the shell may leave the folder in which the line starts."""
+        """True if the shell may leave the folder in which the line starts."""
         self._start = start
         self._moved: list[SimpleCommand] = []
 

@@ -146,6 +146,6 @@ class Command:
     offers_choice: bool = False
     """Whether it lets the user choose from a list, where nothing stands behind its name."""
     needs_terminal: bool = False
-    """Whether it is about the screen, or about which session is on it, so that it does nothing in a script."""
+    """True if it is about the screen, or about the session on it, so that it is of no use in a script."""
     is_missing: bool = False
-    """Whether its service is not there yet, so that it only says so."""
+    """True if its service does not exist yet, so that it only says so."""

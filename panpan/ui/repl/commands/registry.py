@@ -27,7 +27,7 @@ from panpan.ui.repl.commands.undo_commands import UNDO_COMMANDS
 _LIKE_ENOUGH = 60
 """Of 100, as rapidfuzz has it; what is less alike would be no help."""
 _NEARLY = 0.75
-"""Of 1, as difflib has it: a first word that is less alike to every name begins a prompt."""
+"""Likeness from 0 to 1 (difflib) below which a first word is the beginning of a prompt, not a mistyped command."""
 _MOST_NAMES = 3
 _MEANT_COMMANDS = {"exit": "/exit", "quit": "/exit", "q": "/exit", "help": "/help", "?": "/help"}
 """What a line means that is one of these words and nothing else."""

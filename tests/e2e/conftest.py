@@ -87,6 +87,19 @@ class Panpan:
             os.close(stream)
         return _finished(process, data, feeding, (out, err), timeout_s)
 
+    def run_script(self, *lines: str, timeout_s: float = 120) -> Done:
+        """Run lines of a shell in which `panpan` is the command."""
+        done = subprocess.run(
+            ["bash", "-c", "\n".join(lines)],
+            cwd=self.workspace,
+            env={**self.environment(), "PATH": f"{COMMAND.parent}:{os.environ['PATH']}"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+        )
+        return Done(done.stdout, done.stderr, done.returncode)
+
     def stop_all(self) -> None:
         for process in self._running:
             if process.poll() is None:

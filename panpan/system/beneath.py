@@ -138,16 +138,25 @@ def set_mode(path: Path, mode: int) -> None:
         OSError: It is missing, or it or a part of the path is a link, or they cannot be set.
     """
     with opened_folder(path.parent) as folder:
-        if os.chmod in os.supports_follow_symlinks:
-            os.chmod(path.name, mode, dir_fd=folder, follow_symlinks=False)
-            return
-        fd = os.open(path.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-        try:
-            if stat.S_ISLNK(os.fstat(fd).st_mode):
-                raise _link(path.name)
-            os.chmod(f"/proc/self/fd/{fd}", mode)  # noqa: PTH101 - the file itself, which may not be ours to read
-        finally:
-            os.close(fd)
+        set_mode_in(folder, path.name, mode)
+
+
+def set_mode_in(folder: int, name: str, mode: int) -> None:
+    """Set the permission bits of the file or folder of this name in an open folder.
+
+    Raises:
+        OSError: It is missing, or is a link, or they cannot be set.
+    """
+    if os.chmod in os.supports_follow_symlinks:
+        os.chmod(name, mode, dir_fd=folder, follow_symlinks=False)
+        return
+    fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        if stat.S_ISLNK(os.fstat(fd).st_mode):
+            raise _link(name)
+        os.chmod(f"/proc/self/fd/{fd}", mode)  # noqa: PTH101 - the file itself, which may not be ours to read
+    finally:
+        os.close(fd)
 
 
 def _opened(folder: int, names: Sequence[str]) -> int:

@@ -1,10 +1,10 @@
 """What differs between two snapshots of one folder: files and folders, lines, text; and the content of their files."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from panpan.errors import SnapshotError, ToolError
-from panpan.services.snapshots.paths import folders_above
+from panpan.services.snapshots.paths import all_folders_above
 from panpan.services.snapshots.snapshot import Entry, Snapshot
 from panpan.system.own_repository import OwnRepository, TooMuchError
 from panpan.types.dataclass import dataclass
@@ -14,8 +14,8 @@ _FOLDER = "040000"
 _LINK = "120000"
 _PROGRAM = "100755"
 _NOTHING = "000000"
-_PATHS_AT_ONCE = 1_000
-_CHARS_AT_ONCE = 100_000
+_MAX_CHARS = 100_000
+"""Of paths that one command is asked for; beyond that it lists the whole tree, which is quicker than many commands."""
 MAX_DIFF_BYTES = 1_000_000
 """Of the text of a difference."""
 
@@ -64,8 +64,10 @@ def listed(changes: Sequence[Difference], prefix: str = "") -> Sequence[FileChan
         changes: From one snapshot to another.
         prefix: Stands before each path.
     """
-    implied = {(above, one.kind) for one in changes if one.kind != "modified" for above in folders_above(one.path)}
-    told = (one for one in changes if (one.path, one.kind) not in implied)
+    implied = {
+        kind: all_folders_above(one.path for one in changes if one.kind == kind) for kind in ("added", "deleted")
+    }
+    told = (one for one in changes if one.path not in implied.get(one.kind, ()))
     return [FileChange(prefix + one.path, one.kind, one.added, one.deleted) for one in told]
 
 
@@ -75,29 +77,22 @@ async def entries(repository: OwnRepository, snapshot: Snapshot, paths: Iterable
     Raises:
         SnapshotError: It cannot be read.
     """
-    wanted = list(paths)
-    found = {path: _folder(path, snapshot) for path in wanted if path in snapshot.empty}
-    for some in _in_commands(wanted):
-        printed = await _asked(repository, "ls-tree", "-t", "-z", "--full-tree", snapshot.tree, "--", *some)
-        for line in printed.split(b"\0")[:-1]:
-            head, _, name = line.partition(b"\t")
-            mode, _, oid = head.decode("ascii").split(" ")
-            path = os.fsdecode(name) + ("/" if mode == _FOLDER else "")
+    wanted = set(paths)
+    found = {path: _folder(path, snapshot) for path in wanted & snapshot.empty}
+    asked = [path.removesuffix("/") for path in sorted(wanted - snapshot.empty)]
+    if not asked:
+        return found
+    options = ["-t"]
+    if sum(map(len, asked)) > _MAX_CHARS:
+        options, asked = ["-r", "-t"], []
+    printed = await _asked(repository, "ls-tree", *options, "-z", "--full-tree", snapshot.tree, "--", *asked)
+    for line in printed.split(b"\0")[:-1]:
+        head, _, name = line.partition(b"\t")
+        mode, _, oid = head.decode("ascii").split(" ")
+        path = os.fsdecode(name) + ("/" if mode == _FOLDER else "")
+        if path in wanted:
             found[path] = _entry(mode, oid, path, snapshot)
-    return {path: found[path] for path in wanted if path in found}
-
-
-def _in_commands(paths: Iterable[str]) -> Iterator[list[str]]:
-    """Yield the paths, without slashes at their ends, as many at once as one command takes."""
-    some, chars = list[str](), 0
-    for path in paths:
-        if len(some) == _PATHS_AT_ONCE or chars + len(path) > _CHARS_AT_ONCE:
-            yield some
-            some, chars = [], 0
-        some.append(path.removesuffix("/"))
-        chars += len(path)
-    if some:
-        yield some
+    return found
 
 
 async def content(repository: OwnRepository, oid: str) -> bytes:

@@ -4,6 +4,7 @@ git looks, in two processes side by side, and is told of no ignore rules. Folder
 names, repositories and empty folders among them; these are walked through here.
 """
 
+import errno
 import os
 import re
 import stat
@@ -15,8 +16,8 @@ from pathlib import Path
 from anyio import create_task_group, to_thread
 
 from panpan.errors import ToolError
-from panpan.services.snapshots.kept_files import heavy_folders, without_folders
-from panpan.services.snapshots.paths import folder_of, folders_above
+from panpan.services.snapshots.kept_files import TOO_LONG, heavy_folders, without_folders
+from panpan.services.snapshots.paths import all_folders_above, folder_of
 from panpan.system.atomic_write import is_temporary_name
 from panpan.system.own_repository import OwnRepository, TooMuchError
 from panpan.types.dataclass import dataclass
@@ -160,8 +161,8 @@ class FileFinder:
                             found.new.append(here + entry.name)
             except (FileNotFoundError, NotADirectoryError):
                 continue  # it went while it was looked at
-            except OSError:
-                found.left_out[here] = _NO_ENTRY
+            except OSError as error:
+                found.left_out[here] = TOO_LONG if error.errno == errno.ENAMETOOLONG else _NO_ENTRY
             if len(found.new) + len(found.folders) > 2 * self._max_files:
                 raise TooMuchError(f"it holds more than {self._max_files:,} files")
 
@@ -173,8 +174,7 @@ class FileFinder:
 
     def _repositories(self, paths: Iterable[str]) -> Sequence[str]:
         """Return the folders above `paths` that are repositories of their own."""
-        folders = {folder for path in paths for folder in folders_above(path)}
-        return sorted(folder for folder in folders if os.path.lexists(f"{self._root}/{folder}.git"))
+        return sorted(folder for folder in all_folders_above(paths) if os.path.lexists(f"{self._root}/{folder}.git"))
 
     async def _listed(self, folder: str, *options: str) -> list[str]:
         """Return what git lists of a folder as if it knew none of its files."""

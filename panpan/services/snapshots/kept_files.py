@@ -4,6 +4,7 @@ The rule: nothing is opened and no link is followed here; what is no file and no
 left out, with the reason.
 """
 
+import errno
 import os
 import stat
 import time
@@ -16,6 +17,9 @@ from panpan.types.dataclass import dataclass
 MAX_IGNORED_FILES = 2_000
 MAX_IGNORED_BYTES = 200_000_000
 """Of one folder that git ignores, such as `node_modules`; a larger one is left out as a whole."""
+
+TOO_LONG = "its path is too long"
+"""For the system, which takes 4,096 bytes on Linux; git does no better."""
 
 _RECENT_S = 2.0
 
@@ -65,8 +69,11 @@ def look_at(root: Path, paths: Iterable[str], limits: KeepLimits) -> Looked:
         place = f"{root}/{path}"
         try:
             status = os.lstat(place)
-        except OSError:
-            found.gone.append(path)
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                found.left_out[path] = TOO_LONG
+            else:
+                found.gone.append(path)
             continue
         if stat.S_ISDIR(status.st_mode) or path.rpartition("/")[0] in behind_links:
             found.gone.append(path)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from panpan.services.snapshots.paths import folder_of, folders_above
+from panpan.services.snapshots.paths import all_folders_above, folder_of
 
 
 class KeptFolders:
@@ -51,4 +51,4 @@ class KeptFolders:
     def _with_files(self) -> set[str]:
         """Return the folders that files are kept in, right there or deeper."""
         direct = [folder for folder, count in self._files.items() if count > 0 and folder]
-        return {*direct, *(above for folder in direct for above in folders_above(folder))}
+        return {*direct, *all_folders_above(direct)}

@@ -2,15 +2,15 @@
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import field
+from functools import cached_property
 
 from panpan.services.snapshots.modes import Modes, modes_from
-from panpan.services.snapshots.paths import folders_above
 from panpan.types.dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Snapshot:
     """A folder at a moment."""
 
@@ -29,8 +29,15 @@ class Snapshot:
 
         A folder into which nobody can look is kept itself.
         """
-        places = folders_above(path) if path.endswith("/") else (path, *folders_above(path))
-        return next((self.left_out[place] for place in places if place in self.left_out), None)
+        if path in self.left_out and not path.endswith("/"):
+            return self.left_out[path]
+        above = (path[:length] for length in self._left_out_lengths if length < len(path))
+        return next((self.left_out[place] for place in above if place in self.left_out), None)
+
+    @cached_property
+    def _left_out_lengths(self) -> Sequence[int]:
+        """Lengths of the folders that are left out, the longest first: a deep path has far more folders above it."""
+        return sorted({len(place) for place in self.left_out if place.endswith("/")}, reverse=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from panpan.services.snapshots.kept_files import (
 )
 from panpan.services.snapshots.kept_folders import KeptFolders
 from panpan.services.snapshots.modes import Modes, modes_of
-from panpan.services.snapshots.paths import folders_above
+from panpan.services.snapshots.paths import all_folders_above
 from panpan.services.snapshots.snapshot import Snapshot, commit_of, message_of, snapshot_from
 from panpan.services.snapshots.writing_folders import require_own_place
 from panpan.system.atomic_write import remove_leavings
@@ -150,7 +150,7 @@ class SnapshotStore:
         await self._leave_out(found, at.new)
         self._recent = [path for path in {*again.recent, *found.recent} if path in self._bits or path in found.bits]
         seen = without_folders(at.folders, self._closed)
-        found.folders = {*seen, *(above for path in (*found.gone, *found.left_out) for above in folders_above(path))}
+        found.folders = {*seen, *all_folders_above((*found.gone, *found.left_out))}
         return changed, found
 
     def _note(self, found: Looked) -> Modes:

@@ -11,8 +11,9 @@ from tempfile import TemporaryDirectory
 
 from panpan.errors import ToolError
 from panpan.services.snapshots.differences import Difference, content, differences, entries, names
+from panpan.services.snapshots.kept_files import without_folders
 from panpan.services.snapshots.modes import Modes
-from panpan.services.snapshots.paths import folders_above
+from panpan.services.snapshots.paths import all_folders_above
 from panpan.services.snapshots.snapshot import Entry, Snapshot
 from panpan.system.own_repository import OwnRepository
 from panpan.types.file_change import is_generated
@@ -75,10 +76,10 @@ class WayBack:
         wanted = {path for path, entry in changed.items() if entry is not None}
         there = {path for path in now if path.endswith("/")} | self._now.empty
         gone = changed.keys() - wanted
-        kept = {above for path in there - gone for above in folders_above(path)}  # of what the user made in them
-        files = {path for path in then if not path.endswith("/")}
-        blocked = {path for path in wanted if any(up[:-1] in files for up in (path, *folders_above(path)))}
-        return frozenset((there | wanted) - (gone - kept) - blocked - set(then))
+        kept = all_folders_above(there - gone)  # of what the user made in them
+        in_the_way = {f"{path}/" for path in then if not path.endswith("/")} & (wanted | all_folders_above(wanted))
+        free = set(without_folders(wanted, in_the_way))
+        return frozenset((there - (wanted - free) | free) - (gone - kept) - set(then))
 
     def modes(self) -> Modes:
         """Return the permission bits of what the folder becomes."""
@@ -100,10 +101,11 @@ class WayBack:
         there = set(await names(self._repository, self._now.tree))
         changed = self._changed()
         final = (there - changed.keys()) | {path for path, entry in changed.items() if entry is not None}
-        folders = {above[:-1] for path in final for above in folders_above(path)}
+        folders = all_folders_above(final)
+        in_the_way = tuple(folders & {f"{path}/" for path in final})
         for path, entry in changed.items():
             is_new = entry is not None and path not in there
-            if is_new and (path in folders or any(above[:-1] in final for above in folders_above(path))):
+            if is_new and (f"{path}/" in folders or path.startswith(in_the_way)):
                 self.conflicts[path] = "something else has its place by now"
         return self._changed()
 

@@ -6,13 +6,13 @@ The rule: a folder goes only while nothing is in it, so that what the user or an
 import errno
 import os
 import stat
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from panpan.errors import ToolError
 from panpan.services.snapshots.differences import Difference
-from panpan.system.beneath import opened_folder, set_mode, status_of
+from panpan.system.beneath import open_below, opened_folder, set_mode_in
 
 _OPEN = stat.S_IRWXU
 """What the user needs to change what is in a folder of his."""
@@ -31,9 +31,10 @@ def open_folders(root: Path, folders: Sequence[Difference]) -> None:
         ToolError: One is no folder any more.
         OSError: The system does not let him.
     """
-    for one in folders:
-        if one.before is not None:
-            _set_bits(root, one.path, (one.before.mode or 0) | _OPEN)
+    with opened_folder(root) as top:
+        for one in folders:
+            if one.before is not None:
+                _set_bits(top, one.path, (one.before.mode or 0) | _OPEN)
 
 
 def exchange_folders(root: Path, folders: Sequence[Difference]) -> Sequence[Difference]:
@@ -44,23 +45,22 @@ def exchange_folders(root: Path, folders: Sequence[Difference]) -> Sequence[Diff
         OSError: The system does not let the user.
     """
     in_use = []
-    for one in sorted(folders, key=_depth, reverse=True):
-        if one.after is None:
-            place = root / one.path
-            try:
-                with opened_folder(place.parent) as above:
-                    os.rmdir(place.name, dir_fd=above)
-            except OSError as error:
-                if error.errno in _IN_USE:
-                    in_use.append(one)
-                elif error.errno not in _IS_GONE:
-                    raise
-    for one in sorted(folders, key=_depth):
-        if one.before is None:
-            place = root / one.path
-            with suppress(FileExistsError), opened_folder(place.parent) as above:
-                os.mkdir(place.name, mode=_OPEN, dir_fd=above)
-            _set_bits(root, one.path, (one.after.mode if one.after and one.after.mode else 0) | _OPEN)
+    with opened_folder(root) as top:
+        for one in sorted(folders, key=_depth, reverse=True):
+            if one.after is None:
+                try:
+                    with _opened_above(top, one.path) as (above, name):
+                        os.rmdir(name, dir_fd=above)
+                except OSError as error:
+                    if error.errno in _IN_USE:
+                        in_use.append(one)
+                    elif error.errno not in _IS_GONE:
+                        raise
+        for one in sorted(folders, key=_depth):
+            if one.before is None:
+                with suppress(FileExistsError), _opened_above(top, one.path) as (above, name):
+                    os.mkdir(name, mode=_OPEN, dir_fd=above)
+                _set_bits(top, one.path, (one.after.mode if one.after and one.after.mode else 0) | _OPEN)
     return in_use
 
 
@@ -76,10 +76,12 @@ def close_folders(root: Path, folders: Iterable[Difference], in_use: Sequence[Di
         ToolError: One is no folder any more.
         OSError: The system does not let the user.
     """
-    for one in sorted(folders, key=_depth, reverse=True):
-        wanted = one.before if one in in_use else one.after
-        if wanted is not None:
-            _set_bits(root, one.path, wanted.mode or 0)
+    staying = {one.path for one in in_use}
+    with opened_folder(root) as top:
+        for one in sorted(folders, key=_depth, reverse=True):
+            wanted = one.before if one.path in staying else one.after
+            if wanted is not None:
+                _set_bits(top, one.path, wanted.mode or 0)
 
 
 def require_own_place(root: Path) -> None:
@@ -92,16 +94,27 @@ def require_own_place(root: Path) -> None:
         raise ToolError(f"{root} is no folder any more, or a link to another one")
 
 
-def _set_bits(root: Path, path: str, bits: int) -> None:
-    place = root / path
+def _set_bits(top: int, path: str, bits: int) -> None:
+    with suppress(FileNotFoundError), _opened_above(top, path) as (above, name):
+        status = os.stat(name, dir_fd=above, follow_symlinks=False)
+        if not stat.S_ISDIR(status.st_mode):
+            raise ToolError(f"{path} is no folder any more")
+        if stat.S_IMODE(status.st_mode) != bits:
+            set_mode_in(above, name, bits)
+
+
+@contextmanager
+def _opened_above(top: int, path: str) -> Iterator[tuple[int, str]]:
+    """Open the folder that a folder lies in, and yield its descriptor and the name in it.
+
+    The way is kept as text, which is cheap for a deep folder, unlike a `Path`.
+    """
+    *above, name = path.removesuffix("/").split("/")
+    fd = open_below(top, above)
     try:
-        status = status_of(place)
-    except FileNotFoundError:
-        return
-    if not stat.S_ISDIR(status.st_mode):
-        raise ToolError(f"{place} is no folder any more")
-    if stat.S_IMODE(status.st_mode) != bits:
-        set_mode(place, bits)
+        yield fd, name
+    finally:
+        os.close(fd)
 
 
 def _depth(change: Difference) -> int:

@@ -9,6 +9,7 @@ import pytest
 from panpan.config.settings import SnapshotSettings
 from panpan.errors import SnapshotError
 from panpan.services.snapshots.kept_files import MAX_IGNORED_FILES
+from panpan.system.folder_tree import remove_tree
 from tests.services.snapshots.kept_workspace import KeptWorkspace, kinds
 
 
@@ -232,3 +233,29 @@ async def test_a_snapshot_that_is_gone_is_told(tmp_path: Path) -> None:
     with pytest.raises(SnapshotError, match=r"cannot be read|could not|failed"):
         await later.snapshots.undo.plan_undo()
     assert place.read("a") == "1\n"
+
+
+async def test_what_has_too_long_a_path_is_told_and_the_rest_undone(tmp_path: Path) -> None:
+    place = KeptWorkspace(tmp_path)
+    name = "n" * 250
+
+    def make() -> None:
+        here = os.open(place.folder, os.O_RDONLY)
+        for _ in range(20):
+            os.close(os.open("file", os.O_WRONLY | os.O_CREAT, dir_fd=here))
+            os.mkdir(name, dir_fd=here)
+            below = os.open(name, os.O_RDONLY, dir_fd=here)
+            os.close(here)
+            here = below
+        os.close(here)
+
+    await place.turn(make)
+    plan = await place.undo()
+
+    assert len(place.warnings) == 1
+    assert place.warnings[0].endswith("(its path is too long)")
+    assert plan.conflicts == {}
+    assert {change.kind for change in plan.files} == {"deleted"}
+    assert os.listdir(place.folder) == [name]  # noqa: PTH208
+    assert not (place.folder / name / "file").exists()
+    remove_tree(place.folder / name)

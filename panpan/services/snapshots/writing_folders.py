@@ -49,7 +49,7 @@ def exchange_folders(root: Path, folders: Sequence[Difference]) -> Sequence[Diff
         for one in sorted(folders, key=_depth, reverse=True):
             if one.after is None:
                 try:
-                    with _opened_above(top, one.path) as (above, name):
+                    with opened_above(top, one.path) as (above, name):
                         os.rmdir(name, dir_fd=above)
                 except OSError as error:
                     if error.errno in _IN_USE:
@@ -58,7 +58,7 @@ def exchange_folders(root: Path, folders: Sequence[Difference]) -> Sequence[Diff
                         raise
         for one in sorted(folders, key=_depth):
             if one.before is None:
-                with suppress(FileExistsError), _opened_above(top, one.path) as (above, name):
+                with suppress(FileExistsError), opened_above(top, one.path) as (above, name):
                     os.mkdir(name, mode=_OPEN, dir_fd=above)
                 _set_bits(top, one.path, (one.after.mode if one.after and one.after.mode else 0) | _OPEN)
     return in_use
@@ -95,7 +95,7 @@ def require_own_place(root: Path) -> None:
 
 
 def _set_bits(top: int, path: str, bits: int) -> None:
-    with suppress(FileNotFoundError), _opened_above(top, path) as (above, name):
+    with suppress(FileNotFoundError), opened_above(top, path) as (above, name):
         status = os.stat(name, dir_fd=above, follow_symlinks=False)
         if not stat.S_ISDIR(status.st_mode):
             raise ToolError(f"{path} is no folder any more")
@@ -104,10 +104,17 @@ def _set_bits(top: int, path: str, bits: int) -> None:
 
 
 @contextmanager
-def _opened_above(top: int, path: str) -> Iterator[tuple[int, str]]:
+def opened_above(top: int, path: str) -> Iterator[tuple[int, str]]:
     """Open the folder that a folder lies in, and yield its descriptor and the name in it.
 
-    The way is kept as text, which is cheap for a deep folder, unlike a `Path`.
+    The way stays text, since making a `Path` of each folder of a deep tree takes longer than all else.
+
+    Args:
+        top: Descriptor of the folder that `path` is relative to.
+        path: As git has it.
+
+    Raises:
+        OSError: A part of the way is missing, is a link or no folder, or cannot be opened.
     """
     *above, name = path.removesuffix("/").split("/")
     fd = open_below(top, above)

@@ -187,7 +187,9 @@ class _Unpacking:
         parts = [part for part in name.removeprefix("./").split("/") if part != "."]
         if member.is_folder and not any(parts):
             return []
-        if not parts or name.startswith("/") or len(name) > _MAX_PATH_CHARS or not all(map(_is_plain, parts)):
+        if len(name) > _MAX_PATH_CHARS:
+            raise self._refused(f"a name of more than {_MAX_PATH_CHARS:,} characters, {member.name[:200]!r}")
+        if not parts or name.startswith("/") or not all(map(_is_plain, parts)):
             raise self._refused(f"a name that leads elsewhere, {member.name[:200]!r}")
         if any(not group.is_only_as_named for group, _ in protections(self._folder.joinpath(*parts))):
             raise self._refused(f"a name that is protected, {name[:200]!r}")

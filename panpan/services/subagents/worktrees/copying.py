@@ -17,7 +17,7 @@ from pathlib import Path
 from anyio import to_thread
 
 from panpan.errors import ToolError
-from panpan.services.snapshots.kept_files import KeepLimits, look_at
+from panpan.services.snapshots.kept_files import TOO_LONG, KeepLimits, look_at
 from panpan.system.beneath import opened_folder
 from panpan.system.folder_tree import make_folders
 from panpan.system.git import run_git
@@ -73,7 +73,9 @@ async def copy_files(source: Path, target: Path, limits: KeepLimits) -> tuple[Se
 
 def _sorted(top: Path, paths: Sequence[str]) -> Listed:
     """Tell repositories from files; of a submodule, git names the folder like a file."""
-    repositories = {f"{path.rstrip('/')}/" for path in paths if path.endswith("/") or (top / path / ".git").exists()}
+    repositories = {
+        f"{path.rstrip('/')}/" for path in paths if path.endswith("/") or os.path.lexists(f"{top}/{path}/.git")
+    }
     inside = tuple(repositories)
     return Listed([path for path in paths if not f"{path}/".startswith(inside)], sorted(repositories))
 
@@ -88,14 +90,17 @@ def _copy(source: Path, target: Path, found: Listed, limits: KeepLimits) -> tupl
     copied: list[str] = []
     for path in looked.bits:
         folder = path.rpartition("/")[0]
-        if folder and folder not in made:
-            make_folders(target / folder)
-            made.add(folder)
         try:
+            if folder and folder not in made:
+                make_folders(target / folder)
+                made.add(folder)
             _copy_file(source / path, target / path)
         except FileNotFoundError:
             continue  # the user has deleted it a moment ago
         except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:  # the worktree's own path may be longer than the user's
+                looked.left_out[path] = TOO_LONG
+                continue
             raise ToolError(f"{path} could not be copied into a worktree: {error}") from error
         copied.append(path)
     for path in found.repositories:

@@ -14,10 +14,11 @@ from anyio import to_thread
 
 from panpan.services.snapshots.differences import Difference, differences
 from panpan.services.snapshots.kept_files import KeepLimits
-from panpan.services.snapshots.paths import folders_above
+from panpan.services.snapshots.paths import all_folders_above
 from panpan.services.snapshots.snapshot import Entry, Snapshot
 from panpan.services.snapshots.way_back import WayBack
 from panpan.services.snapshots.writing import contents_of, write_changes
+from panpan.services.snapshots.writing_folders import opened_above
 from panpan.services.subagents.worktrees.kept_content import keep_files
 from panpan.services.subagents.worktrees.worktree import Worktree, shown
 from panpan.system.beneath import opened_folder
@@ -103,7 +104,7 @@ class Merging:
     def _in_the_way(self, paths: Sequence[str]) -> Iterator[str]:
         """Yield files where a folder is needed, and one file of each folder where a file is needed."""
         root = self._repository.work_tree
-        yield from dict.fromkeys(above[:-1] for path in paths for above in folders_above(path))
+        yield from sorted(above[:-1] for above in all_folders_above(paths))
         for path in paths:
             place = root / path
             if place.is_dir() and not place.is_symlink():
@@ -113,13 +114,11 @@ class Merging:
 
     def _remove_emptied(self, gone: Sequence[str], worktree: Worktree) -> None:
         """Remove the folders that lost their last file and that the agent does not have any more."""
-        for path in gone:
-            for above in folders_above(path):
-                if (worktree.top / above).exists():
-                    break
-                place = self._repository.work_tree / above
-                with suppress(OSError), opened_folder(place.parent) as folder:  # something of the user's is in it
-                    os.rmdir(place.name, dir_fd=folder)
+        with opened_folder(self._repository.work_tree) as top:
+            for folder in sorted(all_folders_above(gone), key=len, reverse=True):
+                if not os.path.lexists(f"{worktree.top}/{folder}"):
+                    with suppress(OSError), opened_above(top, folder) as (above, name):  # the user's is in it
+                        os.rmdir(name, dir_fd=above)
 
     async def _diffs(self, changes: Sequence[Difference], worktree: Worktree) -> Sequence[FileDiff]:
         """Return what becomes of each file, for people."""

@@ -357,3 +357,26 @@ async def test_a_record_that_was_tampered_with_leads_nowhere_else(project, tmp_p
 
     assert found is not None
     assert found.top == worktree.top
+
+
+async def test_files_too_deep_for_the_worktree_are_said_to_be_missing(project):
+    longer = len(str(project.home / "worktrees")) - len(str(project.folder))
+    assert longer > 0
+    names, room = [], 4094 - len(str(project.folder)) - longer
+    while room > 0:
+        names.append("n" * min(room, 200))
+        room -= 201
+    here = os.open(project.folder, os.O_RDONLY)
+    for name in names:
+        os.mkdir(name, dir_fd=here)
+        below = os.open(name, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(os.open("f", os.O_WRONLY | os.O_CREAT, dir_fd=here))
+    os.close(here)
+
+    worktree = await project.worktrees.make(AGENT)
+
+    assert dict(worktree.left_out) == {"/".join([*names, "f"]): "its path is too long"}
+    assert await project.worktrees.changes(worktree) == []
+    assert await project.worktrees.remove(worktree)

@@ -10,15 +10,17 @@ from tests.e2e.conftest import Panpan
 from tests.model_server import ToolCall, call, calls, say, serving
 from tests.system.test_folder_tree import make_deep
 
-NEW = "/".join(["d"] * 1100)
+LEVELS = 1_450
+"""With names of two letters: deeper than Python recurses, as far as a path can say, and some levels beyond that."""
+NEW = "/".join(["d"] * 1010)
 """A path of folders that Python cannot make or remove by recursion."""
 
 
 @pytest.fixture
 def deep(panpan: Panpan) -> Iterator[Panpan]:
-    make_deep(panpan.workspace)
+    make_deep(panpan.workspace, LEVELS, name="dd")
     yield panpan
-    for name in "de":
+    for name in ("dd", "e"):
         if (panpan.workspace / name).exists():
             remove_tree(panpan.workspace / name)
 

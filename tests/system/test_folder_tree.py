@@ -15,14 +15,14 @@ DEPTH = 5000
 """Deeper than Python recurses, than descriptors can be open, and than a path can be long."""
 
 
-def make_deep(folder: Path, depth: int = DEPTH, *, mode: int = 0o777) -> None:
+def make_deep(folder: Path, depth: int = DEPTH, *, mode: int = 0o777, name: str = "d") -> None:
     """Make nested folders, each tenth with a file; deeper than a path can say."""
     here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     for number in range(depth):
-        os.mkdir("d", dir_fd=here)
+        os.mkdir(name, dir_fd=here)
         if number % 10 == 0:
             os.close(os.open("file", os.O_WRONLY | os.O_CREAT, dir_fd=here))
-        below = os.open("d", os.O_RDONLY | os.O_DIRECTORY, dir_fd=here)
+        below = os.open(name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=here)
         os.fchmod(here, mode)
         os.close(here)
         here = below

@@ -3,11 +3,12 @@
 The rule: a repository may name other folders as its own: as the git folder, the common folder, further objects, or
 files to include in its settings; and a link in the git folder may lead anywhere. What lies elsewhere counts as another
 repository's, unless that one points back: git's own worktrees and submodules do (CVE-2026-40068 is this check missing).
+What cannot be read just as git reads it, or is too much to be read, is refused.
 """
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -23,8 +24,10 @@ _MOST_FOLLOWED = 50
 _MAX_BYTES = 1_000_000
 _NOT_ENTERED = frozenset({"hooks", "modules", "worktrees", "lfs", "annex"})
 """Folders of a git folder from which git takes nothing that it shows of this repository."""
-_SECTION = re.compile(r"\[\s*([^\s\"\]]+)[^\]]*\]")
-_PATH = re.compile(r"(?:^|\])\s*(path|worktree)\s*=\s*(.*?)\s*$", re.IGNORECASE)
+_PATH = re.compile(r"(?:^|\])\s*(path|worktree)\s*=\s*(.*?)\s*$", re.IGNORECASE | re.DOTALL)
+_PLAIN_QUOTED = re.compile(r'"[^"\\]*"')
+_PLAIN_VALUE = re.compile(r"""(?:(?!~[^/]|%\()[^"\\#;]*|"(?!~[^/]|%\()[^"\\]*")""")
+"""A value without escapes, comments, and homes of other users, so that it is what git makes of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,8 @@ def places_elsewhere(folder: Path) -> list[GitPlace]:
         folder: Where git is asked; canonical.
 
     Raises:
-        ToolError: The git folder holds too much to be looked through, or a path leads nowhere.
+        ToolError: The git folder holds too much to be looked through or what cannot be read as git reads it, or a path
+            leads nowhere.
     """
     found: list[GitPlace] = []
     for top in (folder, *folder.parents):
@@ -100,8 +104,8 @@ def _points_back(git_folder: Path, common: Path, entry: Path) -> bool:
         named = _text(git_folder / "gitdir").strip()
         return bool(named) and canonical_path(git_folder / named) == canonical_path(entry)
     if common == git_folder:  # that of a submodule
-        trees = [value for key, _, value in _settings(git_folder / "config") if key == "worktree"]
-        return [canonical_path(git_folder / value) for value in trees] == [canonical_path(entry.parent)]
+        trees = [value for key, value in _paths_in(_text(git_folder / "config")) if key == "worktree"]
+        return [canonical_path(git_folder / value.strip('"')) for value in trees] == [canonical_path(entry.parent)]
     return False
 
 
@@ -122,7 +126,9 @@ def _links_out(git_folder: Path, top: Path) -> Iterator[GitPlace]:
             continue
         seen += len(entries)
         if seen >= _MOST_ENTRIES:
-            raise ToolError(f"{git_folder} holds too many files to be looked through, so git was not asked")
+            raise ToolError(
+                f"{git_folder} holds too many files to be looked through, so git was not asked; run git yourself"
+            )
         for one in entries:
             if one.is_symlink():
                 target = canonical_path(Path(one.path))
@@ -133,13 +139,20 @@ def _links_out(git_folder: Path, top: Path) -> Iterator[GitPlace]:
 
 
 def _further_objects(objects: Path) -> Iterator[GitPlace]:
-    """Yield the folders with objects of others that a folder of objects names, and those that these name."""
+    """Yield the folders with objects of others that a folder of objects names, and those that these name.
+
+    Raises:
+        ToolError: They are too many, or are not written plainly.
+    """
     waiting, seen = [objects], {objects}
-    while waiting and len(seen) < _MOST_FOLLOWED:
+    while waiting:
         here = waiting.pop()
         alternates = here / "info" / "alternates"
-        for line in _text(alternates).splitlines():
-            name = line.strip().strip('"')
+        _require_few(seen, alternates)
+        for line in _text(alternates).split("\n"):
+            if line.startswith('"') and not _PLAIN_QUOTED.fullmatch(line):
+                raise ToolError(f"{alternates} has escapes in it, so git was not asked; write its paths without quotes")
+            name = line.strip('"') if line.startswith('"') else line
             if name and not name.startswith("#"):
                 place = canonical_path(here / name)
                 if place not in seen:
@@ -149,27 +162,42 @@ def _further_objects(objects: Path) -> Iterator[GitPlace]:
 
 
 def _included(files: Sequence[Path]) -> Iterator[GitPlace]:
-    """Yield the files that settings include, and those that these include."""
+    """Yield the files that settings include, and those that these include.
+
+    Raises:
+        ToolError: They are too many, or are not written plainly.
+    """
     waiting, seen = list(files), set(files)
-    while waiting and len(seen) < _MOST_FOLLOWED:
+    while waiting:
         file = waiting.pop()
-        for key, section, value in _settings(file):
-            if key == "path" and section in ("include", "includeif"):
-                place = canonical_path(file.parent / _at_home(value))
+        _require_few(seen, file)
+        text = _text(file)
+        for key, value in _paths_in(text) if "include" in text.lower() else ():
+            if key == "path":  # in any section, since lines may hide which one it is
+                if not _PLAIN_VALUE.fullmatch(value):
+                    raise ToolError(f"{file} has a path that is not plain, so git was not asked; write it in full")
+                place = canonical_path(file.parent / _at_home(value.strip('"')))
                 if place not in seen:
                     seen.add(place)
                     waiting.append(place)
                     yield GitPlace(place, file)
 
 
-def _settings(file: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield what a file of settings says under the keys `path` and `worktree`: key, section and value."""
-    section = ""
-    for line in _text(file).splitlines():
-        if match := _SECTION.match(line.strip()):
-            section = match[1].lower()
+def _require_few(seen: Collection[Path], file: Path) -> None:
+    """Refuse to follow more files.
+
+    Raises:
+        ToolError: As many were seen as are followed.
+    """
+    if len(seen) >= _MOST_FOLLOWED:
+        raise ToolError(f"{file} and others name too many files, so git was not asked; keep below {_MOST_FOLLOWED}")
+
+
+def _paths_in(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the keys `path` and `worktree` of settings with their values as they are written."""
+    for line in text.split("\n"):  # as git does; `splitlines` knows more ends
         if match := _PATH.search(line):
-            yield match[1].lower(), section, match[2].strip('"')
+            yield match[1].lower(), match[2]
 
 
 def _at_home(value: str) -> str:
@@ -177,11 +205,18 @@ def _at_home(value: str) -> str:
 
 
 def _text(file: Path) -> str:
-    """Return what is in a regular file, or the beginning of it; nothing where there is none."""
+    """Return what is in a regular file; nothing where there is none.
+
+    Raises:
+        ToolError: It is too large.
+    """
     try:
         if not file.is_file():
             return ""
         with file.open("rb") as opened:
-            return os.fsdecode(opened.read(_MAX_BYTES))
+            content = opened.read(_MAX_BYTES + 1)
     except OSError:
         return ""
+    if len(content) > _MAX_BYTES:
+        raise ToolError(f"{file} is too large to be read, so git was not asked; keep it below {_MAX_BYTES:,} bytes")
+    return os.fsdecode(content)

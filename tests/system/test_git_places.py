@@ -172,3 +172,79 @@ async def test_settings_that_name_files_elsewhere_are_laid_over(workspace: Path,
     assert (await run_git(["shortlog", "-s", "HEAD"], cwd=workspace)).exit_code == 0
     variables = await harmless_git_variables([workspace], roots=[workspace])
     assert not [value for value in variables.values() if str(other) in value]
+
+
+def _settings_that_lead_to(other: Path, nested: Path) -> dict[str, str]:
+    way = os.path.relpath(other / ".git" / "config", nested / ".git")
+    return {
+        "comment": f"[include]\n\tpath = {way};/../../../workspace/n/.git/own\n",
+        "line goes on": f"[include]\n\tpath = own\\\n/../{way}\n",
+        "quote in the middle": f'[include]\n\tpath = own/""../{way}\n',
+        "section after a value": f"[core]\n\tx = a\\\n[core]\n[include]\n\ty = a\\\n[core]\n\tpath = {way}\n",
+        "two sections in a line": f"[core][include]\n\tpath = {way}\n",
+        "form feed": f"[include]\n\tpath = own\x0c/../{way}\n",
+        "home of a user": "[include]\n\tpath = ~root/.gitconfig\n",
+        "behind much": f"#{'x' * 1_000_000}\n[include]\n\tpath = {way}\n",
+        "behind many": "".join(f"[include]\n\tpath = {n}\n" for n in range(60)),
+    }
+
+
+@pytest.mark.parametrize("name", _settings_that_lead_to(Path("/a"), Path("/b")))
+def test_settings_cannot_hide_a_file_that_they_include(name: str, workspace: Path, other: Path) -> None:
+    nested = workspace / "n"
+    nested.mkdir()
+    git(nested, "init", "-q")
+    text = _settings_that_lead_to(other, nested)[name]
+    with (nested / ".git" / "config").open("a", newline="") as file:
+        file.write(text)
+    for own in ("own", "own\x0c"):
+        (nested / ".git" / own).mkdir()
+    for n in range(60):
+        (nested / ".git" / str(n)).write_text(f"[include]\n\tpath = {other / '.git' / 'config'}\n" if n == 0 else "")
+    git(other, "config", "other.secret", SECRET)
+    if not name.startswith("home"):
+        assert SECRET in git(nested, "config", "--includes", "--list")
+
+    assert _is_refused_or_named(nested, workspace)
+
+
+def _lines_that_lead_to(objects: Path, own: Path) -> dict[str, str]:
+    way = os.path.relpath(objects, own)
+    return {
+        "no comment": f" #x/../{way}\n",
+        "escaped": '"' + way.replace(".", "\\056") + '"\n',
+        "behind quotes": f'"own"x../{way.removeprefix("../")}\n',
+        "form feed": f"own\x0c/../{way}\n",
+        "behind much": f"#{'x' * 1_000_000}\n{way}\n",
+        "behind many": "".join(f"../{n}\n" for n in range(60)),
+    }
+
+
+@pytest.mark.parametrize("name", _lines_that_lead_to(Path("/a"), Path("/b")))
+def test_alternates_cannot_hide_objects_of_others(name: str, workspace: Path, other: Path) -> None:
+    nested = workspace / "n"
+    nested.mkdir()
+    git(nested, "init", "-q")
+    objects = nested / ".git" / "objects"
+    (objects / "info" / "alternates").write_bytes(
+        _lines_that_lead_to(other / ".git" / "objects", objects)[name].encode()
+    )
+    for own in (" #x", "own", "own\x0c"):
+        (objects / own).mkdir()
+    for n in range(60):
+        info = nested / ".git" / str(n) / "info"
+        info.mkdir(parents=True)
+        if n == 0:
+            (info / "alternates").write_text(f"{other / '.git' / 'objects'}\n")
+    commit = git(other, "rev-parse", "HEAD").strip()
+    assert SECRET in git(nested, "cat-file", "-p", commit)
+
+    assert _is_refused_or_named(nested, workspace)
+
+
+def _is_refused_or_named(folder: Path, workspace: Path) -> bool:
+    try:
+        found = places_elsewhere(folder)
+    except ToolError as error:
+        return "so git was not asked" in str(error)
+    return any(not place.path.is_relative_to(workspace) for place in found)

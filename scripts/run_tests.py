@@ -20,7 +20,7 @@ MOST_FLAKY = 10
 """Tests that may fail in the parallel run; more are no accident."""
 
 PHASES = ("setup", "call", "teardown")
-"""Of a test that ran; a report of a worker that crashed names none of them."""
+"""Phases of a test that ran. The report of a crashed worker names none of them."""
 
 
 class Failures:

@@ -32,7 +32,7 @@ _IS_POSSIBLE = hasattr(os, "pidfd_open") and "COVERAGE_PROCESS_START" not in os.
 _AT_START = ("PYTHON", "LANG", "LC_", "LD_", "COVERAGE")
 """Beginnings of the names of variables that Python reads at its start."""
 _LAZY = ("anyio._backends._asyncio", "httpcore2", "prompt_toolkit.shortcuts", "tree_sitter_bash", "truststore")
-"""What panpan imports inside functions, beside the SDK."""
+"""Modules that panpan imports inside functions, beside the SDK."""
 
 
 class ForkedCommand:

@@ -31,7 +31,7 @@ class Trace:
     sockets: set[str] = field(default_factory=set)
     """Families of sockets that were made."""
     code: int = 0
-    """What it ended with; 124 where its ten seconds were over."""
+    """Exit code; 124 where its ten seconds were over."""
 
 
 class TracingBox:

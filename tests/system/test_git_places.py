@@ -1,4 +1,4 @@
-"""What a repository takes from another one is known, unless that one points back."""
+"""Places from which a repository takes are known, unless they point back."""
 
 import os
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What panpan starts cannot read its environment. Root could, so where root runs the tests, `nobody` runs these."""
+"""Processes that panpan starts cannot read its environment. Root could, so as root `nobody` runs these tests."""
 
 import os
 import subprocess

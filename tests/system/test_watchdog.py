@@ -1,4 +1,4 @@
-"""What panpan started ends with it when it is killed, and what may outlive it goes on."""
+"""Processes that panpan started end with it when it is killed; those that may outlive it go on."""
 
 import os
 import secrets
@@ -48,7 +48,7 @@ ALL_AT_ONCE = '(env -i setsid sleep "$1" >/dev/null 2>&1 &)'
 
 @pytest.fixture
 def seconds() -> Iterator[str]:
-    """How long a test's processes sleep: a number that no other process is told."""
+    """Seconds that a test's processes sleep: a number that no other process is given."""
     number = f"600.{secrets.randbelow(10**9):09}"
     yield number
     for pid in asleep(number):

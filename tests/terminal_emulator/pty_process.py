@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 
 class Running(Protocol):
-    """What is used of `subprocess.Popen`."""
+    """The part of `subprocess.Popen` that is used."""
 
     @property
     def pid(self) -> int: ...

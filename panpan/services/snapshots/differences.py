@@ -15,7 +15,7 @@ _LINK = "120000"
 _PROGRAM = "100755"
 _NOTHING = "000000"
 _MAX_CHARS = 100_000
-"""Of paths that one command is asked for; beyond that it lists the whole tree, which is quicker than many commands."""
+"""Characters of paths in one command. Beyond that it lists the whole tree, which is quicker than many commands."""
 MAX_DIFF_BYTES = 1_000_000
 """Of the text of a difference."""
 

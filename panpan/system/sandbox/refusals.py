@@ -34,7 +34,7 @@ _NOT_EXECUTABLE = 126
 _LAST_LINES = 10
 """How many lines at the end may tell of a refusal after which the line as a whole went well."""
 _MOST_HOSTS = 5
-"""That a sentence names."""
+"""Hosts that a sentence names at most."""
 _QUOTES = "'\"`\u2018\u2019"
 _PATH = re.compile(rf"(?<![\w.])/[^\s{_QUOTES}:;,()]+")
 _BETWEEN_NAMES = re.compile(rf"[\s/:{_QUOTES}]")

@@ -51,7 +51,7 @@ class Workspace:
             (self.root / name).write_text("x")
 
     async def told(self, *names: str, **arguments: object) -> str:
-        """What is told when a command makes these files."""
+        """Return the sentences that are told when a command makes these files."""
         call = self.call(**arguments)
         await self.hook.before_effect(call)
         self.make(*names)

@@ -65,7 +65,7 @@ TOUCH_NO_FILES = {
     "TodoWrite": "keeps a list of the session's own",
 }
 OF_A_SESSION = {"MergeWorktree", "DatasetDownload"}
-"""Which name what they touch once there is something to merge or to download."""
+"""Tools that name what they touch once there is something to merge or to download."""
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def decide(project: Project, rule: str, tool: str, arguments: Mapping[str, object], mode: str = "default") -> Decision:
-    """What the gate says of a call with one rule that denies, where package managers are installed."""
+    """Return the decision on a call with one rule that denies, where package managers are installed."""
     gate = project.gate(f'[permission]\nallow = ["Bash(*)"]\ndeny = ["{rule}"]\n').gate
     gate.mode = mode  # type: ignore[assignment]
     called = next(one for one in all_tools() if one.name == tool)

@@ -52,7 +52,7 @@ async def events_of(session: Session, prompt: str | UserMessage) -> list[Event]:
 
 
 async def asked(session: Session, llm: ScriptedLLM, prompt: str | UserMessage) -> list[UserMessage]:
-    """What the user has said when the model is asked for its answer to `prompt`."""
+    """Return the messages of the user when the model is asked for its answer to `prompt`."""
     async with session:
         await events_of(session, prompt)
     return [one for one in llm.histories[-1] if isinstance(one, UserMessage)]

@@ -18,7 +18,7 @@ from panpan.ui.repl.canvas import say
 from panpan.ui.repl.commands.command import Option, Terminal
 
 MOST_SESSIONS = 50
-"""That are listed, without runs with -p; older ones are found by what was said in them, or reached by their id."""
+"""Sessions that are listed, without runs with -p. Older ones are found by their words or by their id."""
 
 MOST_FOUND = 20
 """Sessions of a search by what was said."""

@@ -31,7 +31,7 @@ SEEDS = range(0, 4000, 10) if IS_SOAK else (85, 644)
 """Without the looks at the names, the first of these overwrites a file, and the second reads one outside."""
 TRIED_LINES = 150
 MOST_LINES = 40
-"""Of a round; so many run."""
+"""Lines of a round that run."""
 pytestmark = pytest.mark.timeout(7200 if IS_SOAK else 300)
 
 ODD_NAMES = [

@@ -22,7 +22,7 @@ _MOST_ENTRIES = 300_000
 _MOST_FOLLOWED = 50
 """Files of further objects and of settings that are read."""
 _MAX_BYTES = 1_000_000
-_NOT_ENTERED = frozenset({"hooks", "modules", "worktrees", "lfs", "annex"})
+_NOT_ENTERED = frozenset({"hooks", "modules", "lfs", "annex"})
 """Folders of a git folder from which git takes nothing that it shows of this repository."""
 _PATH = re.compile(r"(?:^|\])\s*(path|worktree)\s*=\s*(.*?)\s*$", re.IGNORECASE | re.DOTALL)
 _PLAIN_QUOTED = re.compile(r'"[^"\\]*"')
@@ -130,11 +130,13 @@ def _links_out(git_folder: Path, top: Path) -> Iterator[GitPlace]:
                 f"{git_folder} holds too many files to be looked through, so git was not asked; run git yourself"
             )
         for one in entries:
+            if here == git_folder and one.name in _NOT_ENTERED:
+                continue
             if one.is_symlink():
                 target = canonical_path(Path(one.path))
-                if one.name not in _NOT_ENTERED and not (is_below(target, git_folder) or is_below(target, top)):
+                if not (is_below(target, git_folder) or is_below(target, top)):
                     yield GitPlace(target, Path(one.path), is_link=True)
-            elif one.is_dir(follow_symlinks=False) and not (here == git_folder and one.name in _NOT_ENTERED):
+            elif one.is_dir(follow_symlinks=False):
                 waiting.append(Path(one.path))
 
 

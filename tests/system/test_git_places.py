@@ -104,6 +104,10 @@ LINKS = (
     "logs",
     "rebase-merge",
     "refs/heads/x",
+    "refs/heads/lfs",
+    "worktrees",
+    "worktrees/x/gitdir",
+    "worktrees/x/locked",
 )
 
 
@@ -126,6 +130,7 @@ async def test_what_a_repository_names_elsewhere_is_known_and_not_asked_by_panpa
 @pytest.mark.parametrize("name", LINKS)
 async def test_a_link_in_the_git_folder_that_leads_out_is_not_followed(name: str, workspace: Path, other: Path) -> None:
     place = workspace / ".git" / name
+    place.parent.mkdir(parents=True, exist_ok=True)
     if place.is_dir():
         place.rename(other / "moved")
     else:

@@ -47,9 +47,10 @@ class ArrivingReply:
         said = reply.usage.context_tokens - reply.usage.output_tokens
         least = least_tokens(self._request) if is_limited else 0
         more_input = max(most_tokens(self._request), least) - said if not said or said < least / 2 else 0
-        usage = Usage(
-            input_tokens=max(0, more_input), output_tokens=0 if reply.usage.output_tokens else self._output_tokens
-        )
+        said_output = reply.usage.output_tokens
+        is_too_little = not said_output or (is_limited and said_output < self._output_tokens / 2)
+        more_output = self._output_tokens - said_output if is_too_little else 0
+        usage = Usage(input_tokens=max(0, more_input), output_tokens=max(0, more_output))
         if not usage.context_tokens:
             return None
         usd = 0.0 if self._price is None else self._price.cost_usd(usage)

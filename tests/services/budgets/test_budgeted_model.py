@@ -165,11 +165,20 @@ async def test_an_incredible_count_costs_the_estimate_under_a_limit(usage: dict[
 
     spent = budget.spent
     assert spent.usage.input_tokens == 3 * most_tokens(LONG)
-    assert spent.usage.output_tokens == 3 * (usage.get("output_tokens") or 100)
+    assert spent.usage.output_tokens == 3 * 100
     assert spent.known_usd > 3 * 8.0
     assert (spent.calls, spent.by_model["scripted"].replies, spent.by_model["scripted"].estimated_replies) == (3, 3, 3)
     assert sum(one.tokens for one in noted) + sum(reply.usage.context_tokens for reply in replies) == spent.tokens
     assert told == [ESTIMATED]
+
+
+async def test_a_long_reply_that_claims_few_tokens_costs_the_estimate() -> None:
+    budget = Budget(limits=SpendingLimits(usd=1_000.0))
+    llm = PricedLLM(priced("y" * 4_000, input_tokens=10_000, output_tokens=1), price=PRICE)
+
+    await asked(BudgetedModel(llm, budget), LONG)
+
+    assert (budget.spent.usage.input_tokens, budget.spent.usage.output_tokens) == (10_000, 1_000)
 
 
 async def test_a_low_count_is_believed_without_a_limit() -> None:

@@ -263,6 +263,9 @@ async def test_a_search_asks_where_it_would_show_a_denied_file(calls: Calls) -> 
 
     assert isinstance(await closed.before_tool(calls.read(".", name="Grep")), Ask)
     assert isinstance(await closed.before_tool(calls.read(".", name="Grep", glob="*.{py,env}")), Ask)
+    for blank in ("\r", "\x0b", "\x0c", "\x1c", "\x85", "\u00a0", "\u2003"):  # Grep takes each for one
+        glob = f"*.py{blank}.env"
+        assert isinstance(await closed.before_tool(calls.read(".", name="Grep", glob=glob)), Ask), repr(glob)
     assert isinstance(await closed.before_tool(calls.read(".", name="Grep", glob="*.py")), Allow)
     assert isinstance(await closed.before_tool(calls.read("src", name="Grep")), Allow)
     assert isinstance(await closed.before_tool(calls.read(".", name="Glob")), Allow)

@@ -99,3 +99,40 @@ def test_the_reason_says_which_path_it_is_and_what_is_not_known(gate: FolderGate
         f"it names {root}/tests/t.py, and what becomes of that is not known; the rule Edit(/tests/**) from "
         f"{asked.place} denies it"
     )
+
+
+@pytest.mark.parametrize(
+    "search",
+    ["grep -r x .", "grep -r x", "grep -rn x src/..", "rg x", "git log -p", "git diff HEAD", "git status -v",
+     "diff -r src .", "find . -type f -exec cat {} +", "find . -type f | xargs cat"],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "line", ["frob; {}", "{} > src/new", "{} | frob", "true && {} && touch src/n", "if true; then {}; fi", "X=1; {}"]
+)
+@pytest.mark.parametrize("mode", ["default", "bypassPermissions"])
+def test_a_search_asks_whatever_else_its_line_does(gate: FolderGate, search: str, line: str, mode: str) -> None:
+    assert not isinstance(bash(gate, line.format(search), mode), Allow)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["grep -R x .", "grep -R x", "grep -d recurse x .", "grep -rf a.md .", "grep -R -e src", "rg -L x", "rg -z x src",
+     "rg --pre cat x", "rg -f a.md", "cd \"$X\" && grep -r x"],
+)  # fmt: skip
+@pytest.mark.parametrize("mode", ["default", "bypassPermissions"])
+def test_a_search_with_flags_that_are_not_known_asks(gate: FolderGate, line: str, mode: str) -> None:
+    assert not isinstance(bash(gate, line, mode), Allow)  # type: ignore[arg-type]
+
+
+def test_a_search_beside_other_commands_runs_where_nothing_is_withheld(gate: FolderGate) -> None:
+    assert isinstance(bash(gate, "touch src/n; grep -r x src"), Allow)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["xargs cat < list", "printf '%b' 'sec\\0162et/x' | xargs cat", "frob | xargs frob", "find -L . -exec cat {} +",
+     "find . -name x -execdir cat {} +", "find . -name x -exec rm {} +", "find . -name x -exec touch {} +"],
+)  # fmt: skip
+@pytest.mark.parametrize("mode", ["default", "bypassPermissions"])
+def test_names_that_a_program_is_handed_may_be_closed_ones(gate: FolderGate, line: str, mode: str) -> None:
+    assert not isinstance(bash(gate, line, mode), Allow)  # type: ignore[arg-type]

@@ -39,7 +39,8 @@ def test_a_recorded_file_that_may_not_be_read_is_not_shown(gate: FolderGate, lin
 
 @pytest.mark.parametrize(
     "line", ["cd src && git log -p", "git -C src show", "cd src && git grep x HEAD", "git log --binary",
-             "git log --patch-with-stat", "git diff-tree --binary HEAD", "git log --check", "git cat-file -p HEAD:"],
+             "git log --patch-with-stat", "git diff-tree --binary HEAD", "git log --check", "git cat-file -p HEAD:",
+             f"git cat-file blob {'a' * 40}", f"git cat-file tree {'a' * 40}", "git status -v", "git status --verbose"],
 )  # fmt: skip
 def test_a_look_through_the_repository_asks_where_it_holds_such_a_file(gate: FolderGate, line: str) -> None:
     assert isinstance(bash(gate, line), Ask), line
@@ -47,7 +48,7 @@ def test_a_look_through_the_repository_asks_where_it_holds_such_a_file(gate: Fol
 
 @pytest.mark.parametrize(
     "line", ["cd src && git show HEAD:src/c.py", "git show :a.txt", "git log -L1,2:src/c.py", "git log --oneline",
-             "git log --stat"],
+             "git log --stat", "git status -sb", "git cat-file -t HEAD"],
 )  # fmt: skip
 def test_other_files_and_names_alone_are_shown(tmp_path: Path, line: str) -> None:
     project = Project(tmp_path)

@@ -1,4 +1,4 @@
-"""Finds commands whose words hide what they touch: `cat "$X"`, `touch $(pick)`, `make DIR=$Y`.
+"""Finds commands whose words hide what they touch: `cat "$X"`, `touch $(pick)`, `make DIR=$Y`, `xargs cat`.
 
 The rule: a rule for paths may hold for it. Words that are data, such as messages and numbers, are no paths.
 """
@@ -13,6 +13,8 @@ _Access: TypeAlias = Literal["read", "write"]
 _TAKES_NO_PATHS = frozenset({
     ":", "break", "continue", "exit", "expr", "false", "kill", "let", "return", "seq", "shift", "sleep", "true", "wait",
 })  # fmt: skip
+_HAND_ON = frozenset({"fd", "fdfind", "find", "parallel", "xargs"})
+"""Programs that give names to others which no word tells: `find . -exec rm {} +`, `xargs cat`."""
 _TESTS = frozenset({"[", "[[", "test"})
 _FILE_TEST = re.compile(r"-(?:[a-hkprstuwxGLNOS]|nt|ot|ef)")
 _NUMBER = re.compile(r"\"?\$(?:\(\([^`]*\)\)|[?#$!])\"?")
@@ -25,7 +27,8 @@ def hidden_access(facts: LineFacts) -> frozenset[_Access]:
 
 
 def _hidden_by(effect: Effect) -> Iterator[_Access]:
-    if next(_unknown_words(effect), None) is None:
+    hands_on = effect.program in _HAND_ON and effect.reads is None
+    if not hands_on and next(_unknown_words(effect), None) is None:
         return
     runs_code = effect.runs_code is not False
     if runs_code or effect.reads != ():

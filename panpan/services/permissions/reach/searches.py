@@ -31,7 +31,7 @@ from panpan.tools.shell.analysis.facts import Effect
 from panpan.types.permission import Reason
 
 _MOST_FILES = 20_000
-_NOT_ONE_NAME = frozenset("!{},; \t\n")
+_NOT_ONE_NAME = frozenset("!{},;")
 """Characters with which a glob may mean more than one pattern says; then every file counts as searched."""
 _ADVICE = "search a narrower path, or with a glob that leaves it out"
 
@@ -122,10 +122,8 @@ def _searches(subject: Subject) -> list[tuple[list[Path], Effect | None]]:
     if subject.tool == "Grep":
         places = [use.path for use in subject.uses if use.path.is_dir()]
         found: list[tuple[list[Path], Effect | None]] = [(places, None)]
-    elif subject.seems_to_look:
+    else:  # of every part of a command line, whatever the others do
         found = [(_shown_folders(effect, subject), effect) for effect in subject.effects]
-    else:
-        found = []
     return [(folders, search) for folders, search in found if folders]
 
 
@@ -141,7 +139,9 @@ def _shown_folders(search: Effect, subject: Subject) -> list[Path]:
 
 
 def _folders_of(search: Effect, cwd: Path) -> list[Path]:
-    found = dict.fromkeys(canonical_path(cwd / path) for path in search.placed_searches)
+    # Behind a `cd` to nobody knows where, what is below the start counts.
+    placed = search.placed_searches or (search.searches and (".",))
+    found = dict.fromkeys(canonical_path(cwd / path) for path in placed)
     return [path for path in found if path.is_dir()]
 
 
@@ -176,7 +176,7 @@ def _files(folders: Sequence[Path], search: Effect | None) -> Iterator[tuple[Pat
 
 
 def _is_searched(name: str, glob: str | None) -> bool:
-    if not isinstance(glob, str) or not glob or _NOT_ONE_NAME & set(glob):
+    if not isinstance(glob, str) or glob.split() != [glob] or _NOT_ONE_NAME & set(glob):
         return True
     try:
         # Wider than the search's own reading of the glob: the name alone, at any depth.

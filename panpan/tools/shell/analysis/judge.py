@@ -5,7 +5,7 @@ to explain: where it is not certain, it is None.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from panpan.tools.shell.analysis.arguments import Reading, read_arguments
@@ -66,7 +66,16 @@ def _of_program(command: SimpleCommand, most_wrappers: int) -> Effect:
         except NotHarmlessError as exc:
             # Of what only its version is asked, there is more to say.
             refusal = "" if row.not_bare and not row.sub else f"{name} is not known to be harmless {exc}"
-    return _other(command, name, refusal, most_wrappers)
+    effect = _other(command, name, refusal, most_wrappers)
+    return replace(effect, searches=_may_search(arguments)) if row is not None and row.names else effect
+
+
+def _may_search(arguments: Sequence[Word]) -> tuple[str, ...]:
+    """Return the folders that a search with flags that the table does not have may show.
+
+    The flags may make a search of `grep x`, and any word the pattern, so the folder in which it runs always counts.
+    """
+    return (".", *paths_of([word for word in arguments if not (word.text or "-").startswith("-")]))
 
 
 def _by_path(command: SimpleCommand, name: str, most_wrappers: int) -> Effect:

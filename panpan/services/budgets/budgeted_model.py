@@ -13,7 +13,7 @@ from panpan.config.models import Price
 from panpan.services.budgets.arriving_reply import ArrivingReply
 from panpan.services.budgets.budget import Budget
 from panpan.services.budgets.reservation import Reservation
-from panpan.services.context_usage import most_tokens
+from panpan.services.context_usage import least_tokens, most_tokens
 from panpan.types.events import ModelEvent, RetryScheduled, Waiting
 from panpan.types.llm import ModelClient, ModelOptions, ModelRequest
 from panpan.types.messages import AssistantMessage, Usage
@@ -55,7 +55,7 @@ class BudgetedModel:
             BudgetError: It does not fit; nothing is sent.
             ProviderError: The model could not be asked.
         """
-        tokens = most_tokens(request) if self._budget.is_limited else 0
+        tokens = _credible_tokens(request) if self._budget.is_limited else 0
         while self._budget.is_limited:
             released = self._budget.next_release  # taken before the look, so that none is missed while others run
             if not self._is_better_later(tokens):
@@ -140,3 +140,9 @@ class BudgetedModel:
             return 0
         most, thinking = self._llm.options.max_output_tokens, self._thinking
         return thinking + _ANSWER_TOKENS if thinking >= most else most
+
+
+def _credible_tokens(request: ModelRequest) -> int:
+    """Return how many tokens a request has at most; of counts that say less than half of its text, the estimate."""
+    most, least = most_tokens(request), least_tokens(request)
+    return most if most >= least / 2 else least

@@ -1,5 +1,6 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 
 import anyio
 import pytest
@@ -179,6 +180,14 @@ async def test_a_long_reply_that_claims_few_tokens_costs_the_estimate() -> None:
     await asked(BudgetedModel(llm, budget), LONG)
 
     assert (budget.spent.usage.input_tokens, budget.spent.usage.output_tokens) == (10_000, 1_000)
+
+
+async def test_a_request_that_was_measured_far_too_small_is_reserved_as_estimated() -> None:
+    budget = Budget(limits=SpendingLimits(tokens=9_000))
+    llm = PricedLLM(priced("yes"), price=PRICE)
+
+    with pytest.raises(BudgetError):
+        await asked(BudgetedModel(llm, budget), replace(LONG, measured_messages=1, measured_tokens=12))
 
 
 async def test_a_low_count_is_believed_without_a_limit() -> None:

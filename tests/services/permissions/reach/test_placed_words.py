@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from panpan.tools.shell.analysis.analyse import analyse
 from panpan.tools.shell.working_directory import find_shell
-from panpan.types.permission import Allow, Ask, Decision, Deny
+from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionMode
 from tests.services.permissions.folder import Project, bash
 
 RULES = """[permission]
@@ -166,3 +166,11 @@ def test_a_tilde_for_the_working_directory_is_covered(project: Project) -> None:
 def test_what_is_only_placed_never_makes_a_line_run_unasked(project: Project, line: str) -> None:
     assert not analyse(line).is_read_only
     assert isinstance(bash(project.gate(), line, "acceptEdits"), Ask), line
+
+
+@pytest.mark.parametrize("mode", ["default", "bypassPermissions"])
+@pytest.mark.parametrize(
+    "line", ["grep -r x $(pwd)", "rg x `pwd`", "grep -r x . && touch a", "grep -r x . > out", "(grep -r x .)"]
+)
+def test_a_search_is_asked_whatever_else_the_line_does(project: Project, line: str, mode: PermissionMode) -> None:
+    assert isinstance(bash(project.gate(RULES), line, mode), Ask)

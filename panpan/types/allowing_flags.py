@@ -69,3 +69,13 @@ def flags_for(reasons: Iterable["Reason"]) -> str:
     """Return what answers all of these reasons together; empty where nothing answers one of them."""
     flags = [reason.flags for reason in reasons]
     return " ".join(dict.fromkeys(flags)) if all(flags) else ""
+
+
+def single_flags(flags: str) -> list[str]:
+    """Return each flag of a command line with its value, as it is written there."""
+    words: list[list[str]] = []
+    for word in shlex.split(flags):
+        if word.startswith("--") or not words:
+            words.append([])
+        words[-1].append(word)
+    return [shlex.join(of_flag) for of_flag in words]

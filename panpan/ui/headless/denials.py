@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from panpan.types.allowing_flags import YES, flags_for
+from panpan.types.allowing_flags import YES, flags_for, single_flags
 from panpan.types.content import ToolUseBlock
 from panpan.types.events import PermissionDecided
 from panpan.types.permission import AskedOf
@@ -17,8 +17,8 @@ _HOW: Mapping[_Kind, str] = {
     "protected": "no flag and no rule allows it; run panpan without -p, which asks",
     "a person": "no flag allows it; run panpan without -p, which asks",
 }
-_MOST_FLAGS = 5
-"""In one line."""
+_MOST_CALLS = 5
+"""Calls with different flags in one line."""
 
 
 def denials_told(summary: TurnSummary) -> Iterator[str]:
@@ -39,11 +39,15 @@ def allowed_with(decided: PermissionDecided) -> str:
 
 
 def _flags(decided: Sequence[PermissionDecided]) -> str:
-    """Return the flags for all calls that flags would have let run, as one command line takes them."""
-    reasons = [reason for one in decided if allowed_with(one) for reason in one.reasons]
-    flags = list(dict.fromkeys(reason.flags for reason in reasons))
-    more = f" (and {len(flags) - _MOST_FLAGS} more)" if len(flags) > _MOST_FLAGS else ""
-    return f"{' '.join(flags[:_MOST_FLAGS])}{more}"
+    """Return the flags for all calls that flags would have let run, as one command line takes them.
+
+    A call is named with all its flags or not at all, since some of them alone do not let it run.
+    """
+    by_call = list(dict.fromkeys(filter(None, map(allowed_with, decided))))
+    flags = dict.fromkeys(flag for of_call in by_call[:_MOST_CALLS] for flag in single_flags(of_call))
+    left_out = len(by_call) - _MOST_CALLS
+    more = f" (and those of {left_out} more)" if left_out > 0 else ""
+    return f"{' '.join(flags)}{more}"
 
 
 def _blocked(uses: Sequence[ToolUseBlock]) -> str:

@@ -57,7 +57,31 @@ def test_many_flags_are_counted() -> None:
 
     (told,) = denials_told(summary)
 
-    assert told.endswith("--allowedTools e (and 2 more)")
+    assert told.endswith("--allowedTools e (and those of 2 more)")
+
+
+def test_flags_that_calls_share_stand_once() -> None:
+    summary = summary_of(
+        *((name, "a person", "mode") for name in "ab"), flags="--permission-mode default --allowedTools"
+    )
+
+    (told,) = denials_told(summary)
+
+    assert told.endswith("--permission-mode default --allowedTools a --allowedTools b")
+
+
+def test_a_call_is_named_with_all_its_flags_or_not_at_all() -> None:
+    summary = TurnSummary()
+    uses = tuple(ToolUseBlock(id=str(at), name="Bash", input={}) for at in range(6))
+    summary.follow(AssistantMessage(content=uses, model="m", stop_reason="tool_use"))
+    for use in uses:
+        rule = Reason("why", "unknown", flags=f"--allowedTools 'Bash(a {use.id})'")
+        sandbox = Reason("why", "sandbox", flags=f"--allow-outside 'a {use.id}'")
+        summary.follow(PermissionDecided(use.id, "Bash", False, "why", (rule, sandbox), asked_of="a person"))
+
+    (told,) = denials_told(summary)
+
+    assert told.endswith("--allowedTools 'Bash(a 4)' --allow-outside 'a 4' (and those of 1 more)")
 
 
 def test_the_result_object_names_the_flags_of_each_denial() -> None:

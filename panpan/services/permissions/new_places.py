@@ -65,27 +65,30 @@ class NewPlaces(Hook):
         if not new:
             return output
         shown = _listed([printable(call.context.paths.shown(place)) for place in new])
-        told = f"while commands ran, protected places came that other programs run or trust: {shown}"
-        done = await self._settled(shown, {place: now[place] for place in new})
+        told = f"while commands ran, protected files or folders appeared that other programs run or trust: {shown}"
+        done, was_asked = await self._settled(shown, {place: now[place] for place in new})
         self._warn(f"{told}; {done}")
-        note = f"[{told}; {done}. Tell the user what they are for, and do not make them again unless the user asks]"
+        asked = ", after the user was asked" if was_asked else ""
+        advice = "Tell the user what they are for, and do not make them again unless the user asks"
+        note = f"[{told}; {done}{asked}. {advice}]"
         return Output((*output.blocks, TextBlock(text=note)), output.display, is_error=output.is_error)
 
-    async def _settled(self, shown: str, new: _Places) -> str:
-        """Return what became of new places, in words."""
+    async def _settled(self, shown: str, new: _Places) -> tuple[str, bool]:
+        """Return what became of new places, in words, and True if the user was asked."""
+        kept = "they were left where they are"
         if self._ask is None:
-            return "they were left where they are"
+            return kept, False
         question = UserQuestion(
             "New files",
-            f"A command made places that can run code later: {shown}. Put them aside?",
+            f"A command made files that can run code later: {shown}. Put them aside?",
             (Choice(_PUT_ASIDE, f"moves them below {self._folder}"), Choice(_KEEP, "leaves them where they are")),
         )
         answers = await self._ask([question])
         if not answers or _PUT_ASIDE not in answers[0].chosen:
-            return "the user was asked and they were left where they are"
+            return kept, True
         left = await to_thread.run_sync(partial(_put_aside, new, self._folder))
-        text = f"the user had them put aside below {self._folder}"
-        return f"{text}, but for {_listed([printable(str(place)) for place in left])}" if left else text
+        text = f"they were put aside below {self._folder}"
+        return (f"{text}, but for {_listed([printable(str(place)) for place in left])}" if left else text), True
 
 
 async def _runs_boxed(call: ToolCall) -> bool:

@@ -124,7 +124,8 @@ async def test_the_user_has_new_places_put_aside(tmp_path: Path) -> None:
 async def test_what_the_user_keeps_stays(tmp_path: Path) -> None:
     work = Workspace(tmp_path, User("Keep"))
 
-    assert "left where they are" in await work.told(".envrc")
+    assert "left where they are, after the user was asked" in await work.told(".envrc")
+    assert work.warned[0].endswith("they were left where they are")
     assert (work.root / ".envrc").exists()
 
 

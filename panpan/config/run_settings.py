@@ -59,13 +59,13 @@ def _of_json(text: str, place: str, file: Path | None) -> Source:
         values = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse_constant)
     except json.JSONDecodeError as exc:
         at = f"{place}:{exc.lineno}" if file else place
-        raise ConfigError(f"{at}: is not valid JSON: {exc.msg[:1].lower()}{exc.msg[1:]}") from exc
+        raise ConfigError(f"{at}: not valid JSON: {exc.msg[:1].lower()}{exc.msg[1:]}") from exc
     except RecursionError:
         values = None
     except ValueError as exc:
         raise ConfigError(f"{place}: {shown(exc)}") from exc
     if values is None or _is_too_deep(values):
-        raise ConfigError(f"{place}: is nested too deeply for settings")
+        raise ConfigError(f"{place}: nested too deeply for settings")
     if not isinstance(values, dict):
         raise ConfigError(f"{place}: should be a JSON object of settings")
     lines = json_key_lines(text) if file else {}

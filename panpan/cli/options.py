@@ -250,7 +250,7 @@ def _network(values: Sequence[str]) -> dict[str, Any]:
     hosts = [host.strip() for value in values if value != WHOLE_NETWORK for host in value.split(",")]
     if not all(map(_may_be_host, hosts)):
         raise click.UsageError(
-            "--allow-network takes hosts, such as --allow-network=pypi.org,files.pythonhosted.org; "
-            "with no value, put it behind the prompt"
+            "--allow-network takes hosts, such as --allow-network=package-indexes,files.lab.example.org; "
+            "without hosts, write it behind the prompt"
         )
     return {"sandbox.network": WHOLE_NETWORK in values or None, "sandbox.domains": tuple(hosts)}

@@ -79,7 +79,7 @@ def test_allow_network_opens_all_of_it_or_single_hosts() -> None:
 
 @pytest.mark.parametrize("value", ["", ",", "pypi.org,", "fix the failing test", "hello", "sessions"])
 def test_allow_network_refuses_what_is_no_host(value: str) -> None:
-    with pytest.raises(click.UsageError, match="--allow-network takes hosts"):
+    with pytest.raises(click.UsageError, match="--allow-network takes hosts, such as --allow-network=package-indexes"):
         check_options(read(f"--allow-network={value}"))
 
 

@@ -138,7 +138,7 @@ def _not_public(grant: str, found: Sequence[str], port: int) -> str:
     addresses = [_written(str(address), address, port) for text in found if (address := _address(text)) is not None]
     where = "" if addresses == [grant] else f" leads to {', '.join(addresses) or 'what'}, which"
     is_elsewhere = len(list(_of_network(found))) == len(found)
-    flag = f", as in {network_flag(list(dict.fromkeys((grant, *addresses))))}" if is_elsewhere else ""
+    flag = f"; add {network_flag(addresses)}" if is_elsewhere and addresses else ""
     return f"{grant}{where} is no public address; {SETTING} has to name that address itself{flag}"
 
 

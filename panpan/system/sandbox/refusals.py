@@ -19,11 +19,13 @@ _REFUSED = re.compile(r"permission denied|operation not permitted|\bEACCES\b|\bE
 _NO_NETWORK = re.compile(
     r"temporary failure (?:in name resolution|resolving)|could(?: not|n't) resolve (?:host|proxy)"
     r"|(?:unable|failed) to (?:resolve|lookup|look up)|name or service not known|no address associated with hostname"
-    r"|could not find a version that satisfies|nodename nor servname|\bgetaddrinfo\b|network is unreachable|dns error"
+    r"|nodename nor servname|\bgetaddrinfo\b|network is unreachable|dns error"
     r"|unknownhostexception|dial (?:tcp|udp)"
     r"|\b(?:ENETUNREACH|EAI_AGAIN|ENOTFOUND)\b",
     re.IGNORECASE,
 )
+_NO_VERSION = re.compile("could not find a version that satisfies", re.IGNORECASE)
+"""What pip says at last without a network, and of a wrong pin, too."""
 _NO_OTHER_PROGRAM = re.compile(
     r"docker daemon|ssh-agent|authentication agent|failed to connect to (?:the )?bus|AF_UNIX|unix domain socket"
     r"|\bresource_sharer\b|multiprocessing[/.]connection",
@@ -66,7 +68,7 @@ def refusal_in(output: str, exit_code: int, profile: Profile) -> Refusal | None:
         return _cannot_write(line, profile)
     if (line := _first(_BUSY, lines)) and _protected_in(line, profile):
         return _cannot_write(line, profile)
-    if not profile.has_network and _first(_NO_NETWORK, lines):
+    if _lacks_network(lines, profile):
         return _no_network(profile)
     if _first(_NO_NAMESPACE, lines):
         return Refusal("The sandbox lets this command make no sandbox, namespaces or mounts of its own.")
@@ -88,7 +90,14 @@ def _hidden_refusal(lines: Sequence[str], profile: Profile) -> Refusal | None:
         return None
     if line := _first(_NOT_WRITTEN, lines):
         return _cannot_write(line, profile)
-    return _no_network(profile) if not profile.has_network and _first(_NO_NETWORK, lines) else None
+    return _no_network(profile) if _lacks_network(lines, profile) else None
+
+
+def _lacks_network(lines: Sequence[str], profile: Profile) -> bool:
+    """True if the lines tell of a missing network; with a proxy, which knows what it refused, a version does not."""
+    if profile.has_network:
+        return False
+    return bool(_first(_NO_NETWORK, lines) or (profile.proxy is None and _first(_NO_VERSION, lines)))
 
 
 def _first(pattern: re.Pattern[str], lines: Sequence[str]) -> str | None:

@@ -1,8 +1,10 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from panpan.system.sandbox.profile import Profile, read_only
+from panpan.system.sandbox.proxy_endpoint import ProxyEndpoint
 from panpan.system.sandbox.refusals import refusal_in
 from tests.system.sandbox.boxes import Box
 
@@ -59,6 +61,18 @@ def test_what_the_box_did_not_let_a_command_do_is_told(output: str, profile: Pro
     refusal = refusal_in(output, 1, profile)
     assert (refusal and refusal.text) == said
     assert (refusal is not None and refusal.needs_network) == (said == NO_NETWORK)
+
+
+@pytest.mark.parametrize("exit_code", [0, 1])
+def test_a_wrong_pin_behind_the_proxy_is_not_the_network(exit_code: int) -> None:
+    behind_proxy = replace(WORKS, proxy=ProxyEndpoint(3, 4, ("pypi.org",)))
+    wrong_pin = "ERROR: Could not find a version that satisfies the requirement six==99 (from versions: 1.17.0)"
+    around_proxy = "Could not resolve host: pypi.org"
+
+    assert refusal_in(wrong_pin, exit_code, behind_proxy) is None
+    found = refusal_in(around_proxy, exit_code, behind_proxy)
+    assert found is not None
+    assert found.needs_network
 
 
 @pytest.mark.parametrize(

@@ -51,10 +51,11 @@ class Limits:
 def limited(argv: Sequence[str], limits: Limits) -> list[str]:
     """Return what to start instead of `argv`, so that it runs within `limits`; a limit that is tighter already stays.
 
-    It is the same process, by `exec`, with the same environment and pipes. A sandbox goes inside.
+    It is the same process, by `exec`, with the same environment and pipes. A sandbox goes inside. Standard error is
+    closed for what the shell says of a limit: where /dev/null cannot be opened, `2>/dev/null` would skip all limits.
     """
     settings = "; ".join(_settings(limits))
-    return ["/bin/sh", "-c", f'{{ {settings}; }} 2>/dev/null; exec "$@"', "limits", *argv]
+    return ["/bin/sh", "-c", f'{{ {settings}; }} 2>&-; exec "$@"', "limits", *argv]
 
 
 def _settings(limits: Limits) -> Iterator[str]:

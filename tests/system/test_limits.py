@@ -76,6 +76,16 @@ def test_the_limits_are_those_of_the_system(shell: str) -> None:
     assert int(table["NPROC"][0]) == 1000 + limits.already_running
 
 
+def test_limits_hold_where_dev_null_cannot_be_opened(tmp_path: Path) -> None:
+    need("bwrap")
+    without_devices = ["bwrap", "--ro-bind", "/", "/", "--ro-bind", str(tmp_path), "/dev", "--"]
+    argv = limited(["bash", "-c", "ulimit -S -f; ulimit -H -f"], Limits(file_bytes=GB))
+
+    found = subprocess.run([*without_devices, *argv], env=ENV, capture_output=True, text=True, check=False)
+
+    assert found.stdout == f"{GB // 512 * 512 // 1024}\n" * 2
+
+
 def test_a_limit_that_is_tighter_already_stays() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10**9, hard))
@@ -181,7 +191,9 @@ def test_a_fork_bomb_is_held_and_ends_with_a_note(backend: str, bomb: str) -> No
     limits = Limits(processes=60, already_running=0) if os.geteuid() == 0 else Limits(processes=60)
 
     async def main() -> None:
-        argv = [*BOX, *as_ordinary_user(limited(["bash", "-c", bomb], limits))]
+        most = limits.already_running + 60
+        only_within = f"[ $(ulimit -u) -le {most} ] || exit; {bomb}"  # or a fault here would take the machine down
+        argv = [*BOX, *as_ordinary_user(limited(["bash", "-c", only_within], limits))]
         output = ""
         async with aclosing(run_process(argv, cwd=Path("/"), env=ENV, timeout_s=60, kill_grace_s=0)) as items:
             async for item in items:

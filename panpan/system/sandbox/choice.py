@@ -25,7 +25,7 @@ PLACES = "/usr/bin:/usr/local/bin:/bin:/run/current-system/sw/bin"
 
 _TIMEOUT_S = 10.0
 _HAS_WRITTEN = 3
-_PROBE = f'if (: >"$1") 2>/dev/null; then exit {_HAS_WRITTEN}; fi'
+_PROBE = f'if (: >"$1") 2>&-; then exit {_HAS_WRITTEN}; fi'
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,12 @@ from panpan.system.canonical import canonical_path
 from panpan.system.paths import PathResolver
 from panpan.system.private import make_private_folder
 
-_REPORT = "{ set +x; command pwd -P >|%s; } 2>/dev/null"
+_REPORT = "{ set +x; command pwd -P >|%s; } 2>&-"
 
 _BEGIN = """__panpan_command=$1; shift; [ $# = 0 ] || readonly "$@"; set --
 """
 _SCRIPT = f"""{_BEGIN}trap %s EXIT; eval "$__panpan_command"
-{{ __panpan_status=$?; set +x; %s; }} 2>/dev/null; exit "$__panpan_status"
+{{ __panpan_status=$?; set +x; %s; }} 2>&-; exit "$__panpan_status"
 """
 """The exit trap speaks for `exit`, `set -e` and signals, the last line for a command with an exit trap of its own."""
 _SCRIPT_WITHOUT_REPORT = f"""{_BEGIN}eval "$__panpan_command"

@@ -136,3 +136,48 @@ def test_a_search_beside_other_commands_runs_where_nothing_is_withheld(gate: Fol
 @pytest.mark.parametrize("mode", ["default", "bypassPermissions"])
 def test_names_that_a_program_is_handed_may_be_closed_ones(gate: FolderGate, line: str, mode: str) -> None:
     assert not isinstance(bash(gate, line, mode), Allow)  # type: ignore[arg-type]
+
+
+MOVES_HOME = [
+    "cd && {}", "cd; {}", "cd -P && {}", "cd -- && {}", "cd ~ && {}", "(cd && {})", "pushd ~ && {}", "pushd ~; {}",
+    "f() {{ cd; }}; f; {}", "for x in 1; do cd; {}; done", "if cd ~; then {}; fi", "export A=1; cd; {}",
+    "cd; set -e; {}", "cd; cd sub/..; {}", "builtin cd; {}", "command cd ~ && {}", "eval cd; {}", "bash -c 'cd; {}'",
+    "bash <<< 'cd && {}'",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("moved", MOVES_HOME)
+def test_paths_are_judged_wherever_a_line_may_lead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moved: str) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path.resolve()))
+    gate = Project(tmp_path).gate('[permission]\nallow = ["Bash(*)"]\ndeny = ["Read(~/private/**)"]')
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private/x").write_text("x")
+
+    for program in ("cat", "frob", "head -n 1"):
+        line = moved.format(f"{program} private/x")
+        assert not isinstance(bash(gate, line, "bypassPermissions"), Allow), line
+
+
+@pytest.mark.parametrize("moved", MOVES_HOME)
+def test_paths_outside_ask_wherever_a_line_may_lead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moved: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path.resolve()))
+    gate = Project(tmp_path).gate('[permission]\nallow = ["Bash(*)"]')
+
+    assert isinstance(bash(gate, moved.format("cat notes/x")), Ask)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["env -C .. frob private/x", "make -C.. private/x", "git -C .. add private/x", "tar -cf x --directory=.. private/x",
+     "tar --directory .. -cf x private/x", "systemd-run --working-directory=.. frob private/x"],
+)  # fmt: skip
+def test_paths_are_judged_in_the_folder_that_a_flag_names(tmp_path: Path, line: str) -> None:
+    gate = Project(tmp_path).gate(
+        f'[permission]\nallow = ["Bash(*)"]\ndeny = ["Read(/{tmp_path.resolve()}/private/**)"]'
+    )
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private/x").write_text("x")
+
+    assert not isinstance(bash(gate, line, "bypassPermissions"), Allow), line

@@ -9,7 +9,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 
 from panpan.errors import ToolError
@@ -28,6 +28,9 @@ _VALUE = re.compile(r"(?<=[=\s])\S+")
 _MOST_MATCHES = 2_000
 """Names looked at of those that a pattern in a command matches."""
 _FLAGS = re.compile(r"-?[A-Za-z]{1,10}", re.ASCII)
+_FOLDER_FLAGS = frozenset({"-C", "--chdir", "--directory", "--working-directory"})
+"""Flags with which env, git, make, tar and systemd-run work in another folder."""
+_FOLDER_IN_FLAG = re.compile(r"(?:-C|--(?:chdir|directory|working-directory)=)(.+)", re.DOTALL)
 _QUOTES = re.compile(r"""["'\\]""")
 
 
@@ -128,5 +131,9 @@ def _behind_letters(text: str, folders: Sequence[str]) -> Iterator[str]:
 
 
 def _folders(command: SimpleCommand) -> Sequence[str]:
-    """Return where a command may run, relative to where the line starts; there, where that is not known."""
-    return command.directories or (".",)
+    """Return where a command may run, or be told to work, relative to where the line starts."""
+    here = command.directories or command.likely
+    texts = [word.text or word.home_path for word in command.words]
+    told = [text for flag, text in pairwise(texts) if flag in _FOLDER_FLAGS and text]
+    told += [found[1] for text in texts if (found := _FOLDER_IN_FLAG.fullmatch(text))]
+    return (*here, *(posixpath.join(folder, text) for text in told for folder in here))

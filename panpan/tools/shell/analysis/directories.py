@@ -6,14 +6,20 @@ environment; whoever starts it has to see to that.
 """
 
 import posixpath
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from panpan.system.home import user_home
 from panpan.tools.shell.analysis.facts import SimpleCommand
 from panpan.tools.shell.analysis.shell_changes import may_change_shell
 from panpan.types.dataclass import dataclass
 
+_MOVES = frozenset({"cd", "pushd"})
+_RUN_BUILTINS = frozenset({"builtin", "command", "eval"})
+_FLAG = re.compile("-[LPe@]+|--")
+"""A word that is no place to `cd`, which leads home without one."""
 MOST_DIRECTORIES = 8
 """In which a command may run for them to be known."""
 
@@ -50,6 +56,24 @@ def with_directories(pipelines: Iterable[Pipeline], read: Read = lambda command:
     walk = _Walk(read)
     walk.place(pipelines, frozenset({"."}))
     return tuple(walk.placed)
+
+
+def with_likely_directories(commands: Sequence[SimpleCommand]) -> tuple[SimpleCommand, ...]:
+    """Return commands so that those that may run anywhere are looked for wherever a `cd` of the line leads."""
+    if all(command.directories for command in commands):
+        return tuple(commands)
+    places = ["."]
+    for command in commands:
+        words = command.words[1:] if command.words and command.words[0].text in _RUN_BUILTINS else command.words
+        if words and words[0].text in _MOVES:
+            texts = [word.text or word.home_path for word in words[1:]]
+            targets = [text for text in texts if not _FLAG.fullmatch(text)] or [str(user_home())]
+            joined = [posixpath.normpath(posixpath.join(place, target)) for place in places for target in targets]
+            places = list(dict.fromkeys([*places, *joined]))[:MOST_DIRECTORIES]
+    if places == ["."]:
+        return tuple(commands)
+    likely = tuple(places)
+    return tuple(command if command.directories else replace(command, likely=likely) for command in commands)
 
 
 class _Walk:

@@ -72,7 +72,8 @@ class SimpleCommand:
     directories: tuple[str, ...] | None = (".",)
     """Where it may run, relative to where the line starts, after the `cd`s before it; None: unknown. Several where a
     `cd` may have failed: what is said of the command then has to hold in each."""
-
+    likely: tuple[str, ...] = (".",)
+    """Where it may run, as far as the line tells, where `directories` is None; only to be looked at with more care."""
     fed_by: "tuple[SimpleCommand, ...]" = field(default=(), compare=False, repr=False)
     """What stands before it in its pipeline, where that is short: each prints to the next, and the last one to it."""
     is_fed: bool = False
@@ -91,7 +92,7 @@ class SimpleCommand:
 
     def placed_patterns(self, patterns: Iterable[str]) -> tuple[str, ...]:
         """Return patterns of words, relative to the directory in which the line starts, as far as that is known."""
-        folders = (re.sub(r"[\\*?\[\]]", r"\\\g<0>", folder) for folder in self.directories or (".",))
+        folders = (re.sub(r"[\\*?\[\]]", r"\\\g<0>", folder) for folder in self.directories or self.likely)
         return _placed(tuple(patterns), tuple(folders)) or ()
 
     @property
@@ -199,13 +200,13 @@ class Effect:
     @property
     def assumed_reads(self) -> Sequence[str]:
         """Paths that it is known to read, as in `LineFacts.reads`."""
-        return _placed(self.reads, self.command.directories or _HERE) or ()
+        return _placed(self.reads, self.command.directories or self.command.likely) or ()
 
     @property
     def assumed_writes(self) -> Sequence[str]:
         """Paths that it is known to write, as in `LineFacts.writes`."""
         writes = self.command.written_by_shell if self.writes is None else self.writes
-        return _placed(writes, self.command.directories or _HERE) or ()
+        return _placed(writes, self.command.directories or self.command.likely) or ()
 
     @property
     def placed_searches(self) -> tuple[str, ...]:

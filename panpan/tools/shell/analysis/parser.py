@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from panpan.tools.shell.analysis.directories import Pipeline, with_directories
+from panpan.tools.shell.analysis.directories import Pipeline, with_directories, with_likely_directories
 from panpan.tools.shell.analysis.facts import ParsedLine
 from panpan.tools.shell.analysis.fed import with_fed_commands
 from panpan.tools.shell.analysis.placed_words import FolderPlacer
@@ -61,7 +61,8 @@ class ShellParser:
             start: The folder in which it starts, where it is only to be judged; see `placed_words.py`.
         """
         self._texts_left = _MOST_TEXTS
-        return self._parse(command, _MOST_LAYERS, start)
+        parsed = self._parse(command, _MOST_LAYERS, start)
+        return replace(parsed, commands=with_likely_directories(parsed.commands))
 
     def _parse(self, command: str, layers: int, start: str | None, *, may_differ: bool = False) -> ParsedLine:
         encoded = command.encode("utf-8", "surrogatepass")

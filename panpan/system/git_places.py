@@ -8,12 +8,13 @@ What cannot be read just as git reads it, or is too much to be read, is refused.
 
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
 from panpan.errors import ToolError
 from panpan.system.canonical import canonical_path, is_below
+from panpan.system.git_config import read_settings
 from panpan.system.home import user_home
 from panpan.types.dataclass import dataclass
 
@@ -24,10 +25,11 @@ _MOST_FOLLOWED = 50
 _MAX_BYTES = 1_000_000
 _NOT_ENTERED = frozenset({"hooks", "modules", "lfs", "annex"})
 """Folders of a git folder from which git takes nothing that it shows of this repository."""
-_PATH = re.compile(r"(?:^|\])\s*(path|worktree)\s*=\s*(.*?)\s*$", re.IGNORECASE | re.DOTALL)
 _PLAIN_QUOTED = re.compile(r'"[^"\\]*"')
-_PLAIN_VALUE = re.compile(r"""(?:(?!~[^/]|%\()[^"\\#;]*|"(?!~[^/]|%\()[^"\\]*")""")
-"""A value without escapes, comments, and homes of other users, so that it is what git makes of it."""
+_MAYBE_NAMED = re.compile("include|worktree", re.IGNORECASE)
+"""In the text of all settings that name a path which is looked at here; others are not read at all."""
+_NOT_PLAIN = re.compile(r"~[^/]|%\(|:\(")
+"""Begins a path at the home of another user, or in another place that git puts there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +106,8 @@ def _points_back(git_folder: Path, common: Path, entry: Path) -> bool:
         named = _text(git_folder / "gitdir").strip()
         return bool(named) and canonical_path(git_folder / named) == canonical_path(entry)
     if common == git_folder:  # that of a submodule
-        trees = [value for key, value in _paths_in(_text(git_folder / "config")) if key == "worktree"]
-        return [canonical_path(git_folder / value.strip('"')) for value in trees] == [canonical_path(entry.parent)]
+        trees = _paths_in(git_folder / "config", _is_worktree)
+        return [canonical_path(git_folder / value) for value in trees] == [canonical_path(entry.parent)]
     return False
 
 
@@ -167,22 +169,20 @@ def _included(files: Sequence[Path]) -> Iterator[GitPlace]:
     """Yield the files that settings include, and those that these include.
 
     Raises:
-        ToolError: They are too many, or are not written plainly.
+        ToolError: They are too many, or it cannot be told which they are.
     """
     waiting, seen = list(files), set(files)
     while waiting:
         file = waiting.pop()
         _require_few(seen, file)
-        text = _text(file)
-        for key, value in _paths_in(text) if "include" in text.lower() else ():
-            if key == "path":  # in any section, since lines may hide which one it is
-                if not _PLAIN_VALUE.fullmatch(value):
-                    raise ToolError(f"{file} has a path that is not plain, so git was not asked; write it in full")
-                place = canonical_path(file.parent / _at_home(value.strip('"')))
-                if place not in seen:
-                    seen.add(place)
-                    waiting.append(place)
-                    yield GitPlace(place, file)
+        for value in _paths_in(file, _is_include):
+            if _NOT_PLAIN.match(value):
+                raise ToolError(f"{file} has a path that is not plain, so git was not asked; write it in full")
+            place = canonical_path(file.parent / _at_home(value))
+            if place not in seen:
+                seen.add(place)
+                waiting.append(place)
+                yield GitPlace(place, file)
 
 
 def _require_few(seen: Collection[Path], file: Path) -> None:
@@ -195,15 +195,39 @@ def _require_few(seen: Collection[Path], file: Path) -> None:
         raise ToolError(f"{file} and others name too many files, so git was not asked; keep below {_MOST_FOLLOWED}")
 
 
-def _paths_in(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the keys `path` and `worktree` of settings with their values as they are written."""
-    for line in text.split("\n"):  # as git does; `splitlines` knows more ends
-        if match := _PATH.search(line):
-            yield match[1].lower(), match[2]
+def _paths_in(file: Path, is_meant: Callable[[str, str | None, str], bool]) -> Iterator[str]:
+    """Yield the values of some settings in a file.
+
+    Args:
+        file: The file of settings.
+        is_meant: True of the section, subsection and key of those settings.
+
+    Raises:
+        ToolError: The file cannot be read as git reads it.
+    """
+    text = _text(file)
+    if not _MAYBE_NAMED.search(text):
+        return
+    try:
+        for section, subsection, key, value in read_settings(text):
+            if value is not None and is_meant(section, subsection, key):
+                yield value
+    except ValueError as exc:
+        raise ToolError(f"{file} cannot be read, so git was not asked; {exc}") from exc
+
+
+def _is_include(section: str, subsection: str | None, key: str) -> bool:
+    """True of a file that is included; conditions count as met."""
+    is_conditional = section.partition(".")[0] == "includeif"
+    return key == "path" and (is_conditional or (section == "include" and subsection is None))
+
+
+def _is_worktree(section: str, subsection: str | None, key: str) -> bool:
+    return (section, subsection, key) == ("core", None, "worktree")
 
 
 def _at_home(value: str) -> str:
-    return str(user_home() / value.removeprefix("~/")) if value.startswith("~/") else value
+    return str(user_home() / value[2:]) if value == "~" or value.startswith("~/") else value
 
 
 def _text(file: Path) -> str:

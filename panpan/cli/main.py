@@ -75,7 +75,7 @@ class LazyGroup(click.Group):
         is_literal = before[-1:] == ["--"]
         if words and (is_literal or words[0] not in (*COMMANDS, "help")):
             if not (is_literal or "prompt" in given):
-                refuse_bare_word(words, COMMANDS)
+                refuse_bare_word(ctx, self, before, words)
             if self.make_parser(ctx).parse_args(words[1:])[1]:
                 raise click.UsageError(SEVERAL_WORDS)
             ctx.meta[FIRST_PROMPT] = words[0]

@@ -10,6 +10,10 @@ from hypothesis import strategies as st
 
 from panpan.cli.main import COMMANDS, FIRST_PROMPT, cli
 
+CONTEXT = click.Context(cli)
+GROUP_BY_NAME = {
+    name: command for name in COMMANDS if isinstance(command := cli.get_command(CONTEXT, name), click.Group)
+}
 NAMES = string.ascii_letters + string.digits + "_-."
 
 
@@ -48,6 +52,9 @@ def test_text_that_is_no_bare_word_is_a_prompt(text: str) -> None:
         (["reviw"], "`panpan -p /review`"),
         (["serve"], "the commands are agents, config, debug"),
         (["fix", "the", "test"], "needs quotes"),
+        (["login"], "did you mean `panpan web login`?"),
+        (["logouts"], "did you mean `panpan web logout`?"),
+        (["doctr"], "did you mean `panpan doctor`?"),
     ],
 )
 def test_refusal_of_a_bare_word_names_the_nearest_command(args: Sequence[str], hint: str) -> None:
@@ -55,3 +62,32 @@ def test_refusal_of_a_bare_word_names_the_nearest_command(args: Sequence[str], h
         prompt_of(*args)
 
     assert hint in caught.value.message
+
+
+@pytest.mark.parametrize("group", sorted(GROUP_BY_NAME))
+def test_refusal_names_each_group_that_has_the_word(group: str) -> None:
+    for inner in set(GROUP_BY_NAME[group].list_commands(CONTEXT)) - COMMANDS.keys():
+        with pytest.raises(click.UsageError) as caught:
+            prompt_of(inner)
+
+        assert f"`panpan {group} {inner}`" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("args", "line"),
+    [
+        (["-c", "x"], "panpan -c -p x"),
+        (["x", "-c"], "panpan -p x -c"),
+        (["--cwd", "my folder", "-q", "x"], "panpan --cwd 'my folder' -q -p x"),
+        (["-c", "reviw"], "panpan -c -p /review"),
+        (["sesions", "list"], "panpan -p 'sesions list'"),
+        (["--api-key", "hidden-1", "x"], "panpan … -p x"),
+        (["--set", "api_key=hidden-1", "x"], "panpan … -p x"),
+    ],
+)
+def test_refusal_of_a_bare_word_keeps_the_options(args: Sequence[str], line: str) -> None:
+    with pytest.raises(click.UsageError) as caught:
+        prompt_of(*args)
+
+    assert line in caught.value.message
+    assert "hidden-1" not in caught.value.message

@@ -24,10 +24,8 @@ from panpan.ui.repl.commands.task_commands import TASK_COMMANDS
 from panpan.ui.repl.commands.todos_command import TODOS_COMMANDS
 from panpan.ui.repl.commands.undo_commands import UNDO_COMMANDS
 
-_LIKE_ENOUGH = 60
-"""Of 100, as rapidfuzz has it; what is less alike would be no help."""
 _NEARLY = 0.75
-"""Likeness from 0 to 1 (difflib) below which a first word is the beginning of a prompt, not a mistyped command."""
+"""Likeness from 0 to 1 (difflib) below which a word is no mistyped command."""
 _MOST_NAMES = 3
 _MEANT_COMMANDS = {"exit": "/exit", "quit": "/exit", "q": "/exit", "help": "/help", "?": "/help"}
 """What a line means that is one of these words and nothing else."""
@@ -86,15 +84,18 @@ def find(commands: Sequence[Command], line: str) -> tuple[Command, str] | None:
 
 
 def unknown(commands: Sequence[Command], line: str) -> str:
-    """Return a sentence for a line that calls no command: what there is of nearly that name."""
-    from rapidfuzz import fuzz, process
-
+    """Return a sentence for a line that calls no command, with the names that begin like it or are nearly it."""
     name, _ = _name_and_rest(line)
-    names = [name for command in commands for name in (command.name, *command.aliases)]
-    found = process.extract(name, names, scorer=fuzz.WRatio, limit=_MOST_NAMES, score_cutoff=_LIKE_ENOUGH)
-    near = " or ".join(f"/{name}" for name, _, _ in found)
-    hint = f"did you mean {near}?" if near else "/help lists what there is"
+    begin_so = [known for known in _names(commands) if len(name) > 1 and known.startswith(name)]
+    near = get_close_matches(name, _names(commands), n=_MOST_NAMES, cutoff=_NEARLY)
+    found = list(dict.fromkeys([*begin_so, *near]))[:_MOST_NAMES]
+    hint = f"did you mean {' or '.join(f'/{one}' for one in found)}?" if found else "/help lists what there is"
     return f"there is no command /{clean_line(name)[:40]}; {hint}"
+
+
+def _names(commands: Sequence[Command]) -> Sequence[str]:
+    """Return names and aliases without those of one letter, which are near to any word."""
+    return [name for command in commands for name in (command.name, *command.aliases) if len(name) > 1]
 
 
 def _name_and_rest(line: str) -> tuple[str, str]:
@@ -108,5 +109,5 @@ def _is_meant_as_command(line: str, commands: Sequence[Command]) -> bool:
         return False
     if not rest or find(commands, line) is not None:
         return True
-    names = [name for command in commands for name in (command.name, *command.aliases)]
-    return not Path(first).exists() and bool(get_close_matches(first[1:].lower(), names, n=1, cutoff=_NEARLY))
+    close = get_close_matches(first[1:].lower(), _names(commands), n=1, cutoff=_NEARLY)
+    return not Path(first).exists() and bool(close)

@@ -1,3 +1,5 @@
+import re
+import string
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,18 @@ def test_a_wrong_name_brings_the_nearest_ones(line: str, names: list[str]) -> No
 
 def test_a_name_that_is_like_none_brings_the_way_to_the_list() -> None:
     assert unknown(all_commands(), "/zzzzzz") == "there is no command /zzzzzz; /help lists what there is"
+
+
+@pytest.mark.parametrize("line", ["/nosuch", "/login", "/foo", "/x", "/hq"])
+def test_unknown_suggests_no_name_that_is_not_like_it(line: str) -> None:
+    assert unknown(all_commands(), line).endswith("; /help lists what there is")
+
+
+@given(st.text(string.ascii_lowercase, min_size=1, max_size=8))
+def test_unknown_never_suggests_one_letter(name: str) -> None:
+    suggested = re.findall(r"/(\w+)", unknown(all_commands(), f"/{name}").partition("; ")[2])
+
+    assert all(len(one) > 1 for one in suggested)
 
 
 @given(st.text())

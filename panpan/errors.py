@@ -2,7 +2,8 @@
 
     PanpanError                  exit 1: the turn failed
     ├── ConfigError              exit 2: the user can fix it
-    │   └── SessionError         the session named cannot be opened
+    │   ├── SessionError         the session named cannot be opened
+    │   └── NothingToCompactError  the conversation is as short as it gets
     ├── ProviderError            the model could not be asked, or answered nonsense
     │   ├── AuthenticationError  the key is missing, wrong or has no rights
     │   ├── ContextOverflowError the request is longer than the model's context window
@@ -39,6 +40,10 @@ class ConfigError(PanpanError):
 
 class SessionError(ConfigError):
     """The session that was named does not exist, is held by another process, or cannot be read."""
+
+
+class NothingToCompactError(ConfigError):
+    """The conversation cannot be made shorter, since all of it is short or recent."""
 
 
 class SessionLogError(PanpanError):

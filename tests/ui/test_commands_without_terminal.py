@@ -1,6 +1,7 @@
 """Slash commands without a terminal: which texts are meant as one, and what those do that need a screen."""
 
 import string
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 from panpan.errors import ConfigError
 from panpan.ui.repl.commands.registry import all_commands
 from panpan.ui.session_commands import SessionCommands
+from tests.fakes.scripted_llm import ScriptedLLM, say
+from tests.fakes.session import session_in
 from tests.ui.repl.commands.command_fixtures import terminal_in
 
 WORD = st.text(string.ascii_letters + string.digits + "-_.", min_size=1, max_size=12)
@@ -76,6 +79,18 @@ async def test_wrong_argument_is_an_error(tmp_path: Path) -> None:
     for line in ("/effort huge", "/permissions free", "/todos all"):
         with pytest.raises(ConfigError):
             await COMMANDS.run(line, session_at(tmp_path))
+
+
+async def test_compact_with_nothing_to_shorten_is_no_error(tmp_path: Path) -> None:
+    async with session_in(tmp_path, ScriptedLLM(say("hello"))) as session:
+        nothing_said = await COMMANDS.run("/compact", session)
+        async with aclosing(session.submit("hi")) as events:
+            async for _ in events:
+                pass
+        little_said = await COMMANDS.run("/compact", session)
+
+    assert nothing_said.text.endswith("there is nothing to make shorter: all that was said is short or recent")
+    assert nothing_said == little_said
 
 
 async def test_list_is_shown_with_the_way_to_pick_from_it(tmp_path: Path) -> None:

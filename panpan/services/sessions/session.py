@@ -15,7 +15,7 @@ from anyio import AsyncContextManagerMixin, CancelScope, create_task_group, move
 from panpan.config.settings import Settings
 from panpan.core.single_exception import unwrap_single_exception
 from panpan.core.tool_executor import CLEANUP_S
-from panpan.errors import ConfigError, SessionLogError
+from panpan.errors import ConfigError, NothingToCompactError, SessionLogError
 from panpan.services.agent_mentions import names_behind_at
 from panpan.services.background_tasks.background_tasks import BackgroundTasks
 from panpan.services.budgets.budget import Budget
@@ -345,7 +345,8 @@ class Session(AsyncContextManagerMixin):
             hint: What the summary shall heed.
 
         Raises:
-            ConfigError: There is nothing that could leave, or a turn is running.
+            NothingToCompactError: There is nothing that could leave.
+            ConfigError: A turn is running.
             BudgetError: The budget has too little left for the summary.
             ProviderError: The provider cannot be reached or does not accept the key; everything is as it was.
             SessionLogError: The log is full; it counts all the same, and is written as soon as there is space.
@@ -366,7 +367,7 @@ class Session(AsyncContextManagerMixin):
             return None
         self._note_replies_beside()
         if compaction is None:
-            raise ConfigError("there is nothing to make shorter: all that was said is short or recent")
+            raise NothingToCompactError("there is nothing to make shorter: all that was said is short or recent")
         self._recorder.compact(compaction)
         return compaction
 

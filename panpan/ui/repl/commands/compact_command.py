@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from anyio import get_cancelled_exc_class
 
+from panpan.errors import NothingToCompactError
 from panpan.services.compaction.report import compaction_lines
 from panpan.system.terminal_text import clean_line
 from panpan.types.compaction import Compaction
@@ -18,13 +19,16 @@ async def _compact(terminal: Terminal, rest: str) -> None:
     if rest.lower() == UNDO:
         _show(terminal, session.undo_compaction())
         return
-    say(terminal, "the model is asked for a summary; this takes a moment, and can be interrupted", "dim")
+    say(terminal, "making the conversation shorter; this takes a moment and can be interrupted", "dim")
     compaction: Compaction | None = None
     try:
         compaction = await session.compact(rest)
     except get_cancelled_exc_class():
         _say_interrupted(terminal)
         raise
+    except NothingToCompactError as error:
+        say(terminal, str(error))
+        return
     if compaction is None:
         _say_interrupted(terminal)
     else:

@@ -182,13 +182,15 @@ class TurnEnded:
     rounds: int
     usage: Usage
     cost_usd: float | None
-    """Of the whole turn; None where a price is not known."""
+    """US dollars spent during the turn, as the budget counts them; None where a price is not known."""
     duration_s: float
     api_duration_s: float
     """Seconds spent waiting for the model."""
     is_interrupted: bool = False
     files: Sequence[FileChange] = ()
     """What the turn changed in the workspace, whichever tool did it; empty where no snapshots are kept."""
+    is_cost_estimated: bool = False
+    """True if a part of the usage and the cost is an estimate."""
 
 
 StreamEvent: TypeAlias = (

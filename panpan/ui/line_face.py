@@ -13,6 +13,7 @@ from panpan.types.events import Event, SubagentEvent, TurnEnded
 from panpan.types.file_change import files_in_short
 from panpan.types.messages import Message, ToolResultMessage, UserMessage
 from panpan.ui.answer_text import AnswerText
+from panpan.ui.cost_text import cost_in_short
 from panpan.ui.diff_text import diff_text
 from panpan.ui.past_turns import beginning_of_last_turns, earlier, past_events, task_end_told, was_interrupted
 from panpan.ui.repl.rendering.todos import todo_lines
@@ -126,7 +127,8 @@ class LineFace:
 
 
 def _summary(event: TurnEnded, waited_s: float) -> str:
-    cost = f", ${event.cost_usd:.4f}" if event.cost_usd else ""
+    usd = event.cost_usd
+    cost = f", {cost_in_short(usd, is_estimated=event.is_cost_estimated)}" if usd else ""
     tokens = f", {count:,} tokens" if (count := event.usage.context_tokens) else ""
     ending = "[Interrupted] " if event.is_interrupted else ""
     files = f", {files_in_short(event.files)}" if event.files else ""

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 
 from pydantic import BaseModel
 
+from panpan.services.budgets.budget import Budget
 from panpan.tools.tool import Tool, ToolContext
 from panpan.types.content import TextBlock, ToolUseBlock
 from panpan.types.display import SummaryDisplay
@@ -48,14 +49,20 @@ class FakeInput(BaseModel):
 
 
 class FakeTask(Tool[FakeInput]):
-    """Yields events of a subagent, and says something."""
+    """Yields events of a subagent, and says something.
+
+    Args:
+        events: Of the subagent.
+        budget: Counts its replies.
+    """
 
     name = "Task"
     input_model = FakeInput
     tool_class = "agent"
 
-    def __init__(self, *events: Event) -> None:
+    def __init__(self, *events: Event, budget: Budget | None = None) -> None:
         self._events = events
+        self._budget = budget or Budget()
 
     @property
     def definition(self) -> ToolDefinition:  # type: ignore[override]
@@ -69,6 +76,8 @@ class FakeTask(Tool[FakeInput]):
 
     async def run(self, args: FakeInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         for event in of_agent(*self._events, call=ctx.tool_use_id):
+            if isinstance(event.event, AssistantMessage):
+                self._budget.settle(self._budget.reserve(), event.event)
             yield event
         yield Output("It is in loss.py.", SummaryDisplay(text="1 round · 1 tool call · 110 tokens · 4 s"))
 

@@ -136,6 +136,11 @@ class Budget:
         return self._spent.known_usd
 
     @property
+    def is_estimated(self) -> bool:
+        """True if a part of what is spent is an estimate."""
+        return self._spent.is_estimated
+
+    @property
     def reserved(self) -> Room:
         """What the requests that run may cost, here and below."""
         return Room(self._held.usd, self._held.tokens)

@@ -41,6 +41,11 @@ class Spending:
         return None if any(costs.unpriced_replies for costs in self.by_model.values()) else self.known_usd
 
     @property
+    def is_estimated(self) -> bool:
+        """True if a part of it is an estimate."""
+        return any(costs.estimated_replies for costs in self.by_model.values())
+
+    @property
     def unpriced_model(self) -> str | None:
         """A model that has used tokens whose price is not known; None where there is none."""
         costs = self.by_model.values()

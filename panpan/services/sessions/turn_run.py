@@ -12,7 +12,6 @@ from anyio import BrokenResourceError, CancelScope, move_on_after, to_thread
 from panpan.core.conversation import cut_short
 from panpan.core.query import Turn, query
 from panpan.core.tool_executor import CLEANUP_S, ToolExecutor
-from panpan.core.turn_totals import TurnTotals
 from panpan.errors import SessionLogError, UnfinishedCallError
 from panpan.services.budgets.budgeted_model import BudgetedModel
 from panpan.services.sessions.effect_ledger import EffectLedger
@@ -44,7 +43,8 @@ class TurnRun:
         self._recorder = recorder
         self._hop = hop
         self._scope = scope
-        self._totals = TurnTotals()
+        self._spent_before = parts.budget.spent
+        self._rounds = 0
         self._partial = PartialReply()
         self._executor = ToolExecutor(
             parts.model.tools,
@@ -101,7 +101,7 @@ class TurnRun:
                 self._partial.follow(event)
                 if is_logged:
                     log_event(event, parts.id)
-                self._totals.follow(event)
+                self._rounds += isinstance(event, AssistantMessage)
                 await self._hop.send(event)
 
     async def _finish(self, is_interrupted: bool) -> None:
@@ -149,13 +149,14 @@ class TurnRun:
             self._recorder.record_compaction(event.compaction)
 
     def _ended(self, duration_s: float, is_interrupted: bool) -> TurnEnded:
-        totals = self._totals
+        spent = self._parts.budget.spent.since(self._spent_before)
         return TurnEnded(
-            rounds=totals.rounds,
-            usage=totals.usage,
-            cost_usd=totals.cost_usd,
+            rounds=self._rounds,
+            usage=spent.usage,
+            cost_usd=spent.usd,
             duration_s=duration_s,
-            api_duration_s=totals.api_duration_s,
+            api_duration_s=spent.api_duration_s,
             is_interrupted=is_interrupted,
             files=self._parts.snapshots.turn_files if self._parts.snapshots else (),
+            is_cost_estimated=spent.is_estimated,
         )

@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from panpan.core.turn_totals import TurnTotals
 from panpan.services.budgets.spending import Spending
 from panpan.types.background import TaskInfo
 from panpan.types.content import ToolUseBlock
@@ -18,7 +17,10 @@ class TurnSummary:
     """What the result object of a turn is made from."""
 
     def __init__(self) -> None:
-        self.totals = TurnTotals()
+        self.rounds = 0
+        """Replies of the session's own model; those of subagents are no rounds of the turn."""
+        self.spent = Spending()
+        """Since the last result, also by what no event tells of, such as background tasks."""
         self.last_reply: AssistantMessage | None = None
         self.answer = ""
         """The text of the last reply, and before it that of those that it goes on with; or a plan, or what a slash
@@ -36,9 +38,9 @@ class TurnSummary:
 
     def follow(self, event: Event) -> None:
         """Note what an event adds."""
-        self.totals.follow(event)
         match event:
             case AssistantMessage():
+                self.rounds += 1
                 self._replies_of_subagents.clear()  # none runs any more, or nobody would have asked the model
                 goes_on = self.last_reply is not None and self.last_reply.is_to_be_continued
                 self.answer = self.answer + event.text if goes_on else event.text
@@ -55,13 +57,6 @@ class TurnSummary:
                 self._follow_subagent(event.innermost)
             case _:
                 pass
-
-    def spend(self, spending: Spending) -> None:
-        """Take what was spent since the last result, which no event has to tell of, as with background tasks."""
-        self.totals.usage, self.totals.cost_usd = spending.usage, spending.usd
-        self.totals.api_duration_s = spending.api_duration_s
-        self.totals.usage_by_model = {model: costs.usage for model, costs in spending.by_model.items()}
-        self.totals.cost_by_model = {model: costs.cost_usd for model, costs in spending.by_model.items()}
 
     def _follow_subagent(self, here: SubagentEvent) -> None:
         match here.event:

@@ -219,7 +219,7 @@ class _Run:
         assert self.face is not None
         self._has_result = True
         spent = self._budget.spent
-        self._summary.spend(spent.since(self._told))
+        self._summary.spent = spent.since(self._told)
         self._told = spent
         await self.face.end(self._summary, outcome, duration_s)
 

@@ -193,23 +193,20 @@ def task_ended_line(task: TaskInfo, session_id: str) -> dict[str, Any]:
 
 def result_line(session_id: str, summary: TurnSummary, outcome: Outcome, duration_s: float) -> dict[str, Any]:
     """Return the last line of a turn: how it ended and what it used."""
-    reply, totals = summary.last_reply, summary.totals
+    reply, spent = summary.last_reply, summary.spent
     line: dict[str, Any] = {
         "type": "result",
         "subtype": outcome.subtype,
         "is_error": outcome.subtype != "success",
         "duration_ms": round(duration_s * 1000),
-        "duration_api_ms": round(totals.api_duration_s * 1000),
-        "num_turns": totals.rounds,
+        "duration_api_ms": round(spent.api_duration_s * 1000),
+        "num_turns": summary.rounds,
         "result": summary.answer,
         "stop_reason": reply.stop_reason if reply is not None else None,
         "session_id": session_id,
-        "total_cost_usd": totals.cost_usd,
-        "usage": totals.usage.model_dump(),
-        "modelUsage": {
-            model: _model_usage(usage, totals.cost_by_model.get(model))
-            for model, usage in totals.usage_by_model.items()
-        },
+        "total_cost_usd": spent.usd,
+        "usage": spent.usage.model_dump(),
+        "modelUsage": {model: _model_usage(costs.usage, costs.cost_usd) for model, costs in spent.by_model.items()},
         "permission_denials": [_denial(use, summary.decided[use.id]) for use in summary.denials],
         "files_changed": [change.as_json() for change in summary.files],
         "uuid": new_id(),

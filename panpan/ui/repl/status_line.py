@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from panpan.system.terminal_text import clean_line
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import PermissionMode
+from panpan.ui.cost_text import cost_in_short
 from panpan.ui.repl.rendering.cells import cell_width, cut
 from panpan.ui.repl.rendering.fitting import fitting
 from panpan.ui.repl.theme import Role, Theme
@@ -42,6 +43,8 @@ class StatusState:
     """Of the context window, from 0 to 100."""
     cost_usd: float | None = None
     """Of the session."""
+    is_cost_estimated: bool = False
+    """True if a part of it is an estimate."""
     folder: str = ""
     """Where commands and completion start; empty where that is the workspace itself."""
     branch: str = ""
@@ -94,7 +97,8 @@ def _parts(state: StatusState, width: int) -> list[_Part]:
     if state.folder:
         parts.append(_Part(f"in {clean_line(state.folder)}", "accent", 3))
     if state.cost_usd is not None:
-        parts.append(_Part(f"${state.cost_usd:.2f}", "dim", 6))
+        shown = cost_in_short(state.cost_usd, is_estimated=state.is_cost_estimated, decimals=2)
+        parts.append(_Part(shown, "dim", 6))
     if state.branch:
         parts.append(_Part(clean_line(state.branch), "dim", 7))
     if count := state.background_tasks:

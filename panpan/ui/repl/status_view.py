@@ -93,6 +93,7 @@ class StatusView:
             thinks=self._session.thinks,
             context_used_percent=100 * self._tokens / window if window and messages else None,
             cost_usd=self._session.budget.known_usd or None,
+            is_cost_estimated=self._session.budget.is_estimated,
             folder=self._folder(),
             branch=self._branch,
             background_tasks=len(self._session.background.running),

@@ -20,6 +20,7 @@ from panpan.types.events import (
 from panpan.types.file_change import files_in_short
 from panpan.types.messages import Message, UserMessage
 from panpan.types.permission import PermissionQuestion
+from panpan.ui.cost_text import cost_in_short
 from panpan.ui.past_turns import beginning_of_last_turns, earlier, past_events, task_end_told, was_interrupted
 from panpan.ui.repl.canvas import Canvas, say
 from panpan.ui.repl.paced_shower import PacedShower
@@ -257,7 +258,7 @@ def _summary(event: TurnEnded, waited_s: float, width: int) -> str:
     if count := event.usage.context_tokens:
         parts.append((f"{count:,} tokens", 4))
     if event.cost_usd:
-        parts.append((f"${event.cost_usd:.4f}", 2))
+        parts.append((cost_in_short(event.cost_usd, is_estimated=event.is_cost_estimated), 2))
     if event.files:
         parts.append((files_in_short(event.files), 1))
     return fitted(parts, width, " · ") or cut(spoken, width)

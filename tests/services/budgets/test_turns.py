@@ -6,15 +6,18 @@ from pathlib import Path
 import anyio
 import pytest
 
+from panpan.config.models import Price
 from panpan.core.conversation import ENDED
 from panpan.errors import BudgetError
 from panpan.services.budgets.budget import Budget
 from panpan.services.budgets.budgeted_model import LEAST_OUTPUT_TOKENS
+from panpan.services.budgets.spending import Spending
+from panpan.services.session_costs import ModelCosts
 from panpan.services.sessions.fold import folded
 from panpan.services.sessions.log import read_records
 from panpan.services.sessions.session import Session
 from panpan.types.agent import SpendingLimits
-from panpan.types.events import Event, ReplyStarted, RetryScheduled, TextDelta
+from panpan.types.events import Event, ReplyStarted, RetryScheduled, TextDelta, TurnEnded
 from panpan.types.messages import ToolResultMessage, Usage
 from tests.fakes.scripted_llm import PricedLLM, call, say
 from tests.fakes.session import log_path, recorded, session_in
@@ -41,6 +44,22 @@ def test_a_turn_whose_time_is_over_ends_in_the_middle_of_a_call(tmp_path: Path, 
     anyio.run(main, backend=backend)
     results = [message for message in recorded(tmp_path) if isinstance(message, ToolResultMessage)]
     assert [result.text for result in results] == [ENDED]
+
+
+@pytest.mark.parametrize("limits", [SpendingLimits(), SpendingLimits(usd=1_000.0)])
+async def test_turn_ended_tells_what_the_budget_counted(tmp_path: Path, limits: SpendingLimits) -> None:
+    told = say("y" * 400, cost_usd=0.1).model_copy(update={"usage": Usage(input_tokens=1, output_tokens=1)})
+    budget = Budget(limits=limits)
+    sums = Spending()
+    async with session_in(tmp_path, PricedLLM(told, told, price=Price.flat(2, 8)), budget=budget) as session:
+        for _ in range(2):
+            *_, ended = await turn(session, "z" * 4_000)
+            assert isinstance(ended, TurnEnded)
+            assert ended.is_cost_estimated is budget.is_limited
+            sums.add(Spending({"m": ModelCosts("m", usage=ended.usage, known_cost_usd=ended.cost_usd or 0.0)}))
+
+    assert (sums.usage, sums.usd) == (budget.spent.usage, pytest.approx(budget.known_usd))
+    assert (sums.tokens > 2_000) is budget.is_limited
 
 
 async def test_what_an_interrupted_reply_cost_stays_spent_when_the_session_goes_on(tmp_path: Path) -> None:

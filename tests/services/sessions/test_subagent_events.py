@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from panpan import open_session
+from panpan.services.budgets.budget import Budget
 from panpan.services.subagents.definitions.load import AgentDefinitions
 from panpan.types.agent import AgentDefinition
 from panpan.types.events import SubagentEvent, TextDelta, TurnEnded
@@ -17,20 +18,21 @@ from tests.services.cassettes.cassette_fixtures import Place, environment
 async def test_what_a_subagent_uses_counts_for_the_turn_and_its_rounds_do_not(tmp_path: Path) -> None:
     root = tmp_path / "w"
     root.mkdir()
-    task = FakeTask(*looks("1", "loss"), TextDelta(0, "mine"), reply("It is in loss.py."))
+    budget = Budget()
+    task = FakeTask(*looks("1", "loss"), TextDelta(0, "mine"), reply("It is in loss.py."), budget=budget.child("a"))
     llm = ScriptedLLM(call(("t1", "Task", {"description": "find it"})), say("Found.", cost_usd=0.25))
     summary = TurnSummary()
 
-    async with session_in(root, llm, task) as session:
+    async with session_in(root, llm, task, budget=budget) as session:
         events = [event async for event in session.submit("where is the loss?")]
     for event in events:
         summary.follow(event)
 
     ended = events[-1]
     assert isinstance(ended, TurnEnded)
-    assert (ended.rounds, ended.usage.context_tokens) == (2, 2 * TOKENS)
-    assert (summary.totals.rounds, summary.totals.usage) == (ended.rounds, ended.usage)
-    assert summary.totals.usage_by_model["small"].input_tokens == 200
+    assert (ended.rounds, ended.usage) == (2, budget.spent.usage)
+    assert budget.children[0].spent.tokens == 2 * TOKENS
+    assert summary.rounds == ended.rounds
     assert summary.answer == "Found."
     assert sum(isinstance(event, SubagentEvent) for event in events) == 6
     said = [message.text for message in recorded(root) if isinstance(message, AssistantMessage)]

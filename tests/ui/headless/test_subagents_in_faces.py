@@ -87,7 +87,7 @@ async def test_a_refused_call_and_a_new_try_of_a_subagent_say_whose_they_are() -
     ]
 
 
-async def test_the_result_is_the_sessions_own_answer_and_counts_what_subagents_used_and_were_refused() -> None:
+async def test_result_is_the_sessions_own_answer_with_what_was_spent_and_refused() -> None:
     refused = PermissionDecided("1", "Bash", False, "it changes files")
     summary, out = TurnSummary(), Memory()
     for event in (
@@ -96,6 +96,8 @@ async def test_the_result_is_the_sessions_own_answer_and_counts_what_subagents_u
         say("It is 42.", cost_usd=0.25),
     ):
         summary.follow(event)
+    summary.spent.add_reply(reply())
+    summary.spent.add_reply(reply())
 
     await JsonFace(out, "s1").end(summary, Outcome(), 0.0)
 

@@ -32,6 +32,12 @@ def test_everything_is_told_where_there_is_room() -> None:
     )
 
 
+def test_status_line_marks_a_cost_that_is_estimated() -> None:
+    state = replace(FULL, is_cost_estimated=True)
+
+    assert "· ~$1.50 ·" in plain(status_line(state, 200, DARK))
+
+
 def test_the_least_important_goes_first() -> None:
     narrow = plain(status_line(FULL, 40, DARK))
 

@@ -228,6 +228,14 @@ def test_what_has_no_room_in_the_line_at_the_end_of_a_turn_is_left_out_whole() -
     assert view.canvas.rows[-1] == "1000.1 s · 7 rounds · $0.0005 · 2 files +1,236 -12"
 
 
+def test_end_of_a_turn_marks_a_cost_that_is_estimated() -> None:
+    view = View()
+    view.turns.begin(UserMessage.of("go"))
+    view.turns.show(TurnEnded(1, Usage(), 0.0005, 1.0, 0.0, is_cost_estimated=True))
+
+    assert view.canvas.rows[-1] == "1.0 s · 1 round · ~$0.0005"
+
+
 def test_a_turn_without_a_prompt_shows_none_and_nothing_where_nothing_was_new() -> None:
     view = View()
     view.turns.begin(None)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from panpan.services.budgets.budget import NO_LIMITS, Budget
 from panpan.services.session_costs import ModelCosts, SessionCosts
+from panpan.ui.cost_text import shown_cost
 from panpan.ui.repl.rendering.cells import cut
 from panpan.ui.waiting_time import SHOWN_FROM_S
 
@@ -21,12 +22,18 @@ def cost_pairs(costs: SessionCosts, waited_s: float) -> Sequence[tuple[str, str]
     models = [(model.model or "(a model without a name)", _model(model)) for model in costs.by_model.values()]
     return [
         *models,
-        ("Together", shown_cost(costs.known_cost_usd, is_whole=costs.cost_usd is not None)),
+        ("Together", together(costs)),
         *_not_counted(costs.uncounted_replies),
         *_estimated(costs.estimated_replies),
         ("Time", _time(costs, waited_s)),
         ("Lines", f"{costs.lines_added:,} added, {costs.lines_removed:,} removed"),
     ]
+
+
+def together(costs: SessionCosts) -> str:
+    """Return what all models cost."""
+    is_estimated = costs.estimated_replies > 0
+    return shown_cost(costs.known_cost_usd, is_whole=costs.cost_usd is not None, is_estimated=is_estimated)
 
 
 def _time(costs: SessionCosts, waited_s: float) -> str:
@@ -66,7 +73,7 @@ def _below(budget: Budget, depth: int) -> Iterator[tuple[str, str]]:
 def _spent(budget: Budget) -> str:
     """Return what was spent of what: `3 requests, 12,345 of 50,000 tokens, $0.0123, 4.5 s`."""
     spent, limits = budget.spent, budget.limits
-    usd = shown_cost(spent.known_usd, is_whole=spent.usd is not None)
+    usd = shown_cost(spent.known_usd, is_whole=spent.usd is not None, is_estimated=spent.is_estimated)
     parts = [
         _of(f"{spent.calls:,}", None if limits.calls is None else f"{limits.calls:,}", "request", spent.calls),
         _of(f"{spent.tokens:,}", None if limits.tokens is None else f"{limits.tokens:,}", "token", spent.tokens),
@@ -82,20 +89,14 @@ def _of(amount: str, limit: str | None, unit: str = "", number: int = 0) -> str:
 
 
 def _model(costs: ModelCosts) -> str:
-    usage = costs.usage
+    usage, is_estimated = costs.usage, costs.estimated_replies > 0
+    usd = shown_cost(costs.known_cost_usd, is_whole=costs.cost_usd is not None, is_estimated=is_estimated)
     return (
         f"{usage.input_tokens:,} input, {usage.output_tokens:,} output, "
         f"{usage.cache_read_input_tokens:,} read from the cache, "
         f"{usage.cache_creation_input_tokens:,} written to it; "
-        f"{shown_cost(costs.known_cost_usd, is_whole=costs.cost_usd is not None)}"
+        f"{usd}"
     )
-
-
-def shown_cost(known_usd: float, *, is_whole: bool) -> str:
-    """Return an amount of money; of one that is not whole, what is known of it."""
-    if is_whole:
-        return f"${known_usd:.4f}"
-    return f"at least ${known_usd:.4f}; a price is not known" if known_usd else "price not known"
 
 
 def duration(seconds: float) -> str:

@@ -17,7 +17,7 @@ from panpan.system.terminal_text import clean_line
 from panpan.ui.repl.canvas import say
 from panpan.ui.repl.commands.command import Command, Terminal
 from panpan.ui.repl.commands.context_view import context_note, context_rows, used_line
-from panpan.ui.repl.commands.costs_view import budget_pairs, cost_pairs, shown_cost
+from panpan.ui.repl.commands.costs_view import budget_pairs, cost_pairs, together
 from panpan.ui.repl.commands.layout import say_pairs
 from panpan.version import __version__
 
@@ -60,7 +60,7 @@ async def _status(terminal: Terminal, rest: str) -> None:
         ("Key", info.key_source),
         ("Mode", session.permission_mode),
         ("Context", used_line(usage)),
-        ("Cost", shown_cost(costs.known_cost_usd, is_whole=costs.cost_usd is not None)),
+        ("Cost", together(costs)),
         ("Log", str(session.parts.log.path)),
         ("panpan", __version__),
     ]

@@ -4,12 +4,14 @@ What they show is returned as text. One that offers a list returns that, and how
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from panpan.config.project_limits import STRICTNESS
 from panpan.errors import ConfigError
 from panpan.services.sessions.session import Session
 from panpan.services.sessions.slash_commands import CommandResult
 from panpan.ui.line_commands import run_line
-from panpan.ui.repl.commands.command import Command
+from panpan.ui.repl.commands.command import Command, Terminal
 from panpan.ui.repl.commands.help_command import help_command
 from panpan.ui.repl.commands.registry import all_commands, command_in, find, unknown
 from panpan.ui.repl.theme import Theme
@@ -26,7 +28,7 @@ class SessionCommands:
         self._env = env
         self._theme = Theme("plain", has_sequences=False)
         every = all_commands()
-        here = [one for one in every if not (one.needs_terminal or one.is_missing or one.name == "help")]
+        here = [_never_looser(one) for one in every if not (one.needs_terminal or one.is_missing or one.name == "help")]
         here.append(help_command(here, ()))
         self._here = sorted(here, key=lambda command: command.name)
         self._elsewhere = [one for one in every if one.needs_terminal or one.is_missing]
@@ -56,3 +58,21 @@ class SessionCommands:
     @property
     def _every(self) -> Sequence[Command]:
         return [*self._here, *self._elsewhere]
+
+
+def _never_looser(command: Command) -> Command:
+    """Return the command so that it leaves the permission mode as strict as it was.
+
+    Text that comes from no terminal may be anybody's, such as that of a chat or an issue.
+    """
+
+    async def run(terminal: Terminal, rest: str) -> None:
+        session = terminal.session
+        before = session.permission_mode
+        await command.run(terminal, rest)
+        if STRICTNESS[session.permission_mode] < STRICTNESS[before]:
+            wanted = session.permission_mode
+            session.set_permission_mode(before)
+            raise ConfigError(f"the mode stays {before} without a terminal; start with --permission-mode {wanted}")
+
+    return replace(command, run=run)

@@ -116,3 +116,34 @@ async def test_help_lists_what_runs_here(tmp_path: Path) -> None:
 
     assert all(f"/{name}" in shown for name in COMMANDS.names)
     assert "/theme" not in shown
+
+
+@pytest.mark.parametrize(
+    ("before", "line"),
+    [
+        ("plan", "/plan"),
+        ("plan", "/permissions default"),
+        ("plan", "/permissions bypassPermissions"),
+        ("dontAsk", "/permissions default"),
+        ("default", "/permissions ACCEPTEDITS"),
+        ("default", "/permissions bypassPermissions"),
+    ],
+)
+async def test_text_without_a_terminal_never_loosens_the_mode(tmp_path: Path, before: Any, line: str) -> None:
+    session = session_at(tmp_path)
+    session.set_permission_mode(before)
+
+    with pytest.raises(ConfigError, match=f"the mode stays {before}.*--permission-mode"):
+        await COMMANDS.run(line, session)
+
+    assert session.permission_mode == before
+
+
+async def test_text_without_a_terminal_may_tighten_the_mode(tmp_path: Path) -> None:
+    session = session_at(tmp_path)
+    session.set_permission_mode("default")
+
+    await COMMANDS.run("/permissions plan", session)
+
+    assert session.permission_mode == "plan"
+    assert "add-dir" not in COMMANDS.names

@@ -97,5 +97,6 @@ PERMISSION_COMMANDS: Sequence[Command] = (
         arguments="path",
         needs_arguments=True,
         is_immediate=True,
+        needs_terminal=True,
     ),
 )

@@ -8,7 +8,7 @@ he typed it.
 import re
 from collections.abc import Collection, Sequence
 from contextlib import aclosing
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -117,14 +117,17 @@ class _Attachments:
             self.left_out += 1
             return
         try:
-            place = await to_thread.run_sync(_place, mention, self.ctx.paths)
+            # What was judged is what is shown, whatever the name leads to by then.
+            ctx = replace(self.ctx, paths=self.ctx.paths.for_call())
+            place = await to_thread.run_sync(_place, mention, ctx.paths)
             if place is None:
                 return
+            ctx.paths.remember(ctx.paths.absolute(place.reading.path), place.location)
             key = (place.location.path, place.reading.first, place.reading.last)
             if key in self._done:
                 return
             self._done.add(key)
-            self._attach(place, await self._output(place))
+            self._attach(place, await self._output(place, ctx))
         except ToolError as exc:
             # what follows a semicolon is advice for a model
             self.notes.append(f"@{printable(mention.name)} was not attached: {printable(str(exc).partition('; ')[0])}")
@@ -134,27 +137,27 @@ class _Attachments:
         media = sum(len(block.source.data) for block in self.blocks if not isinstance(block, TextBlock))
         return len(self._done) >= MAX_ATTACHMENTS or text >= MAX_TEXT_CHARS or media >= MAX_MEDIA_CHARS
 
-    async def _output(self, place: _Place) -> Output:
+    async def _output(self, place: _Place, ctx: ToolContext) -> Output:
         """Return what Read or LS shows.
 
         Raises:
             ToolError: It may not be shown, or cannot be.
         """
-        _require_open(place, self.ctx.paths)
+        _require_open(place, ctx.paths)
         path, first, last = place.reading.path, place.reading.first, place.reading.last
         if place.is_folder:
-            return await self._run(LsTool(), LsInput(path=path))
+            return await self._run(LsTool(), LsInput(path=path), ctx)
         if first is None or last is None:
-            return await self._run(ReadTool(), ReadInput(file_path=path))
-        return await self._run(ReadTool(), ReadInput(file_path=path, offset=first, limit=last - first + 1))
+            return await self._run(ReadTool(), ReadInput(file_path=path), ctx)
+        return await self._run(ReadTool(), ReadInput(file_path=path, offset=first, limit=last - first + 1), ctx)
 
-    async def _run(self, tool: Tool[Any], args: BaseModel) -> Output:
+    async def _run(self, tool: Tool[Any], args: BaseModel, ctx: ToolContext) -> Output:
         if self.gate is not None:
-            call = ToolCall("mention", tool, args, args.model_dump(mode="json"), self.ctx)
+            call = ToolCall("mention", tool, args, args.model_dump(mode="json"), ctx)
             decision = await self.gate.before_tool(call)
             if isinstance(decision, Deny):
                 raise ToolError(decision.reason)
-        async with aclosing(tool.run(args, self.ctx)) as yields:
+        async with aclosing(tool.run(args, ctx)) as yields:
             async for item in yields:
                 if isinstance(item, Output):
                     return item

@@ -16,7 +16,7 @@ from panpan.services.permissions.rules.rules import RuleSource
 from panpan.system.known_keys import KnownKeys
 from panpan.tools.files.edit import EditTool
 from panpan.types.content import ImageBlock, TextBlock
-from panpan.types.permission import Ask, Reason
+from panpan.types.permission import Ask, Decision, Reason
 from tests.fakes.context import context_in
 
 
@@ -277,3 +277,31 @@ def test_a_written_mention_reads_back_as_its_path(path: str) -> None:
 @given(st.text(alphabet='@"`~:-()., \nab/1'))
 def test_any_text_can_be_searched_and_every_mention_has_a_reading(text: str) -> None:
     assert all(mention.readings and mention.readings[0].path for mention in find_mentions(text))
+
+
+class Swaps(PermissionGate):
+    """Lets a link lead elsewhere right after it was judged."""
+
+    def __init__(self, link: Path, target: str) -> None:
+        super().__init__([])
+        self._link, self._target = link, target
+
+    async def before_tool(self, call: ToolCall) -> Decision:
+        decision = await super().before_tool(call)
+        self._link.unlink()
+        self._link.symlink_to(self._target)
+        return decision
+
+
+@pytest.mark.parametrize(("before", "after"), [("src/main.py", "a b.txt"), ("src", "denied")])
+async def test_what_was_judged_of_a_mention_is_what_is_shown(root: Path, before: str, after: str) -> None:
+    (root / "denied").mkdir()
+    (root / "denied" / "s.txt").write_text("denied\n")
+    link = root / "link"
+    link.symlink_to(before)
+
+    message, _ = await with_mentions("@link", context_in(root), gate=Swaps(link, after))
+
+    assert "main.py" in attached_text(message)
+    assert "blanks" not in attached_text(message)
+    assert "s.txt" not in attached_text(message)

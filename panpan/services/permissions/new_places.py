@@ -6,7 +6,7 @@ moved without the user's word. What is put aside lies in a folder of panpan's ow
 
 import os
 import shutil
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -19,9 +19,10 @@ from panpan.services.permissions.reach.taken_away import INSTALLED
 from panpan.system.beneath import opened_folder
 from panpan.system.private import make_private_folder
 from panpan.system.sandbox.place_claims import is_empty_folder
-from panpan.system.sandbox.protected_places import protected_places
+from panpan.system.sandbox.protected_places import ProtectedPlaces, protected_places
 from panpan.system.terminal_text import printable
 from panpan.types.content import TextBlock
+from panpan.types.dataclass import dataclass
 from panpan.types.tool import Output
 from panpan.types.user_questions import Choice, UserAsker, UserQuestion
 
@@ -30,6 +31,21 @@ _PUT_ASIDE, _KEEP = "Put aside", "Keep"
 
 _Places: TypeAlias = Mapping[Path, tuple[int, int]]
 """Protected places with what tells one file from another of the same name: device and inode."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What one look at the workspace found, and how far it went."""
+
+    looks: Sequence[ProtectedPlaces]
+    """One for each root."""
+    files: _Places
+
+    def shows_new(self, place: Path, file: tuple[int, int]) -> bool:
+        """True if a later look at `place` finds what was not there in this one; what this one did not reach is old."""
+        if place in self.files:
+            return self.files[place] != file
+        return any(place.is_relative_to(look.root) and look.has_looked_for(place) for look in self.looks)
 
 
 class NewPlaces(Hook):
@@ -45,9 +61,9 @@ class NewPlaces(Hook):
         self._folder = folder
         self._ask = ask
         self._warn = warn
-        self._before: dict[str, _Places] = {}
-        self._since_background: _Places | None = None
-        """Places that existed when a command was left running in the background, which may make more at any time."""
+        self._before: dict[str, _Look] = {}
+        self._since_background: _Look | None = None
+        """What was there when a command was left running in the background, which may make more at any time."""
 
     async def before_effect(self, call: ToolCall) -> None:
         if await _runs_boxed(call):
@@ -61,12 +77,13 @@ class NewPlaces(Hook):
         now = await _look(call)
         if self._since_background is not None or getattr(call.args, "run_in_background", False):
             self._since_background = now
-        new = [place for place, file in now.items() if before.get(place) != file and not _is_approved(place, call)]
+        new = {place: file for place, file in now.files.items() if before.shows_new(place, file)}
+        new = {place: file for place, file in new.items() if not _is_approved(place, call)}
         if not new:
             return output
         shown = _listed([printable(call.context.paths.shown(place)) for place in new])
         told = f"while commands ran, protected files or folders appeared that other programs run or trust: {shown}"
-        done, was_asked = await self._settled(shown, {place: now[place] for place in new})
+        done, was_asked = await self._settled(shown, new)
         self._warn(f"{told}; {done}")
         asked = ", after the user was asked" if was_asked else ""
         advice = "Tell the user what they are for, and do not make them again unless the user asks"
@@ -99,25 +116,27 @@ async def _runs_boxed(call: ToolCall) -> bool:
     return (await sandbox.choice()).sandbox is not None
 
 
-async def _look(call: ToolCall) -> _Places:
-    return await to_thread.run_sync(partial(_files, call.context.paths.roots))
+async def _look(call: ToolCall) -> _Look:
+    return await to_thread.run_sync(partial(_look_at, call.context.paths.roots))
 
 
-def _files(roots: Collection[Path]) -> _Places:
-    """Return the protected places in folders that exist, but for what package managers bring.
+def _look_at(roots: Collection[Path]) -> _Look:
+    looks = [protected_places(root) for root in roots]
+    return _Look(looks, {place: file for look in looks for place, file in _files(look)})
+
+
+def _files(look: ProtectedPlaces) -> Iterator[tuple[Path, tuple[int, int]]]:
+    """Yield the protected places that exist, but for what package managers bring.
 
     Empty folders do nothing, and stand for others in a box.
     """
-    found: dict[Path, tuple[int, int]] = {}
-    for root in roots:
-        for place in protected_places(root):
-            if not INSTALLED.isdisjoint(place.relative_to(root).parts):
-                continue
-            with suppress(OSError):
-                file = place.lstat()
-                if not is_empty_folder(place):
-                    found[place] = file.st_dev, file.st_ino
-    return found
+    for place in look.places:
+        if not INSTALLED.isdisjoint(place.relative_to(look.root).parts):
+            continue
+        with suppress(OSError):
+            file = place.lstat()
+            if not is_empty_folder(place):
+                yield place, (file.st_dev, file.st_ino)
 
 
 def _is_approved(place: Path, call: ToolCall) -> bool:

@@ -138,7 +138,7 @@ def workspace_write(
 
 def _protected_in(folder: Path) -> list[Path]:
     """Return the protected places in a folder, and where those lead that are links."""
-    places = list(protected_places(folder))
+    places = protected_places(folder).places
     return [*places, *(canonical_path(place) for place in places)]
 
 

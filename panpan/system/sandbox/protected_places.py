@@ -8,11 +8,12 @@ which have to install them.
 
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from panpan.system.protected import may_be_protected, plain_names, protections
+from panpan.types.dataclass import dataclass
 
 ALWAYS = (
     ".git", ".panpan", ".claude", ".codex", ".cursor", ".devcontainer", ".gemini", ".github", ".husky", ".idea", ".jj",
@@ -28,25 +29,55 @@ _SOMEWHERE = Path("/root-of-the-look")
 """Stands for the root, whose own place in the file system must not matter: it may lie in a protected folder."""
 
 
-def protected_places(root: Path) -> Iterator[Path]:
-    """Yield the protected places in `root`, a canonical folder; those of `ALWAYS` first."""
-    yield from (root / name for name in ALWAYS)
+@dataclass(frozen=True, slots=True)
+class ProtectedPlaces:
+    """What one look through a folder found."""
+
+    root: Path
+    places: Sequence[Path]
+    """Those of `ALWAYS` first."""
+    unseen: frozenset[Path]
+    """Folders that were not looked through to their end."""
+
+    def has_looked_for(self, place: Path) -> bool:
+        """True if the look would have found `place`, which lies below the root, had it been there."""
+        if place.parent == self.root and place.name in _looked_for_by_name():
+            return True
+        return self.unseen.isdisjoint(place.parents)
+
+
+def protected_places(root: Path) -> ProtectedPlaces:
+    """Look for the protected places in `root`, a canonical folder."""
+    places = [root / name for name in ALWAYS]
     # By their names first, so that no number of other files can hide what lies in the root itself.
-    closed = (name for name, group in plain_names() if not group.is_only_as_named)
-    yield from (root / Path(name).parts[0] for name in closed if os.path.lexists(root / name))
-    folders = deque([str(root)])
+    places += (root / Path(name).parts[0] for name in _closed_names() if os.path.lexists(root / name))
+    folders, unseen = deque([str(root)]), set[Path]()
     left = MAX_ENTRIES
     while folders and left > 0:
-        with suppress(OSError), os.scandir(folders.popleft()) as entries:
+        folder = folders.popleft()
+        unseen.add(Path(folder))
+        with suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
                 left -= 1
                 if left < 0:
                     break
                 place = _place(Path(entry.path), root) if may_be_protected(entry.name) else None
                 if place is not None:
-                    yield place
+                    places.append(place)
                 elif entry.is_dir(follow_symlinks=False):
                     folders.append(entry.path)
+            else:
+                unseen.remove(Path(folder))
+    return ProtectedPlaces(root, places, frozenset(unseen.union(map(Path, folders))))
+
+
+def _closed_names() -> Iterator[str]:
+    return (name for name, group in plain_names() if not group.is_only_as_named)
+
+
+def _looked_for_by_name() -> frozenset[str]:
+    """Return the names that are looked for in each root, however many entries it has."""
+    return frozenset({*ALWAYS, *(name for name in _closed_names() if "/" not in name)})
 
 
 def _place(path: Path, root: Path) -> Path | None:

@@ -7,6 +7,7 @@ import pytest
 from panpan.core.hooks import ToolCall
 from panpan.services.permissions.new_places import NewPlaces
 from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.system.sandbox.protected_places import MAX_ENTRIES
 from panpan.tools.shell.bash import BashInput, BashTool
 from panpan.types.tool import Output
 from panpan.types.user_questions import UserAnswer, UserQuestion
@@ -95,6 +96,65 @@ async def test_a_folder_made_anew_under_an_old_name_is_told(tmp_path: Path) -> N
 
     assert "sub/.git" in told
     assert "old/.git" in told
+
+
+@pytest.mark.parametrize("old", ["many/deep/.envrc", "many/deep/.vscode/x", "other/a/b/.npmrc", "other/.env.old"])
+async def test_look_cut_short_calls_nothing_new_it_did_not_reach(tmp_path: Path, old: str) -> None:
+    user = User("Put aside")
+    work = Workspace(tmp_path, user)
+    work.make(*(f"{folder}/{number}" for folder in ("many", "other") for number in range(MAX_ENTRIES)), old)
+    call = work.call()
+
+    await work.hook.before_effect(call)
+    for path in work.root.glob("*/[0-9]*"):
+        path.unlink()
+    told = (await work.hook.after_tool(call, Output("cleaned"))).text
+
+    assert told == "cleaned"
+    assert not user.asked
+    assert (work.root / old).exists()
+
+
+async def test_look_cut_short_within_a_folder_calls_no_rest_of_it_new(tmp_path: Path) -> None:
+    work = Workspace(tmp_path)
+    work.make(*(f".env.{number}" for number in range(MAX_ENTRIES + 500)))
+    call = work.call()
+
+    await work.hook.before_effect(call)
+    for number in range(600):
+        (work.root / f".env.{number}").unlink()
+
+    assert (await work.hook.after_tool(call, Output("cleaned"))).text == "cleaned"
+
+
+@pytest.mark.parametrize("name", [".envrc", ".vscode/tasks.json", "looked-at/.npmrc", "looked-at/fresh/.npmrc"])
+async def test_look_cut_short_still_finds_new_where_it_looked(tmp_path: Path, name: str) -> None:
+    work = Workspace(tmp_path)
+    work.make("looked-at/x", *(f"z/z/many/{number}" for number in range(MAX_ENTRIES)))
+
+    assert "protected files or folders appeared" in await work.told(name)
+
+
+@pytest.mark.parametrize("name", [".envrc", ".vscode/tasks.json"])
+async def test_crowded_root_shows_new_places_of_fixed_names(tmp_path: Path, name: str) -> None:
+    work = Workspace(tmp_path)
+    work.make(*(str(number) for number in range(MAX_ENTRIES + 1)))
+
+    assert "protected files or folders appeared" in await work.told(name)
+
+
+async def test_folder_added_while_a_background_command_runs_is_old(tmp_path: Path) -> None:
+    work = Workspace(tmp_path)
+    added = tmp_path / "added"
+    added.mkdir()
+    (added / ".envrc").write_text("mine")
+    await work.told(run_in_background=True)
+    call = work.call()
+    call.context.paths.add_root(added)
+
+    await work.hook.before_effect(call)
+
+    assert (await work.hook.after_tool(call, Output("made"))).text == "made"
 
 
 async def test_what_the_user_said_yes_to_is_not_told(tmp_path: Path) -> None:

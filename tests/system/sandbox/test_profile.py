@@ -15,7 +15,7 @@ def made(root: Path, *names: str) -> Path:
 
 
 def found_in(root: Path) -> set[str]:
-    return {str(place.relative_to(root)) for place in protected_places(root)}
+    return {str(place.relative_to(root)) for place in protected_places(root).places}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Commands of the installed program run in the sandbox: what was allowed is bounded, and only a person opens it."""
 
 import errno
+import json
 import os
 import shutil
 import struct
@@ -23,7 +24,7 @@ async def _needs_sandbox() -> None:
         pytest.skip("; ".join(choice.passed_over))
 
 
-def bash(command: str, **arguments: str) -> ToolCall:
+def bash(command: str, **arguments: object) -> ToolCall:
     return ToolCall("Bash", {"command": command, **arguments})
 
 
@@ -127,6 +128,22 @@ def run_where_none_works(panpan: Panpan, call: ToolCall, *flags: str) -> tuple[s
     (result,) = server.requests[-1].messages[-1]["content"]
     assert done.returncode == (5 if "Bash was not run" in str(result["content"]) else 0), done.stderr
     return str(result["content"]), done.stderr
+
+
+def test_placeholders_of_a_running_box_are_neither_shown_nor_counted(panpan: Panpan) -> None:
+    rounds = [
+        calls(bash("touch made; sleep 600", run_in_background=True)),
+        calls(bash("ls -a; touch other"), ToolCall("LS", {"path": "."})),
+        say("done"),
+    ]
+    with serving(rounds) as server:
+        panpan.use(server)
+        done = panpan.run("-p", "go on", "--yes", "--output-format", "json")
+    in_box, by_tool = (str(message["content"]) for message in server.requests[-1].messages[-1]["content"])
+    assert ".vscode" in in_box or "Landlock" in done.stderr
+    assert ".vscode" not in by_tool
+    assert {change["path"] for change in json.loads(done.stdout)["files_changed"]} <= {"made", "other"}
+    assert not (panpan.workspace / ".vscode").exists()
 
 
 @pytest.mark.parametrize("flags", [("--allowedTools", "Bash(ls)"), ("--yes",)])

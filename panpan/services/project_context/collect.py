@@ -26,6 +26,7 @@ from panpan.services.project_context.memory_size import fitted
 from panpan.services.project_context.our_tags import untagged
 from panpan.services.project_context.readme import MAX_BYTES, Readme, find_readme
 from panpan.system.canonical import canonical_path
+from panpan.system.sandbox.protected_places import is_placeholder
 from panpan.system.terminal_text import printable
 from panpan.types.dataclass import dataclass
 from panpan.types.messages import SystemReminder
@@ -101,7 +102,7 @@ async def take_project_context(
 
 
 def _is_repository(root: Path) -> bool:
-    return os.path.lexists(root / ".git")
+    return os.path.lexists(root / ".git") and not is_placeholder(str(root / ".git"))
 
 
 def rules_text(sections: Sequence[MemorySection]) -> str:

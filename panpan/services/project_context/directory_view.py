@@ -1,6 +1,6 @@
 """A bounded view of the project's folder: enough to know where to look, never a listing of everything.
 
-Links are named and not followed; what git ignores is left out; what does not fit is counted.
+Links are named and not followed; what git ignores and the sandbox makes is left out; what does not fit is counted.
 """
 
 import ast
@@ -15,6 +15,7 @@ import anyio.to_thread
 
 from panpan.errors import ToolError
 from panpan.system.git import run_git
+from panpan.system.sandbox.protected_places import is_placeholder
 from panpan.system.terminal_text import printable
 from panpan.types.dataclass import dataclass
 
@@ -88,7 +89,7 @@ def _children(top: Path, folder: _Entry) -> tuple[list[_Entry], bool]:
     try:
         with os.scandir(top / folder.path) as entries:
             for entry in islice(entries, _MOST_READ):
-                if entry.name in _HIDDEN:
+                if entry.name in _HIDDEN or is_placeholder(entry.path):
                     continue
                 path = f"{folder.path}/{entry.name}" if folder.path else entry.name
                 is_folder = entry.is_dir(follow_symlinks=False)

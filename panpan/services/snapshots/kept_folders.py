@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from panpan.services.snapshots.paths import all_folders_above, folder_of
+from panpan.system.sandbox.protected_places import is_placeholder
 
 
 class KeptFolders:
@@ -32,7 +33,7 @@ class KeptFolders:
         self._files.subtract(map(folder_of, gone))
 
     def look(self, seen: Iterable[str]) -> None:
-        """Look at all folders that are known.
+        """Look at all folders that are known, but for what a box that runs has put there.
 
         Args:
             seen: Those that may be new, or without files by now.
@@ -44,7 +45,7 @@ class KeptFolders:
                 status = os.lstat(f"{self._root}/{folder[:-1]}")
             except OSError:
                 continue
-            if stat.S_ISDIR(status.st_mode):
+            if stat.S_ISDIR(status.st_mode) and (folder in held or not is_placeholder(f"{self._root}/{folder[:-1]}")):
                 bits[folder] = stat.S_IMODE(status.st_mode)
         self.bits, self.empty = bits, frozenset(bits.keys() - held)
 

@@ -80,6 +80,28 @@ def _looked_for_by_name() -> frozenset[str]:
     return frozenset({*ALWAYS, *(name for name in _closed_names() if "/" not in name)})
 
 
+def is_placeholder(folder: str, *, dir_fd: int | None = None) -> bool:
+    """True if a path leads to an empty folder of a name in `ALWAYS`, such as a box needs while it runs.
+
+    Nobody keeps anything in it, so it is neither shown nor counted, whoever made it.
+
+    Args:
+        folder: Its path.
+        dir_fd: The folder that a relative path starts in; None: the working directory.
+    """
+    if folder.rpartition("/")[2] not in ALWAYS:
+        return False
+    try:
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=dir_fd)
+    except OSError:
+        return False
+    try:
+        with os.scandir(fd) as entries:
+            return next(entries, None) is None
+    finally:
+        os.close(fd)
+
+
 def _place(path: Path, root: Path) -> Path | None:
     """Return what to protect for the sake of `path`; None where it is not protected.
 

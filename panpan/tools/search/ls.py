@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
 from panpan.system.beneath import listed_folder
+from panpan.system.sandbox.protected_places import is_placeholder
 from panpan.system.terminal_text import printable
 from panpan.tools.search.globs import compile_glob
 from panpan.tools.search.shown import with_notes
@@ -74,7 +75,8 @@ def _listing(shown: str, folder: Path, ignored: list[Pattern[str]]) -> Output:
 
 def _listing_of(folder: int, ignored: list[Pattern[str]]) -> Output:
     with os.scandir(folder) as scan:
-        entries = [entry for entry in scan if not any(glob.fullmatch(entry.name) for glob in ignored)]
+        taken = (entry for entry in scan if not any(glob.fullmatch(entry.name) for glob in ignored))
+        entries = [entry for entry in taken if not is_placeholder(entry.name, dir_fd=folder)]
     first = heapq.nsmallest(MAX_ENTRIES, entries, key=lambda entry: entry.name)
     note = (
         f"the first {len(first)} of {len(entries):,} entries; use ignore, or Glob" if len(entries) > len(first) else ""

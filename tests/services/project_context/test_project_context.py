@@ -7,6 +7,7 @@ import pytest
 
 from panpan.services.project_context.memory_loader import MAX_WARNINGS
 from panpan.services.project_context.memory_size import MAX_MEMORY_BYTES
+from panpan.system.sandbox.protected_places import ALWAYS
 from tests.services.project_context.project_folder import ProjectFolder
 
 
@@ -339,6 +340,19 @@ async def test_the_tree_shows_three_levels_and_folders_first(project: ProjectFol
     assert tree_of((await project.context()).reminder.text) == [
         "src/", "  pkg/", "    deep/", "README.md", "link@",
     ]  # fmt: skip
+
+
+async def test_context_passes_over_placeholders_of_the_sandbox(tmp_path: Path) -> None:
+    project = ProjectFolder(tmp_path)
+    (project.root / ".git").rename(project.home / "not-git")
+    for name in ALWAYS:
+        (project.root / name).mkdir()
+    project.write("src/x.py", "")
+
+    text = (await project.context()).reminder.text
+
+    assert "Not a git repository." in text
+    assert tree_of(text) == ["src/", "  x.py"]
 
 
 async def test_the_tree_leaves_out_what_git_ignores(project: ProjectFolder) -> None:

@@ -12,6 +12,7 @@ from panpan.errors import SnapshotError
 from panpan.services.snapshots.kept_files import KeepLimits, look_at
 from panpan.system.atomic_write import temporary_name
 from panpan.system.folder_tree import make_folders, remove_tree
+from panpan.system.sandbox.protected_places import ALWAYS
 from tests.needed_programs import need
 from tests.services.snapshots.kept_workspace import KeptWorkspace, kinds
 
@@ -39,6 +40,34 @@ async def test_empty_folders_come_and_go(place: KeptWorkspace) -> None:
     assert after_undo.keys() == {"old", "old/deep"}
     assert place.folders().keys() == {"new", "new/deep"}
     assert place.warnings == []
+
+
+async def test_placeholders_of_the_sandbox_are_no_changes_and_stay(place: KeptWorkspace) -> None:
+    for name in ALWAYS[:5]:
+        (place.folder / name).mkdir()
+
+    def change() -> None:
+        place.write("file", "x\n")
+        for name in ALWAYS[:5]:
+            (place.folder / name).rmdir()
+        for name in ALWAYS[5:]:
+            (place.folder / name).mkdir()
+
+    await place.turn(change)
+    plan = await place.undo()
+
+    assert kinds(place.snapshots.turn_files) == {"file": "added"}
+    assert kinds(plan.files) == {"file": "deleted"}
+    assert place.folders().keys() == set(ALWAYS[5:])
+    assert place.warnings == []
+
+
+async def test_protected_folder_with_a_file_is_a_change(place: KeptWorkspace) -> None:
+    await place.turn(
+        lambda: (place.write(".vscode/tasks.json", "{}\n"), (place.folder / ".idea/deep").mkdir(parents=True))
+    )
+
+    assert kinds(place.snapshots.turn_files) == {".vscode/tasks.json": "added", ".idea/deep/": "added"}
 
 
 async def test_a_folder_that_was_empty_stays_and_one_that_was_made_goes(place: KeptWorkspace) -> None:

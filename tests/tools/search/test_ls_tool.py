@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from panpan.errors import ToolError
+from panpan.system.sandbox.protected_places import ALWAYS
 from panpan.tools.search.ls import MAX_ENTRIES, LsInput, LsTool, size_text
 from panpan.tools.tool import PathUse
 from panpan.types.display import SummaryDisplay
@@ -26,6 +27,15 @@ async def test_entries_show_their_kind_and_size(workspace: Workspace) -> None:
         "link -> b.txt",
         "pipe (fifo)",
     ]
+
+
+async def test_placeholders_of_the_sandbox_are_left_out(workspace: Workspace) -> None:
+    for name in ALWAYS:
+        (workspace.root / name).mkdir()
+    workspace.put(".vscode/tasks.json")
+    workspace.put("a.txt", "x")
+
+    assert await workspace.ls() == [".vscode/", "a.txt (1 B)"]
 
 
 async def test_globs_leave_entries_out(workspace: Workspace) -> None:

@@ -1,6 +1,7 @@
 """The client against servers on the loopback that stand for public ones; sockets, HTTP and TLS are real."""
 
 import gzip
+import ssl
 import zlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
@@ -678,6 +679,9 @@ def test_whatever_a_server_answers_nothing_that_is_not_public_is_dialled(
                 async def dial(self, address: str, port_: int) -> ByteStream:
                     self.dialled.append((address, port_))
                     return await anyio.connect_tcp("127.0.0.1", port)
+
+                def certificates(self) -> ssl.SSLContext:
+                    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts none: a redirect may lead to TLS
 
             network = Anywhere()
             with suppress(ToolError):

@@ -23,21 +23,21 @@ def _truth(text: str) -> bool:
     try:
         return words[text.lower()]
     except KeyError:
-        raise ValueError("should be true or false") from None
+        raise ValueError("is neither true nor false; write one of them") from None
 
 
 def _whole_number(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ValueError("should be a whole number") from None
+        raise ValueError("is no whole number; write one, such as 20") from None
 
 
 def _number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError("should be a number") from None
+        raise ValueError("is no number; write one, such as 0.5") from None
 
 
 VARIABLES: Mapping[str, tuple[KeyPath, Callable[[str], object]]] = {
@@ -80,7 +80,7 @@ def read_environment(env: Mapping[str, str]) -> tuple[Source, list[str]]:
         try:
             put(values, path, read(text))
         except ValueError as exc:
-            raise ConfigError(f"{name}: {exc}") from exc
+            raise ConfigError(f"{name} {exc}") from exc
         places[path] = name
     source = Source("environment", "the environment", values, places)
     check(source)

@@ -65,9 +65,9 @@ def _of_json(text: str, place: str, file: Path | None) -> Source:
     except ValueError as exc:
         raise ConfigError(f"{place}: {shown(exc)}") from exc
     if values is None or _is_too_deep(values):
-        raise ConfigError(f"{place}: nested too deeply for settings")
+        raise ConfigError(f"{place}: nested too deeply for settings; write fewer levels")
     if not isinstance(values, dict):
-        raise ConfigError(f"{place}: should be a JSON object of settings")
+        raise ConfigError(f'{place}: no JSON object; write settings as {{"KEY": VALUE}}')
     lines = json_key_lines(text) if file else {}
     places = {path: f"{place}:{line}" for path, line in lines.items()}
     return _checked(Source("flag", place, values, places, file))

@@ -33,18 +33,18 @@ def _web_address(value: str) -> str:
     except ValueError:  # a bad port or bracket
         is_address = False
     if not is_address:
-        raise ValueError("should be an address such as https://api.example.com/v1")
+        raise ValueError("is no address; write one such as https://api.example.com/v1")
     if parts.username is not None or parts.password is not None:
-        raise ValueError("should hold no user name or password; use api_key_env or headers")
+        raise ValueError("holds a user name or password; use api_key_env or headers")
     if any(ord(character) <= 0x20 for character in value):
-        raise ValueError("should hold no blanks")
+        raise ValueError("holds blanks; remove them")
     return value
 
 
 def _header_value(secret: SecretStr) -> SecretStr:
     value = secret.get_secret_value()
     if not value or any(not 0x20 <= ord(character) < 0x7F for character in value):
-        raise ValueError("should be one line of printable ASCII characters, and not empty")
+        raise ValueError("is empty or has other characters than printable ASCII; write one line of those")
     return secret
 
 
@@ -52,15 +52,15 @@ def _absolute(path: Path) -> Path:
     try:
         path = path.expanduser()
     except RuntimeError as exc:
-        raise ValueError("names a home folder that does not exist") from exc
+        raise ValueError("names a home folder that does not exist; write the whole path") from exc
     if not path.is_absolute() or "\0" in str(path):
-        raise ValueError("should be an absolute path, or one that starts with ~/")
+        raise ValueError("is no absolute path; write one that starts with / or ~/")
     return path
 
 
 def _one_line(value: str) -> str:
     if any(not 0x20 <= ord(character) < 0x7F for character in value):
-        raise ValueError("should be one line of printable ASCII characters")
+        raise ValueError("has other characters than printable ASCII; write one line of those")
     return value
 
 
@@ -73,7 +73,7 @@ def _host(value: str) -> str:
     except ToolError:
         authority = None
     if authority is None or authority.port is not None:
-        raise ValueError("should be a host such as arxiv.org, without port and path")
+        raise ValueError("is no host; write one such as arxiv.org, without port and path")
     return authority.host
 
 
@@ -84,7 +84,7 @@ def _private_host(value: str) -> str:
     try:
         PrivateHosts.parse([value])
     except ToolError as exc:
-        raise ValueError(str(exc)) from exc
+        raise ValueError(f"holds an item that cannot be used: {exc}") from exc
     return value
 
 
@@ -121,24 +121,24 @@ def rule_text(item: Any) -> Any:
     examples = [item.get("match", []), item.get("not_match", [])]
     is_list_of_texts = all(isinstance(part, list) and all(type(text) is str for text in part) for part in examples)
     if type(item.get("rule")) is not str or not is_list_of_texts or item.keys() - {"rule", "match", "not_match"}:
-        raise ValueError('should be a rule in quotes, or {rule = "…", match = ["…"], not_match = ["…"]}')
+        raise ValueError('is no rule; write one in quotes, or {rule = "…", match = ["…"], not_match = ["…"]}')
     return item["rule"]
 
 
 def _extra_body(body: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
     if taken := sorted(_OWN_FIELDS & body.keys()):
-        raise ValueError(f"should not have {taken[0]}, which panpan sets itself")
+        raise ValueError(f"has {taken[0]}, which panpan sets itself; remove it")
     try:
         json.dumps(body, allow_nan=False)
     except ValueError:
-        raise ValueError("should have finite numbers") from None
+        raise ValueError("has a number that is not finite; write another") from None
     return body
 
 
 def _amount(value: Any) -> Any:
     if value is None or value == "off" or (type(value) is int and value >= 1):
         return value
-    raise ValueError('should be a whole number, at least 1, or "off"')
+    raise ValueError('is no amount; write a whole number of at least 1, or "off"')
 
 
 Amount: TypeAlias = Annotated[int | Literal["off"] | None, BeforeValidator(_amount)]

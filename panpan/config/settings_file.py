@@ -28,24 +28,36 @@ SourceKind: TypeAlias = Literal["default", "user", "project", "local", "environm
 _CALLED_OTHERWISE = {"max_turns": "max_rounds"}
 """Settings that are not called like their option, where the nearest name means something else."""
 
-_SHOULD_BE = {
+_WANTED_BY_FAULT = {
     "bool_type": "true or false",
     "dict_type": "a table",
-    "finite_number": "a finite number",
+    "invalid-json-value": "a text, number, list or table",
     "float_type": "a number",
     "int_type": "a whole number",
     "is_instance_of": "a table",
     "list_type": "a list",
     "mapping_type": "a table",
-    "missing": "given",
     "model_attributes_type": "a table",
     "model_type": "a table",
     "path_type": "a path in quotes",
-    "string_too_short": "longer than nothing",
     "string_type": "a text in quotes",
     "tuple_type": "a list",
 }
-"""Pydantic's words for a fault, said for someone who writes TOML."""
+"""What to write where pydantic finds a value of another kind."""
+
+_SENTENCES = {
+    "finite_number": "not finite; write a number",
+    "greater_than": "too small; write more than {gt:.10g}",
+    "greater_than_equal": "too small; write at least {ge:.10g}",
+    "less_than": "too large; write less than {lt:.10g}",
+    "less_than_equal": "too large; write at most {le:.10g}",
+    "literal_error": "unknown; write {expected}",
+    "missing": "missing; add it",
+    "string_too_long": "too long; write at most {max_length} characters",
+    "string_too_short": "empty; write something or remove it",
+    "too_long": "too long; write at most {max_length} items",
+}
+"""What is said of other faults, behind "is"; with what pydantic tells of the limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,19 +229,28 @@ def _sentence(source: Source, errors: list[ErrorDetails]) -> str:
     place = source.place_of_item(path, number) if isinstance(number, int) else source.place_of(path)
     if first["type"] == "extra_forbidden":
         return f"{place}: there is no setting {dotted(path)}{_suggestion(path)}{more}"
-    return f"{place}: {dotted(path)} {_fault(first)}{more}"
+    return f"{place}: {dotted(path)} {_fault(first, is_item=isinstance(number, int))}{more}"
 
 
 def _path(error: ErrorDetails) -> KeyPath:
     return tuple(part for part in error["loc"] if isinstance(part, str) and part != "[key]")
 
 
-def _fault(error: ErrorDetails) -> str:
+def _fault(error: ErrorDetails, *, is_item: bool) -> str:
+    """Return what is wrong with a value, and what to write.
+
+    Args:
+        error: The fault as pydantic tells it.
+        is_item: True if the value is an item of the list that was named.
+    """
     kind, message = error["type"], error["msg"]
+    begin = "has an item that is" if is_item else "is"
     if "[key]" in error["loc"]:
-        return "has an empty or too long name"
-    if kind in _SHOULD_BE:
-        return f"should be {_SHOULD_BE[kind]}, not {_toml_type(error['input'])}"
+        return "has an empty or too long name; write a shorter one, or remove it"
+    if kind in _WANTED_BY_FAULT:
+        return f"{begin} {_toml_type(error['input'])}; write {_WANTED_BY_FAULT[kind]}"
+    if kind in _SENTENCES:
+        return f"{begin} {_SENTENCES[kind].format_map(error.get('ctx', {}))}"
     if kind == "value_error":
         return str(error["ctx"]["error"])
     return shown(message.removeprefix("Input ").replace("Value error, ", ""))

@@ -70,15 +70,15 @@ def test_a_rule_of_another_form_is_an_error_at_its_line(item: str) -> None:
         parse_settings(f'permission.allow = [\n"Bash(a)",\n{item},\n]'.encode(), Path("/f"), "user")
 
     assert str(caught.value) == (
-        '/f:3: permission.allow should be a rule in quotes, or {rule = "…", match = ["…"], not_match = ["…"]}'
+        '/f:3: permission.allow is no rule; write one in quotes, or {rule = "…", match = ["…"], not_match = ["…"]}'
     )
 
 
 @pytest.mark.parametrize(
-    ("item", "fault"), [("3", "a text in quotes, not a whole number"), ('""', "longer than nothing")]
+    ("item", "fault"), [("3", "a whole number; write a text in quotes"), ('""', "empty; write something or remove it")]
 )
 def test_what_is_no_rule_at_all_is_an_error_at_its_line(item: str, fault: str) -> None:
-    with pytest.raises(ConfigError, match=rf"^/f:2: permission\.deny should be {fault}"):
+    with pytest.raises(ConfigError, match=rf"^/f:2: permission\.deny has an item that is {fault}"):
         parse_settings(f'permission.deny = ["Bash(a)",\n{item}]'.encode(), Path("/f"), "user")
 
 

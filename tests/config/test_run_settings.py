@@ -79,14 +79,14 @@ def test_set_never_sets_more_than_its_key(value: str) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("a.toml", "\nmax_rounds = 'x'\n", ":2: max_rounds should be a whole number"),
+        ("a.toml", "\nmax_rounds = 'x'\n", ":2: max_rounds is a text; write a whole number"),
         ("a.toml", "\n[sandbox\n", ":2: is not valid TOML"),
         ("a.json", '{\n "sandbox": {\n  "netwrk": true}}', ":3: there is no setting sandbox.netwrk; did you mean"),
-        ("a.json", '{\n "sandbox": {\n  "network": 1}}', ":3: sandbox.network should be true or false"),
+        ("a.json", '{\n "sandbox": {\n  "network": 1}}', ":3: sandbox.network is a whole number; write true or false"),
         ("a.json", '{"model": "a",\n}', ":2: not valid JSON"),
         ("a.json", '{"model": "a", "model": "b"}', ": 'model' stands twice"),
         ("a.json", '{"temperature": NaN}', ": NaN is no number"),
-        ("a.json", "[]", ": should be a JSON object"),
+        ("a.json", "[]", ": no JSON object; write settings as"),
         ("a.json", '{"a":' * 40_000, ": nested too deeply"),
         ("a.json", '{"a":' * 200 + "1" + "}" * 200, ": nested too deeply"),
     ],
@@ -98,10 +98,12 @@ def test_mistakes_in_files_name_file_and_line(tmp_path: Path, name: str, text: s
 
 
 def test_mistakes_on_the_command_line_name_the_flag(tmp_path: Path) -> None:
-    assert refused(tmp_path, '{"model": 5}') == "--settings: model should be a text in quotes, not a whole number"
+    assert refused(tmp_path, '{"model": 5}') == "--settings: model is a whole number; write a text in quotes"
     assert refused(tmp_path, "gone.toml").startswith("--settings: there is no file 'gone.toml'")
     assert refused(tmp_path, "").startswith("--settings: there is no file ''")
-    assert refused(tmp_path, sets=("sandbox.network=yes",)).startswith("--set sandbox.network: sandbox.network should")
+    assert refused(tmp_path, sets=("sandbox.network=yes",)).startswith(
+        "--set sandbox.network: sandbox.network is a text; write"
+    )
     assert "did you mean max_rounds" in refused(tmp_path, sets=("max_turns=3",))
 
 

@@ -80,18 +80,18 @@ def test_flags_that_were_not_given_do_not_count(place: Place) -> None:
 
 
 def test_a_flag_with_a_wrong_value_is_named_as_the_user_typed_it(place: Place) -> None:
-    with pytest.raises(ConfigError, match=r"^--max-turns: max_rounds should be greater than or equal to 1$"):
+    with pytest.raises(ConfigError, match=r"^--max-turns: max_rounds is too small; write at least 1$"):
         place.load(max_rounds=0)
 
 
 def test_a_variable_with_a_wrong_value_is_named(place: Place) -> None:
-    with pytest.raises(ConfigError, match=r"^PANPAN_EFFORT: effort should be 'low', .* or 'max'$"):
+    with pytest.raises(ConfigError, match=r"^PANPAN_EFFORT: effort is unknown; write 'low', .* or 'max'$"):
         place.load({"PANPAN_EFFORT": "lots"})
-    with pytest.raises(ConfigError, match=r"^PANPAN_MAX_ROUNDS: should be a whole number$"):
+    with pytest.raises(ConfigError, match=r"^PANPAN_MAX_ROUNDS is no whole number; write one, such as 20$"):
         place.load({"PANPAN_MAX_ROUNDS": "many"})
     with pytest.raises(ConfigError, match=r"^PANPAN_TEMPERATURE: "):
         place.load({"PANPAN_TEMPERATURE": "nan"})
-    with pytest.raises(ConfigError, match=r"^PANPAN_BASE_URL: base_url should be an address"):
+    with pytest.raises(ConfigError, match=r"^PANPAN_BASE_URL: base_url is no address; write one"):
         place.load({"PANPAN_BASE_URL": "localhost:8000"})
 
 
@@ -175,7 +175,7 @@ def test_a_project_file_that_links_to_the_users_is_not_read_as_the_projects(plac
 def test_relative_directories_are_the_users_to_mend_except_on_the_command_line(place: Place) -> None:
     place.user('additional_directories = ["~/x", "/y", "z"]\n')
 
-    with pytest.raises(ConfigError, match=r"settings.toml:1: additional_directories should be an absolute path"):
+    with pytest.raises(ConfigError, match=r"settings.toml:1: additional_directories is no absolute path; write"):
         place.load()
 
 

@@ -647,8 +647,8 @@ async def test_sampling_and_fields_of_the_settings_are_sent(tmp_path: Path, kind
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("{model = 'x'}", "should not have model, which panpan sets itself"),
-        ("{max_tokens = 5, n = 2}", "should not have max_tokens"),
+        ("{model = 'x'}", "has model, which panpan sets itself; remove it"),
+        ("{max_tokens = 5, n = 2}", "has max_tokens"),
         ("{x = inf}", "finite"),
         ("{x = 2026-01-01}", "body"),
     ],

@@ -65,7 +65,7 @@ async def test_settings_that_cannot_be_are_those_of_the_cassette(tmp_path: Path)
     lines = place.cassette.read_text().splitlines(keepends=True)
     place.cassette.write_text(json.dumps(json.loads(lines[0]) | {"settings": {"effort": "\x1b[2Jx"}}) + "\n")
 
-    with pytest.raises(ConfigError, match=r"^cassette .*recorded\.jsonl:1: effort should be 'low'"):
+    with pytest.raises(ConfigError, match=r"^cassette .*recorded\.jsonl:1: effort is unknown; write 'low'"):
         read_session(place.cassette)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import anyio
 
 from panpan.app import open_session
+from panpan.errors import ConfigError
 from panpan.ui.headless.face import TurnSummary
 
 _log = logging.getLogger("panpan")
@@ -35,8 +36,11 @@ async def ask(
             Otherwise the answer is no.
 
     Raises:
+        ConfigError: The prompt is blank, or a setting is wrong; no session is begun.
         PanpanError: The session could not be opened, or the turn failed; the text says what to do.
     """
+    if not prompt.strip():
+        raise ConfigError("there is no prompt; give a text that is not blank")
     settings = {**(overrides or {}), **({} if model is None else {"model": model})}
     summary = TurnSummary()
     async with (

@@ -11,6 +11,7 @@ import pytest
 
 import panpan
 from panpan import events
+from panpan.errors import ConfigError
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "python.md"
 MODULES = ["panpan", "panpan.events", "panpan.tools"]
@@ -78,6 +79,29 @@ async def test_ask_returns_the_text_of_the_last_reply(home: Path) -> None:
 async def test_ask_raises_what_the_user_can_mend(home: Path) -> None:
     with pytest.raises(panpan.PanpanError, match="nothing"):
         await panpan.ask("go", home, model=f"cassette:{home / 'nothing.toml'}")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        ({"max_round": 2}, 'overrides["max_round"]: there is no setting max_round; did you mean max_rounds?'),
+        ({"permissions.mode": "plan"}, 'overrides["permissions.mode"]: there is no setting permissions'),
+        ({"web.pace_s": -1}, 'overrides["web.pace_s"]: web.pace_s is too small; write at least 0'),
+    ],
+)
+async def test_ask_names_the_override_that_is_wrong(home: Path, overrides: dict[str, object], said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        await panpan.ask("go", home, overrides=overrides)
+
+    assert str(caught.value).startswith(said)
+
+
+@pytest.mark.parametrize("prompt", ["", " \n\t"])
+async def test_ask_refuses_a_blank_prompt(home: Path, prompt: str) -> None:
+    with pytest.raises(ConfigError, match=r"^there is no prompt; "):
+        await panpan.ask(prompt, home, model=tape(home))
+
+    assert not (home / "home").exists()
 
 
 def test_ask_sync_needs_no_event_loop(home: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from panpan.config.environment import read_environment
-from panpan.config.keys import KeyPath, dotted, flatten, is_secret, leaves, put
+from panpan.config.keys import KeyPath, dotted, flatten, is_secret, leaves, put, shown
 from panpan.config.locations import Locations
 from panpan.config.project_files import PROJECT_SETTINGS
 from panpan.config.settings import MERGED_LISTS, Settings, rule_text
@@ -24,18 +24,27 @@ from panpan.types.dataclass import dataclass
 
 FLAGS: Mapping[str, str] = {
     "additional_directories": "--add-dir",
+    "api_key": "--api-key",
+    "base_url": "--base-url",
+    "effort": "--effort",
+    "max_budget_usd": "--max-budget-usd",
     "max_rounds": "--max-turns",
+    "max_seconds": "--max-seconds",
+    "max_tokens": "--max-tokens",
+    "model": "--model",
     "permission.allow": "--allowedTools",
     "permission.deny": "--disallowedTools",
     "permission.mode": "--permission-mode",
+    "provider": "--provider",
     "sandbox.domains": "--allow-network",
     "sandbox.mode": "--sandbox",
     "sandbox.network": "--allow-network",
     "sandbox.outside": "--allow-outside",
+    "thinking": "--thinking",
     "thinking_budget_tokens": "--thinking-budget",
     "ui.plain": "--plain",
 }
-"""Flags that are not called like their setting; any other is `--` and the key, with `-` for `_`."""
+"""By setting: its flag. Other keys come from Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +184,9 @@ def _read_flags(overrides: Mapping[str, object], cwd: Path) -> Source:
         if path == ("additional_directories",) and isinstance(value, Iterable):
             value = [str(folder) if str(folder).startswith("~") else str(cwd / str(folder)) for folder in value]
         put(values, path, value)
-        places[path] = FLAGS.get(key, "--" + key.replace("_", "-"))
+        places[path] = FLAGS.get(key, f'overrides["{shown(key)}"]')
+        for length in range(1, len(path)):  # a table that does not exist is named by what is in it
+            places.setdefault(path[:length], places[path])
     source = Source("flag", "the command line", values, places)
     check(source)
     return source

@@ -5,7 +5,9 @@ from typing import Any
 import click
 import pytest
 
-from panpan.cli.options import PICKS_SESSION, check_options, overrides_of, run_options
+from panpan.cli.main import cli
+from panpan.cli.options import PICKS_SESSION, SETTING_BY_OPTION, check_options, overrides_of, run_options
+from panpan.config.sources import FLAGS
 from panpan.tools.packages.index_hosts import PACKAGE_INDEXES
 
 
@@ -88,3 +90,10 @@ def test_sandbox_flags_are_settings_of_the_run() -> None:
 
     assert overrides["sandbox.mode"] == "off"
     assert overrides["sandbox.outside"] == ("git commit *", "make")
+
+
+def test_every_option_that_is_a_setting_is_named_as_typed() -> None:
+    typed = {name for parameter in cli.params for name in parameter.opts}
+
+    assert FLAGS.keys() == {*SETTING_BY_OPTION.values(), "sandbox.domains", "sandbox.network"}
+    assert set(FLAGS.values()) <= typed

@@ -145,6 +145,12 @@ def test_every_module_says_what_it_is_for() -> None:
     assert silent == []
 
 
+def test_faces_reach_no_log_through_the_parts_of_a_session() -> None:
+    faces = (PACKAGE / "ui").rglob("*.py")
+
+    assert [path.name for path in faces if "parts.log" in path.read_text(encoding="utf-8")] == []
+
+
 def test_importing_panpan_loads_nothing_heavy() -> None:
     import subprocess
     import sys

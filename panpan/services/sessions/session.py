@@ -410,6 +410,16 @@ class Session(AsyncContextManagerMixin):
         )
 
     @property
+    def log_path(self) -> Path:
+        """The file that all that is said is recorded in."""
+        return self.parts.log.path
+
+    @property
+    def git_branch(self) -> str:
+        """Branch of the workspace when the session was opened; empty where there is none."""
+        return self.parts.log.git_branch
+
+    @property
     def agents(self) -> Sequence[AgentDefinition]:
         """The kinds of subagents that the model may start, by name."""
         return self.parts.agents.all
@@ -427,7 +437,7 @@ class Session(AsyncContextManagerMixin):
     @property
     def past_subagents(self) -> PastSubagents:
         """Tells of the subagents that the session has had, from their logs."""
-        return PastSubagents(agents_folder(self.parts.log.path.parent, self.parts.id))
+        return PastSubagents(agents_folder(self.log_path.parent, self.parts.id))
 
     @property
     def settings(self) -> Settings:

@@ -104,7 +104,7 @@ class StatusView:
         cwd = str(self._session.info.cwd)
         return SessionFacts(
             session_id=self._session.info.id,
-            transcript_path=str(self._session.parts.log.path),
+            transcript_path=str(self._session.log_path),
             cwd=str(self._session.parts.tool_context.paths.cwd),
             project_dir=cwd,
             version=__version__,

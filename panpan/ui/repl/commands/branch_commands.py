@@ -66,7 +66,7 @@ async def _fork(terminal: Terminal, rest: str) -> None:
         say(terminal, "nothing has been said in this session yet; it is as good as a new one")
         return
     folder = Locations.find(session.info.cwd, terminal.env).sessions_folder
-    copy = await to_thread.run_sync(fork, session.parts.log.path, folder)
+    copy = await to_thread.run_sync(fork, session.log_path, folder)
     said = f"going on in a copy; the way back: /resume, or panpan -r {session.info.id}"
     terminal.leave(OpenSession(copy.stem, goes_on=True, said=said))
 

@@ -33,10 +33,8 @@ async def _export(terminal: Terminal, wanted: str) -> None:
         exported_at=datetime.now().astimezone(),
         messages=tuple(session.conversation.messages),
         compactions=tuple(session.conversation.compactions),
-        git_branch=session.parts.log.git_branch,
-        subagents=await to_thread.run_sync(
-            partial(subagent_transcripts, session.parts.log.path, panpan_version=__version__)
-        ),
+        git_branch=session.git_branch,
+        subagents=await to_thread.run_sync(partial(subagent_transcripts, session.log_path, panpan_version=__version__)),
     )
     redactor = Redactor(known_secrets(terminal.env, session.settings))
     path = await export_session(transcript, redactor, folder=info.cwd, wanted=_unquoted(wanted))

@@ -61,7 +61,7 @@ async def _status(terminal: Terminal, rest: str) -> None:
         ("Mode", session.permission_mode),
         ("Context", used_line(usage)),
         ("Cost", together(costs)),
-        ("Log", str(session.parts.log.path)),
+        ("Log", str(session.log_path)),
         ("panpan", __version__),
     ]
     say_pairs(terminal, [(name, clean_line(text)) for name, text in pairs])

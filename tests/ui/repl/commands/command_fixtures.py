@@ -50,7 +50,9 @@ class FakeSession:
         self.agents: Sequence[AgentDefinition] = ()
         self.running_agents: Sequence[str] = ()
         self.past_subagents = PastSubagents(cwd / "s1" / "subagents")
-        self.parts = SimpleNamespace(log=SimpleNamespace(path=cwd / "s1.jsonl", git_branch=""), gate=self.gate)
+        self.log_path = cwd / "s1.jsonl"
+        self.git_branch = ""
+        self.parts = SimpleNamespace(gate=self.gate)
         self.thinks = False
         self._cwd = cwd
 

@@ -4,6 +4,7 @@ The rule: the programs that know the clipboard are the user's own, with the user
 is typed stays, and keys are taken meanwhile.
 """
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -128,15 +129,19 @@ def readers(env: Mapping[str, str], file: Path) -> Sequence[Sequence[str]]:
 
 async def _reads(command: Sequence[str], file: Path, env: Mapping[str, str]) -> bool:
     """Run a command, and return whether a picture is in the file now."""
-    with file.open("wb") as output, anyio.move_on_after(TIMEOUT_S):
-        await anyio.run_process(command, stdin=DEVNULL, stdout=output, stderr=DEVNULL, check=False, env=env)
-    return await to_thread.run_sync(_holds_picture, file)
+    # Commands of the model may write in this folder, and could have put a link there that leads anywhere.
+    fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with anyio.move_on_after(TIMEOUT_S):
+            await anyio.run_process(command, stdin=DEVNULL, stdout=fd, stderr=DEVNULL, check=False, env=env)
+        return await to_thread.run_sync(_holds_picture, fd, file)
+    finally:
+        os.close(fd)
 
 
-def _holds_picture(file: Path) -> bool:
+def _holds_picture(fd: int, file: Path) -> bool:
     """Return whether a picture is in the file; what is none is deleted."""
-    with file.open("rb") as opened:
-        is_picture = opened.read(len(_PNG)) == _PNG and file.stat().st_size <= MAX_BYTES
+    is_picture = os.pread(fd, len(_PNG), 0) == _PNG and os.fstat(fd).st_size <= MAX_BYTES
     if not is_picture:
         file.unlink()
     return is_picture

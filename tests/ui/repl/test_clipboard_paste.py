@@ -101,6 +101,20 @@ async def test_a_program_that_does_not_answer_is_given_up(programs, file, monkey
     assert not file.exists()
 
 
+@pytest.mark.parametrize("code", [prints(PICTURE), prints(b"no picture"), "sys.exit(1)"])
+@pytest.mark.parametrize("leads_to", ["theirs", "new"])
+async def test_picture_is_written_through_no_link(programs, file, code, leads_to):
+    (file.parent / "theirs").write_text("precious")
+    file.symlink_to(leads_to)
+    programs.add("xclip", code)
+
+    with pytest.raises(FileExistsError):
+        await save_picture(file, programs.env("DISPLAY"))
+
+    assert (file.parent / "theirs").read_text() == "precious"
+    assert not (file.parent / "new").exists()
+
+
 async def test_the_file_is_mentioned_where_the_caret_is_and_is_for_its_owner_alone(programs, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     programs.add("pngpaste", prints(PICTURE))

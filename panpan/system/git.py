@@ -161,7 +161,10 @@ async def _top_folder(program: str, folder: Path, timeout_s: float) -> Path | No
         return None
     top, git_folder = (canonical_path(Path(place)) for place in places)
     if not is_below(canonical_path(folder), top) or (is_below(git_folder, top) and git_folder != top / ".git"):
-        raise ToolError(f"the repository {git_folder} says that its files lie in {top}, so git was not asked")
+        raise ToolError(
+            f"the repository {git_folder} says that its files lie in {top}, so git was not asked; correct its "
+            "core.worktree, or work in that folder"
+        )
     return top
 
 
@@ -179,7 +182,10 @@ async def _require_own(folder: Path, roots: Sequence[Path], *, follows_named: bo
     here = canonical_path(folder)
     for place in await to_thread.run_sync(places_elsewhere, here):
         if (place.is_link or not follows_named) and not any(is_below(place.path, root) for root in (*roots, here)):
-            raise ToolError(f"git was not asked: {place.named_by} leads to {place.path}, outside of the workspace")
+            raise ToolError(
+                f"{place.named_by} leads to {place.path}, outside the workspace, so git was not asked; work in the "
+                "repository that it leads to, or remove it"
+            )
 
 
 def _require_known(args: Sequence[str]) -> None:
@@ -202,7 +208,9 @@ async def _named_helpers(program: str, cwd: Path, timeout_s: float, pattern: str
     command = [program, "--no-pager", "config", "--null", "--name-only", "--get-regexp", pattern]
     found = await capture(command, cwd=cwd, env=git_environment(), timeout_s=timeout_s)
     if found.timed_out or found.is_truncated:
-        raise ToolError("git could not list the helpers that the repository names, so it was not asked anything else")
+        raise ToolError(
+            "git could not list the helpers that the repository names, so it was not asked; run git yourself"
+        )
     return [key for key in found.stdout.decode(errors="surrogateescape").split("\0") if key]
 
 
@@ -217,4 +225,4 @@ def git_program(cwd: Path) -> str:
         found = shutil.which("git", path=entry) if Path(entry).is_absolute() else None
         if found is not None and not is_below(canonical_path(Path(entry)), here):
             return found
-    raise ToolError("git is not installed, or is not on the PATH")
+    raise ToolError("git is not installed, or is not on the PATH; install it")

@@ -227,7 +227,7 @@ def plain_url(url: str, private: PrivateHosts = NO_PRIVATE_HOSTS) -> PlainUrl:
     if plain.address is not None and not is_open:
         public_addresses(plain.host, (str(plain.address),))
     if plain.port in _CLOSED_PORTS:
-        raise _refused(f"port {plain.port} belongs to a service that is no web server")
+        raise _refused(f"port {plain.port} belongs to a service that is no web server; use the port of one")
     if plain.address is None and not is_open and _is_local(plain.host):
         raise _refused(f"{plain.host} is a host in this machine or its network; {_HOW_TO_OPEN}")
     return plain
@@ -240,7 +240,7 @@ def read_url(url: str) -> PlainUrl:
         ToolError: It is no web address, or could be read in more than one way.
     """
     if len(url) > MAX_URL_CHARS:
-        raise _refused(f"it has {len(url):,} characters where {MAX_URL_CHARS:,} are possible")
+        raise _refused(f"it has {len(url):,} characters; shorten it to {MAX_URL_CHARS:,}")
     if not url.isprintable() or " " in url or "\\" in url:
         raise _refused("it holds blanks, backslashes or characters that do not print; write them as %20 and the like")
     found = _URL.fullmatch(url)
@@ -248,7 +248,7 @@ def read_url(url: str) -> PlainUrl:
         raise _refused("it is no whole address; write it like https://example.org/page")
     scheme = found["scheme"].lower()
     if scheme not in _DEFAULT_PORTS:
-        raise _refused(f"only http and https may be asked for, not {scheme[:_MAX_SHOWN_SCHEME]}")
+        raise _refused(f"it begins with {scheme[:_MAX_SHOWN_SCHEME]}; only http and https may be asked for")
     authority = plain_authority(found["authority"])
     port = _DEFAULT_PORTS[scheme] if authority.port is None else authority.port
     host = authority.host
@@ -266,10 +266,10 @@ def plain_authority(text: str) -> Authority:
         ToolError: They could be read in more than one way.
     """
     if "@" in text:
-        raise _refused("it holds a user name or password")
+        raise _refused("it holds a user name or password; leave them out")
     parts = _AUTHORITY.fullmatch(text)
     if parts is None:
-        raise _refused("its host could be read in more than one way")
+        raise _refused("its host could be read in more than one way; write the name alone, such as example.org")
     port = None if parts["port"] is None else _port(parts["port"])
     if parts["ipv6"] is not None:
         written = _ipv6(parts["ipv6"])
@@ -295,7 +295,9 @@ def public_addresses(
     if not found:
         raise ToolError(f"{host} has no address; look whether the name is right")
     if len(found) > _MAX_ADDRESSES:
-        raise ToolError(f"{host} has {len(found):,} addresses, which is more than any web server")
+        raise ToolError(
+            f"{host} has {len(found):,} addresses, which is more than a web server has; look whether the name is right"
+        )
     addresses: dict[str, None] = {}
     for text in found:
         address = _public(text, also)
@@ -327,17 +329,17 @@ def _public(text: str, also: Collection[IPv4Address | IPv6Address]) -> str | Non
 
 def _port(text: str) -> int:
     if not _PORT.fullmatch(text) or int(text) > 65_535:
-        raise _refused("its port is no number from 1 to 65535, written without zeros in front")
+        raise _refused("its port is no number; write one from 1 to 65535, without zeros in front")
     return int(text)
 
 
 def _ipv6(text: str) -> IPv6Address:
     if "%" in text:
-        raise _refused("its host names an interface of this machine")
+        raise _refused("its host names an interface of this machine; write the address without %")
     try:
         return IPv6Address(text)
     except ValueError:
-        raise _refused("what stands in the brackets is no IPv6 address") from None
+        raise _refused("what stands in the brackets is no IPv6 address; write one such as [2606:4700::1]") from None
 
 
 def _host(text: str) -> str:
@@ -356,7 +358,7 @@ def _host(text: str) -> str:
         except ValueError:
             raise _refused("its host is a number that programs read in different ways; write four decimals") from None
     if len(host) > _MAX_HOST_CHARS or not all(map(_LABEL.fullmatch, labels)):
-        raise _refused("its host is no name of letters, digits, hyphens and dots")
+        raise _refused("its host is no name; write one of letters, digits, hyphens and dots")
     if any(label.startswith("xn--") for label in labels):
         _check_encoded(labels)
     return host
@@ -386,7 +388,7 @@ def _check_encoded(labels: Sequence[str]) -> None:
             if label.startswith("xn--"):
                 idna.ulabel(label)
     except (idna.IDNAError, UnicodeError):
-        raise _refused("its host is an encoded name that cannot be decoded") from None
+        raise _refused("its host is an encoded name that cannot be decoded; write it in its usual letters") from None
 
 
 def _refused(reason: str) -> ToolError:

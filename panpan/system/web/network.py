@@ -90,7 +90,9 @@ class WebNetwork:
 
         def require_open(host: str) -> None:
             if private.opens(host, plain_authority(f"[{host}]" if ":" in host else host).address):
-                raise ToolError(f"{host} is a host of the user's own, and no page of others may load from it")
+                raise ToolError(
+                    f"{host} is one of your private hosts, which other sites may not load from; ask for it alone"
+                )
             if proxy is not None:
                 proxy.require_open(host)
 

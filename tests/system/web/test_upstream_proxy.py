@@ -294,6 +294,7 @@ async def test_page_of_others_loads_nothing_from_private_hosts(is_proxied: bool)
         async with FilterProxy(web.for_page(page)) as proxy:
             answers = [await request(proxy, host) for host in ("files.lab.example", "10.2.0.1", "nas")]
 
+    assert (b"may not load from; ask for it alone" in answers[0]) is is_proxied
     assert not any(answer.startswith(b"HTTP/1.1 200") for answer in answers)
     assert (found.upstream.asked, found.network.dialled) == ([], [])
 

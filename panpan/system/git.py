@@ -96,7 +96,9 @@ async def run_own_git(args: Sequence[str], *, cwd: Path, timeout_s: float) -> Ca
     return await capture([program, "--no-pager", *args], cwd=cwd, env=git_environment(named), timeout_s=timeout_s)
 
 
-_HELPERS = r"^((filter|hook|submodule)\..*\.[a-z]+|diff\..*\.(textconv|cachetextconv|command)|diff\.external)$"
+_HELPERS = (
+    r"^((filter|hook|submodule)\..*\.[a-z]+|diff\..*\.(textconv|cachetextconv|command)|diff\.external|alias\..*)$"
+)
 
 
 async def harmless_git_variables(

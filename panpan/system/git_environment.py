@@ -90,6 +90,8 @@ def git_environment(
             continue
         if kind == "hook":  # git 2.54 takes hooks from configuration files, too
             settings |= {f"hook.{name}.enabled": "false", f"hook.{name}.event": ""}
+        elif kind == "alias":  # stands for a command that this git lacks, or that git 2.52 calls deprecated
+            settings[key] = ""
         elif kind == "submodule":
             settings[f"submodule.{name}.ignore"] = "all"
         elif key == "diff.external" or (kind == "diff" and key.endswith(".command")):

@@ -11,6 +11,7 @@ from panpan.system.git import harmless_git_variables
 from panpan.system.process import Captured, capture
 from tests.system.hostile_repository import HostileRepository, git
 from tests.system.test_git import HOSTILE, tree_of
+from tests.tools.shell.analysis.table_rows import all_rows
 
 LINES = (
     "git status", "git status -v -v", "git status --short src", "git diff", "git diff --cached", "git diff --stat HEAD",
@@ -21,6 +22,9 @@ LINES = (
     "git rev-parse HEAD", "git for-each-ref", "git config --get user.name", "git worktree list", "git count-objects -v",
     "git ls-tree -r HEAD", "git check-ignore -v file.txt", "git log --stat --graph", "git diff --word-diff HEAD",
 )  # fmt: skip
+
+
+OF_THE_TABLE = [f"{name} {words}" for name, row in all_rows().items() if name.startswith("git ") for words in row.match]
 
 
 @pytest.fixture
@@ -46,6 +50,32 @@ async def test_nothing_that_the_repository_names_is_run_and_nothing_changes(
 
     assert repository.traces == set()
     assert tree_of(repository.folder) == before
+
+
+async def test_no_line_of_the_table_runs_what_a_repository_names(repository: HostileRepository) -> None:
+    for name in (
+        "hostile_submodule", "fsmonitor", "filter_process", "pager", "external_diff", "diff_driver", "text_conversion",
+        "hooks", "configured_hook", "other_programs", "signature_program", "alias",
+    ):  # fmt: skip
+        HOSTILE[name](repository)
+    before, making = tree_of(repository.folder), repository.traces  # git ran hooks as it was made
+
+    await run("\n".join(OF_THE_TABLE), repository.folder)
+
+    assert repository.traces == making
+    assert tree_of(repository.folder) == before
+
+
+@pytest.mark.parametrize("value", ["!touch ../traces/alias #", "-c core.pager=x status"])
+async def test_no_alias_stands_for_a_command_that_git_lacks(repository: HostileRepository, value: str) -> None:
+    """Newer gits let aliases take the place of old commands, such as whatchanged, and older ones lack new commands."""
+    repository.configure("alias.last-modified-x", value)
+    repository.configure("alias.Odd.name", value)
+
+    ran = [await run(f"git {name}", repository.folder) for name in ("last-modified-x", "odd.name", "Odd.name")]
+
+    assert all(one.exit_code != 0 and not one.stdout for one in ran)
+    assert repository.traces == set()
 
 
 async def test_a_submodule_that_only_the_index_lists_is_not_asked(repository: HostileRepository) -> None:

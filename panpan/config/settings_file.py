@@ -145,10 +145,21 @@ def read_settings_file(path: Path, kind: SourceKind) -> Source | None:
     """Return what the file says, checked, or None where it does not exist.
 
     Raises:
-        ConfigError: It cannot be read, is no TOML, or holds a key or value that panpan does not know.
+        ConfigError: It cannot be read, is no TOML, or holds a key or value that panpan does not know. Or it is one of
+            the user's and a link to it leads nowhere: what it denies must not be allowed for that.
     """
     data = read_bytes(path)
+    if data is None and kind != "project" and (lost := _lost_link(path)) is not None:
+        raise ConfigError(
+            f"cannot read the settings in {shown(path)}: the link {shown(lost)} leads nowhere; mend or remove it"
+        )
     return None if data is None else parse_settings(data, path, kind)
+
+
+def _lost_link(path: Path) -> Path | None:
+    """Return the link that leads nowhere on the way to a missing file; None where the file is simply missing."""
+    places = (path, *path.parents)
+    return next((place for place in places if place.is_symlink() and not place.exists()), None)
 
 
 def read_bytes(path: Path) -> bytes | None:

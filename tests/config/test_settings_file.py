@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.config.settings_file import parse_settings, read_settings_file
+from panpan.config.settings_file import SourceKind, parse_settings, read_settings_file
 from panpan.errors import ConfigError
 from tests.config.conftest import Place
 
@@ -24,6 +24,18 @@ def test_a_file_that_is_not_there_says_nothing(tmp_path: Path) -> None:
 
     assert read_settings_file(tmp_path / "none" / "settings.toml", "user") is None
     assert read_settings_file(tmp_path / "file" / "settings.toml", "user") is None
+
+
+@pytest.mark.parametrize("link", ["h/.panpan/settings.toml", "h/.panpan", "h"])
+@pytest.mark.parametrize("kind", ["user", "local"])
+def test_settings_behind_a_lost_link_are_an_error(tmp_path: Path, link: str, kind: SourceKind) -> None:
+    (tmp_path / link).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / link).symlink_to(tmp_path / "gone")
+
+    with pytest.raises(ConfigError, match=f"the link {tmp_path / link} leads nowhere"):
+        read_settings_file(tmp_path / "h/.panpan/settings.toml", kind)
+
+    assert read_settings_file(tmp_path / "h/.panpan/settings.toml", "project") is None
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ class SessionServices:
             settings.reminders.max_per_session,
         )
         self.steering = Steering()
-        withholds = partial(self.gate.withholds, root=setup.cwd)
+        withholds = partial(self.gate.keeps_from_context, root=setup.cwd)
         memory = NestedMemory(setup.cwd, locations.project_root, home, locations.home, warn, withholds)
         places = ContextPlaces(
             setup.cwd, locations.project_root, locations.home, home, settings.additional_directories, withholds
@@ -142,7 +142,7 @@ class SessionServices:
         )
         self._edit_errors = self.tools.edit_errors()
         self._sandbox_questions = SandboxQuestions(settings.sandbox.outside, lambda: self.gate.mode, warn)
-        self._project_context = (SessionStart(places, memory, warn, self.gate.keeps_from_context), memory)
+        self._project_context = (SessionStart(places, memory, warn), memory)
         self._repeated_calls = RepeatedCalls(settings.permission.doom_loop)
         self._interrupt_notice = InterruptNotice()
         self._reply_limits = ReplyLimits()

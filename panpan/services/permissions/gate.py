@@ -156,10 +156,17 @@ class PermissionGate(Hook):
         patterns = (rule.specifier for rule in rules if isinstance(rule.specifier, PathPattern))
         return any(pattern.restricts_file(path, root) for pattern in patterns)
 
-    def keeps_from_context(self, path: Path, root: Path) -> bool:
-        """Return whether a rule speaks of reading a file that nobody has asked for yet; as for `withholds`."""
+    def keeps_from_context(self, path: Path, *, root: Path, is_own: bool = False) -> bool:
+        """True if a rule speaks of reading a file that the model is told of without asking for it.
+
+        Args:
+            path: The canonical file.
+            root: Canonical root of the project.
+            is_own: True for a file of the user's own settings, of which a rule for `Read` alone does not speak.
+        """
         rules = (*self.rules.deny, *self.rules.ask)
-        return any(rule.tool == "Read" and rule.specifier is None for rule in rules) or self.withholds(path, root)
+        is_closed = not is_own and any(rule.tool == "Read" and rule.specifier is None for rule in rules)
+        return is_closed or self.withholds(path, root)
 
     def new_restriction(self, allowed: str, asked: str) -> str | None:
         """Return the rule that denies or asks about a web address and not about another; None where there is none.

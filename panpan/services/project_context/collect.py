@@ -21,7 +21,13 @@ from panpan.services.project_context.memory_files import (
     folders_between,
     rules_of,
 )
-from panpan.services.project_context.memory_loader import MemoryLoader, MemorySection, is_trusted_owner
+from panpan.services.project_context.memory_loader import (
+    MemoryLoader,
+    MemorySection,
+    Withholds,
+    is_trusted_owner,
+    withhold_nothing,
+)
 from panpan.services.project_context.memory_size import fitted
 from panpan.services.project_context.our_tags import untagged
 from panpan.services.project_context.readme import MAX_BYTES, Readme, find_readme
@@ -56,18 +62,15 @@ class ContextPlaces:
     panpan_home: Path
     home: Path
     extra_roots: Sequence[Path] = ()
-    withholds: Callable[[Path], bool] = lambda _: False
-    """As for `MemoryLoader`."""
+    withholds: Withholds = withhold_nothing
+    """As for `MemoryLoader`; holds for the README, too."""
 
 
-async def take_project_context(
-    places: ContextPlaces, *, is_withheld: Callable[[Path, Path], bool], today: date | None = None
-) -> ProjectContext:
+async def take_project_context(places: ContextPlaces, *, today: date | None = None) -> ProjectContext:
     """Look around once: the place, git, the tree of files, the README, and the rules for agents.
 
     Args:
         places: Where to look.
-        is_withheld: True if a rule keeps a file from being read, given with the root of the project.
         today: The date to tell; that of the clock if not given.
     """
     cwd = canonical_path(places.cwd)
@@ -87,7 +90,7 @@ async def take_project_context(
         memories.append(await anyio.to_thread.run_sync(partial(_memory, cwd, root, places), abandon_on_cancel=True))
 
     async def read_readme() -> None:
-        look = partial(find_readme, root, cwd, canonical_path(places.panpan_home), lambda path: is_withheld(path, root))
+        look = partial(find_readme, root, cwd, canonical_path(places.panpan_home), places.withholds)
         readmes.append(await anyio.to_thread.run_sync(look, abandon_on_cancel=True))
 
     async with anyio.create_task_group() as task_group:

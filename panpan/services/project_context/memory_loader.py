@@ -5,10 +5,11 @@ a stranger wrote must not choose which files of the user's are sent to a model.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
+from typing import Protocol
 
 from panpan.errors import ToolError
 from panpan.services.project_context.front_matter import split_front_matter
@@ -39,16 +40,34 @@ class MemorySection:
     """How near to the work it was written; the nearest survive where not all fit."""
 
 
+class Withholds(Protocol):
+    """Says which files the model is not told of."""
+
+    def __call__(self, path: Path, *, is_own: bool = False) -> bool:
+        """True if a rule of the user's keeps a file from the model.
+
+        Args:
+            path: The canonical file.
+            is_own: True for a file of the user's own, which no project brings.
+        """
+        ...
+
+
+def withhold_nothing(path: Path, *, is_own: bool = False) -> bool:
+    """Let the model be told of every file."""
+    return False
+
+
 class MemoryLoader:
     """Remembers what has been read, so that links, copies and imports come once.
 
     Args:
         home: What `~` stands for in imports.
         panpan_home: Canonical folder that a project brings in nothing from, wherever it lies.
-        withholds: Says of a canonical file whether a rule of the user's speaks against showing what is in it.
+        withholds: Says what rules of the user's keep from the model.
     """
 
-    def __init__(self, home: Path, panpan_home: Path, withholds: Callable[[Path], bool] = lambda _: False) -> None:
+    def __init__(self, home: Path, panpan_home: Path, withholds: Withholds = withhold_nothing) -> None:
         self.loaded: set[Path] = set()
         """Canonical paths of all files that were read."""
         self._home = home
@@ -145,7 +164,8 @@ class MemoryLoader:
         is_panpans = within is not None and is_below(canonical, self._panpan_home)
         if is_panpans or any(group.is_never_workspace for group, _ in protections(canonical)):
             return "it may hold secrets"
-        return "a permission rule speaks of reading it" if self._withholds(canonical) else None
+        is_withheld = self._withholds(canonical, is_own=within is None)
+        return "a permission rule speaks of reading it" if is_withheld else None
 
     def _section(self, canonical: Path, data: bytes, shown: str) -> MemorySection | None:
         if b"\0" in data:

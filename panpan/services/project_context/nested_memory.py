@@ -15,7 +15,7 @@ from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.errors import ToolError
 from panpan.services.project_context.collect import rules_text
 from panpan.services.project_context.memory_files import files_of, folders_between, rules_of
-from panpan.services.project_context.memory_loader import MemoryLoader, MemorySection
+from panpan.services.project_context.memory_loader import MemoryLoader, MemorySection, Withholds, withhold_nothing
 from panpan.services.project_context.memory_size import fitted
 from panpan.system.canonical import is_below
 from panpan.tools.search.globs import compile_gitignore
@@ -45,7 +45,7 @@ class NestedMemory(Hook):
         home: Path,
         panpan_home: Path,
         warn: Callable[[str], None],
-        withholds: Callable[[Path], bool] = lambda _: False,
+        withholds: Withholds = withhold_nothing,
     ) -> None:
         self._warn = warn
         self._root = root

@@ -5,11 +5,10 @@ project, special files, secrets, and what a rule keeps from Read.
 """
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 from panpan.errors import ToolError
-from panpan.services.project_context.memory_loader import is_trusted_owner
+from panpan.services.project_context.memory_loader import Withholds, is_trusted_owner
 from panpan.system.canonical import canonical_path, is_below
 from panpan.system.protected import protections
 from panpan.system.read_file import open_regular_file
@@ -37,21 +36,21 @@ class Readme:
     is_cut: bool
 
 
-def find_readme(root: Path, cwd: Path, panpan_home: Path, is_withheld: Callable[[Path], bool]) -> Readme | None:
+def find_readme(root: Path, cwd: Path, panpan_home: Path, withholds: Withholds) -> Readme | None:
     """Return the README at the top of a project; None where there is none that may be told.
 
     Args:
         root: Canonical top of the project.
         cwd: Canonical working directory; what lies above it counts only where it is the user's.
         panpan_home: Canonical; nothing in it is told.
-        is_withheld: True for a canonical path that a rule keeps from Read.
+        withholds: Says what rules of the user's keep from the model.
     """
     name = next((name for name in NAMES if os.path.lexists(root / name)), None)
     if name is None or (root != cwd and not is_trusted_owner(root / name, cwd)):
         return None
     try:
         path = canonical_path(root / name)
-        if not is_below(path, root) or is_below(path, panpan_home) or is_withheld(path):
+        if not is_below(path, root) or is_below(path, panpan_home) or withholds(path):
             return None
         if any(group.is_never_workspace for group, _ in protections(path)):
             return None

@@ -1,7 +1,6 @@
 """Tells the model where it is, once: the project context is the first reminder of a session."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook
@@ -17,18 +16,10 @@ class SessionStart(Hook):
         places: Where to look.
         memory: Is told which memory files the context holds.
         warn: Told what was left out, one sentence each.
-        is_withheld: True if a rule keeps a file from being read, given with the root of the project.
     """
 
-    def __init__(
-        self,
-        places: ContextPlaces,
-        memory: NestedMemory,
-        warn: Callable[[str], None],
-        is_withheld: Callable[[Path, Path], bool],
-    ) -> None:
+    def __init__(self, places: ContextPlaces, memory: NestedMemory, warn: Callable[[str], None]) -> None:
         self._places = places
-        self._is_withheld = is_withheld
         self._memory = memory
         self._warn = warn
         self._is_told = False
@@ -39,7 +30,7 @@ class SessionStart(Hook):
     async def turn_started(self, conversation: Conversation) -> Sequence[Addition]:
         if self._is_told or _has_context(conversation):
             return ()
-        context = await take_project_context(self._places, is_withheld=self._is_withheld)
+        context = await take_project_context(self._places)
         self._is_told = True
         self._memory.note_loaded(context.loaded)
         for warning in context.warnings:

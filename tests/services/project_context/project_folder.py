@@ -1,12 +1,13 @@
 """A project on disk, and what is taken of it."""
 
 import subprocess
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 from panpan.config.locations import find_project_root
+from panpan.services.permissions.gate import PermissionGate
 from panpan.services.project_context.collect import ContextPlaces, ProjectContext, take_project_context
 from tests.needed_programs import need
 
@@ -36,11 +37,11 @@ class ProjectFolder:
         self,
         cwd: str = ".",
         *,
-        withheld: str = "",
-        is_withheld: Callable[[Path, Path], bool] = lambda path, root: False,
+        gate: PermissionGate | None = None,
     ) -> ProjectContext:
         folder = self.root / cwd
         folder.mkdir(parents=True, exist_ok=True)
         places = ContextPlaces(folder, find_project_root(folder), self.home / ".panpan", self.home)
-        places = replace(places, withholds=lambda path: bool(withheld) and path == self.root / withheld)
-        return await take_project_context(places, is_withheld=is_withheld, today=date(2026, 11, 21))
+        if gate is not None:
+            places = replace(places, withholds=partial(gate.keeps_from_context, root=self.root))
+        return await take_project_context(places, today=date(2026, 11, 21))

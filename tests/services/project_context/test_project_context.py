@@ -5,6 +5,8 @@ from pathlib import Path
 import anyio
 import pytest
 
+from panpan.services.permissions.gate import PermissionGate
+from panpan.services.permissions.rules.rules import RuleSource
 from panpan.services.project_context.memory_loader import MAX_WARNINGS
 from panpan.services.project_context.memory_size import MAX_MEMORY_BYTES
 from panpan.system.sandbox.protected_places import ALWAYS
@@ -14,6 +16,10 @@ from tests.services.project_context.project_folder import ProjectFolder
 @pytest.fixture
 def project(tmp_path: Path) -> ProjectFolder:
     return ProjectFolder(tmp_path)
+
+
+def gate_with(kind: str, rule: str) -> PermissionGate:
+    return PermissionGate([RuleSource("flags", **{kind: (rule,)})])
 
 
 def assert_in_order(text: str, *parts: str) -> None:
@@ -129,11 +135,35 @@ async def test_what_a_rule_withholds_is_not_told(project: ProjectFolder) -> None
     project.write("AGENTS.md", "see @secret/plan.md")
     project.write("secret/plan.md", "the plan")
 
-    told = await project.context(withheld="secret/plan.md")
+    told = await project.context(gate=gate_with("deny", "Read(secret/plan.md)"))
 
     assert "the plan" in (await project.context()).reminder.text
     assert "the plan" not in told.reminder.text
     assert "a permission rule speaks of reading it" in told.warnings[0]
+
+
+@pytest.mark.parametrize("kind", ["deny", "ask"])
+async def test_rule_for_read_alone_keeps_all_files_of_a_project_from_the_context(
+    project: ProjectFolder, kind: str
+) -> None:
+    project.write("AGENTS.md", "words of the project, see @more.md")
+    project.write("more.md", "more words of the project")
+    project.write("README.md", "readme of the project")
+    project.write("~/.panpan/AGENTS.md", "words of the user")
+
+    told = await project.context(gate=gate_with(kind, "Read"))
+
+    assert "of the project" not in told.reminder.text
+    assert "words of the user" in told.reminder.text
+    assert told.warnings == (f"{project.root}/AGENTS.md was not read: a permission rule speaks of reading it",)
+
+
+async def test_rule_for_paths_keeps_files_of_the_user_from_the_context(project: ProjectFolder) -> None:
+    project.write("~/.panpan/AGENTS.md", "words of the user")
+
+    told = await project.context(gate=gate_with("deny", f"Read(/{project.home}/.panpan/**)"))
+
+    assert "words of the user" not in told.reminder.text
 
 
 async def test_imports_of_a_project_stay_inside_it(project: ProjectFolder) -> None:

@@ -116,7 +116,7 @@ async def test_a_readme_that_a_rule_keeps_from_read_is_not_told(
     project.write("README.md", "words")
     gate = PermissionGate([RuleSource("flags", **{kind: (rule,)})])
 
-    context = await project.context(is_withheld=gate.keeps_from_context)
+    context = await project.context(gate=gate)
 
     assert bool(text_in(context.reminder.text)) is is_told
 

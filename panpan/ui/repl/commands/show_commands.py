@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from anyio import to_thread
 
@@ -85,8 +86,9 @@ async def _rules_to_come(terminal: Terminal) -> Sequence[ToldRules]:
     """Return the files that a session which begins now would tell the model of."""
     cwd = terminal.session.info.cwd
     locations = Locations.find(cwd, terminal.env)
-    places = ContextPlaces(cwd, locations.project_root, locations.home, user_home())
-    context = await take_project_context(places, is_withheld=lambda path, root: True)  # only the rules are shown
+    withholds = partial(terminal.session.gate.keeps_from_context, root=cwd)
+    places = ContextPlaces(cwd, locations.project_root, locations.home, user_home(), withholds=withholds)
+    context = await take_project_context(places)
     for warning in context.warnings:
         say(terminal, warning, "warn")
     return rules_told([context.reminder])

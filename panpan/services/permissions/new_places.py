@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from anyio import to_thread
+from anyio import get_cancelled_exc_class, to_thread
 
 from panpan.core.hooks import Hook, ToolCall
 from panpan.services.permissions.reach.taken_away import INSTALLED
@@ -28,6 +28,7 @@ from panpan.types.user_questions import Choice, UserAsker, UserQuestion
 
 _MOST_NAMED = 10
 _PUT_ASIDE, _KEEP = "Put aside", "Keep"
+_KEPT = "they were left where they are"
 
 _Places: TypeAlias = Mapping[Path, tuple[int, int]]
 """Protected places with what tells one file from another of the same name: device and inode."""
@@ -83,29 +84,38 @@ class NewPlaces(Hook):
             return output
         shown = _listed([printable(call.context.paths.shown(place)) for place in new])
         told = f"while commands ran, protected files or folders appeared that other programs run or trust: {shown}"
-        done, was_asked = await self._settled(shown, new)
+        try:
+            done, asked = await self._settled(shown, new)
+        except get_cancelled_exc_class():  # an interrupt is no answer, and the user still has to know
+            self._warn(f"{told}; {_KEPT}")
+            raise
         self._warn(f"{told}; {done}")
-        asked = ", after the user was asked" if was_asked else ""
         advice = "Tell the user what they are for, and do not make them again unless the user asks"
         note = f"[{told}; {done}{asked}. {advice}]"
         return Output((*output.blocks, TextBlock(text=note)), output.display, is_error=output.is_error)
 
-    async def _settled(self, shown: str, new: _Places) -> tuple[str, bool]:
-        """Return what became of new places, in words, and True if the user was asked."""
-        kept = "they were left where they are"
+    async def _settled(self, shown: str, new: _Places) -> tuple[str, str]:
+        """Return what became of new places, and how the user was asked, for the model; both in words.
+
+        Only the user's choice moves anything: without one, and where they write something else, all of it stays.
+        """
         if self._ask is None:
-            return kept, False
+            return _KEPT, ""
         question = UserQuestion(
             "New files",
             f"A command made files that can run code later: {shown}. Put them aside?",
             (Choice(_PUT_ASIDE, f"moves them below {self._folder}"), Choice(_KEEP, "leaves them where they are")),
         )
         answers = await self._ask([question])
-        if not answers or _PUT_ASIDE not in answers[0].chosen:
-            return kept, True
+        asked = ", after the user was asked"
+        if not answers:
+            return f"without an answer, {_KEPT}", asked
+        if _PUT_ASIDE not in answers[0].chosen:
+            said = f" and said: {printable(answers[0].text)}" if answers[0].text else ""
+            return _KEPT, f"{asked}{said}"
         left = await to_thread.run_sync(partial(_put_aside, new, self._folder))
         text = f"they were put aside below {self._folder}"
-        return (f"{text}, but for {_listed([printable(str(place)) for place in left])}" if left else text), True
+        return (f"{text}, but for {_listed([printable(str(place)) for place in left])}" if left else text), asked
 
 
 async def _runs_boxed(call: ToolCall) -> bool:

@@ -2,6 +2,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import anyio
 import pytest
 
 from panpan.core.hooks import ToolCall
@@ -10,7 +11,7 @@ from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.sandbox.protected_places import MAX_ENTRIES
 from panpan.tools.shell.bash import BashInput, BashTool
 from panpan.types.tool import Output
-from panpan.types.user_questions import UserAnswer, UserQuestion
+from panpan.types.user_questions import UserAnswer, UserAsker, UserQuestion
 from tests.fakes.context import context_in
 from tests.fakes.sandboxes import works
 
@@ -30,7 +31,7 @@ class User:
 class Workspace:
     """A folder in which a command runs, as the hook sees it."""
 
-    def __init__(self, place: Path, user: User | None = None) -> None:
+    def __init__(self, place: Path, user: UserAsker | None = None) -> None:
         self.root = place / "work"
         self.root.mkdir()
         self.aside = place / "home" / "aside"
@@ -187,6 +188,47 @@ async def test_what_the_user_keeps_stays(tmp_path: Path) -> None:
     assert "left where they are, after the user was asked" in await work.told(".envrc")
     assert work.warned[0].endswith("they were left where they are")
     assert (work.root / ".envrc").exists()
+
+
+@pytest.mark.parametrize("answers", [None, []])
+async def test_question_without_an_answer_moves_nothing(tmp_path: Path, answers: Sequence[UserAnswer] | None) -> None:
+    async def decline(questions: Sequence[UserQuestion]) -> Sequence[UserAnswer] | None:
+        return answers
+
+    work = Workspace(tmp_path, decline)
+
+    assert (await work.told(".envrc")).startswith("made\n[while commands ran")
+    assert work.warned[0].endswith("; without an answer, they were left where they are")
+    assert (work.root / ".envrc").exists()
+
+
+async def test_own_words_of_the_user_reach_the_model_and_move_nothing(tmp_path: Path) -> None:
+    async def say(questions: Sequence[UserQuestion]) -> Sequence[UserAnswer]:
+        return [UserAnswer(text="Put aside?\x1b why")]
+
+    work = Workspace(tmp_path, say)
+
+    assert "where they are, after the user was asked and said: Put aside?\\x1b why. Tell" in await work.told(".envrc")
+    assert (work.root / ".envrc").exists()
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_interrupt_at_the_question_moves_nothing_and_tells_the_user(tmp_path: Path, backend: str) -> None:
+    async def main() -> None:
+        with anyio.CancelScope() as scope:
+
+            async def interrupt(questions: Sequence[UserQuestion]) -> Sequence[UserAnswer]:
+                scope.cancel()
+                await anyio.sleep_forever()
+                raise AssertionError
+
+            work = Workspace(tmp_path, interrupt)
+            await work.told(".envrc")
+
+        assert work.warned[0].endswith("; they were left where they are")
+        assert (work.root / ".envrc").exists()
+
+    anyio.run(main, backend=backend)
 
 
 async def test_nothing_is_put_aside_through_a_link_that_came_meanwhile(tmp_path: Path) -> None:

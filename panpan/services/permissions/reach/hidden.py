@@ -7,14 +7,18 @@ import re
 from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
-from panpan.tools.shell.analysis.facts import Effect, LineFacts, Word
+from panpan.tools.shell.analysis.facts import Effect, LineFacts, SimpleCommand, Word
 
 _Access: TypeAlias = Literal["read", "write"]
 _TAKES_NO_PATHS = frozenset({
     ":", "break", "continue", "exit", "expr", "false", "kill", "let", "return", "seq", "shift", "sleep", "true", "wait",
 })  # fmt: skip
-_HAND_ON = frozenset({"fd", "fdfind", "find", "parallel", "xargs"})
-"""Programs that give names to others which no word tells: `find . -exec rm {} +`, `xargs cat`."""
+_HAND_ON = frozenset({"cpio", "fd", "fdfind", "find", "parallel", "pax", "xargs"})
+"""Programs that take names which no word tells, or give them to others: `find . -exec rm {} +`, `xargs cat`."""
+_TAKES_LIST = re.compile(r"(?s:--files0?-from.*)|-@")
+_TARS = frozenset({"bsdtar", "gtar", "tar"})
+_TAR_TAKES_LIST = re.compile(r"(?s:-?[A-Za-z]{0,9}T.*)|--files-.*")
+"""Flags with which the names of files stand in a file: `tar -cT names`, `sort --files0-from=names`, `zip -@`."""
 _TESTS = frozenset({"[", "[[", "test"})
 _FILE_TEST = re.compile(r"-(?:[a-hkprstuwxGLNOS]|nt|ot|ef)")
 _NUMBER = re.compile(r"\"?\$(?:\(\([^`]*\)\)|[?#$!])\"?")
@@ -27,7 +31,7 @@ def hidden_access(facts: LineFacts) -> frozenset[_Access]:
 
 
 def _hidden_by(effect: Effect) -> Iterator[_Access]:
-    hands_on = effect.program in _HAND_ON and effect.reads is None
+    hands_on = effect.reads is None and _takes_unseen_names(effect.command)
     if not hands_on and next(_unknown_words(effect), None) is None:
         return
     runs_code = effect.runs_code is not False
@@ -35,6 +39,20 @@ def _hidden_by(effect: Effect) -> Iterator[_Access]:
         yield "read"
     if runs_code or effect.writes != ():
         yield "write"
+
+
+def _takes_unseen_names(command: SimpleCommand) -> bool:
+    from panpan.tools.shell.analysis.runners import behind_wrappers, program_name  # as below
+
+    words, _ = behind_wrappers(command.words)
+    if not words:
+        return False
+    name = program_name(words[0])
+    texts = [word.text or "" for word in words[1:]]
+    if name in _TARS:  # whose first word may be letters of flags without a dash
+        flags = [*texts[:1], *(text for text in texts if text.startswith("-"))]
+        return any(map(_TAR_TAKES_LIST.fullmatch, flags))
+    return name in _HAND_ON or any(map(_TAKES_LIST.fullmatch, texts))
 
 
 def _unknown_words(effect: Effect) -> Iterator[Word]:

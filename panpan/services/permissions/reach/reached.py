@@ -8,12 +8,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from panpan.services.permissions.reach.live_patterns import MOST_NAMES, TooManyNamesError, links_below, matched
 from panpan.services.permissions.reach.takings import name_of, unwrapped_words
 from panpan.tools.shell.analysis.facts import Effect, LineFacts, Word
 from panpan.tools.tool import PathUse
 from panpan.types.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from panpan.tools.shell.analysis.writers import Written
 
 MAX_PATHS = 20_000
 """Of which it is asked what they are."""
@@ -79,11 +83,10 @@ def reached_paths(facts: LineFacts, cwd: Path) -> Reached:
     used, looked_at = ReachedPaths(), ReachedPaths()
     unseen = ""
     for effect in facts.effects:
-        found = looked_at if effect.is_read_only else used
         try:
-            _add_matched(effect, cwd, found, is_wide=is_wide)
+            _add_matched(effect, cwd, looked_at if _written(effect) is None else used, is_wide=is_wide)
             for use in _linked(effect, cwd):
-                found.add(use, effect.command.source)
+                (looked_at if effect.is_read_only else used).add(use, effect.command.source)
         except (_TooManyError, TooManyNamesError) as exc:
             unseen = str(exc)
     return Reached(used, looked_at, unseen)
@@ -121,16 +124,22 @@ def _patterns(effect: Effect) -> Iterator[PathUse]:
     for redirect in effect.command.redirects:
         if redirect.target.is_glob:
             yield PathUse(redirect.target.pattern, "write" if redirect.is_write else "read")
-    if effect.is_read_only:
+    written = _written(effect)
+    if written is None:  # it looks at them, whatever else the line does
         yield from (PathUse(pattern, "read") for pattern in effect.globs)
-        return
+    else:
+        yield from (PathUse(word.pattern, "read") for word in _globs(written.reads))
+        yield from (PathUse(word.pattern, "write") for word in _globs(written.writes))
+
+
+def _written(effect: Effect) -> "Written | None":
+    """Return what a program touches that writes what it is given; None for all others."""
+    if effect.is_read_only:
+        return None
     from panpan.tools.shell.analysis.writers import written_by  # no session needs it before its first command
 
     words = unwrapped_words(effect.command.words)
-    written = written_by(name_of(words), words[1:])
-    if written is not None:
-        yield from (PathUse(word.pattern, "read") for word in _globs(written.reads))
-        yield from (PathUse(word.pattern, "write") for word in _globs(written.writes))
+    return written_by(name_of(words), words[1:])
 
 
 def _globs(words: tuple[Word, ...]) -> Iterator[Word]:

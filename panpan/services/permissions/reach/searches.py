@@ -4,9 +4,10 @@ A rule such as `Read(.env)` names the file, and a search names the folder it lie
 what the rule withholds. The look around is bounded, and what it could not see counts as withheld.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from itertools import chain, starmap
+from itertools import chain, islice, starmap
 from pathlib import Path
 
 import anyio.to_thread
@@ -17,6 +18,7 @@ from panpan.services.permissions.reach.live_patterns import (
     TooManyNamesError,
     look_for_odd_names,
     look_for_signed_names,
+    matches,
     names_filter,
 )
 from panpan.services.permissions.reach.recorded import repository_around
@@ -44,13 +46,13 @@ async def withheld_file(rules: Sequence[Rule], subject: Subject, glob: str | Non
         subject: The search.
         glob: Names that the search is limited to.
     """
-    searches = _searches(subject)
     readers = [
         rule for rule in rules if isinstance(rule.specifier, PathPattern) and rule.tool in ("Read", subject.tool)
     ]
-    if not searches or not readers:
+    may_search = any(effect.searches or effect.gathers for effect in subject.effects)
+    if not readers or not (may_search or subject.tool == "Grep"):
         return None
-    return await anyio.to_thread.run_sync(partial(_look, readers, searches, subject.root, glob), abandon_on_cancel=True)
+    return await anyio.to_thread.run_sync(partial(_look, readers, subject, glob), abandon_on_cancel=True)
 
 
 async def secret_file(subject: Subject, paths: PathResolver) -> Reason | None:
@@ -58,12 +60,8 @@ async def secret_file(subject: Subject, paths: PathResolver) -> Reason | None:
 
     Grep leaves such files out itself, and what git tracks is no secret.
     """
-    if not subject.seems_to_look:
-        return None
     searching = [
-        effect
-        for effect in subject.effects
-        if effect.bare_globs or (effect.asks_git_in is None and effect.placed_searches)
+        effect for effect in subject.effects if effect.bare_globs or (effect.asks_git_in is None and effect.searches)
     ]
     if not searching:
         return None
@@ -124,6 +122,7 @@ def _searches(subject: Subject) -> list[tuple[list[Path], Effect | None]]:
         found: list[tuple[list[Path], Effect | None]] = [(places, None)]
     else:  # of every part of a command line, whatever the others do
         found = [(_shown_folders(effect, subject), effect) for effect in subject.effects]
+        found += [(list(_gathered_by(effect, subject.cwd)), _of_all_names(effect)) for effect in subject.effects]
     return [(folders, search) for folders, search in found if folders]
 
 
@@ -139,17 +138,40 @@ def _shown_folders(search: Effect, subject: Subject) -> list[Path]:
 
 
 def _folders_of(search: Effect, cwd: Path) -> list[Path]:
-    # Behind a `cd` to nobody knows where, what is below the start counts.
-    placed = search.placed_searches or (search.searches and (".",))
-    found = dict.fromkeys(canonical_path(cwd / path) for path in placed)
-    return [path for path in found if path.is_dir()]
+    return list(dict.fromkeys(_folders_in(cwd / path for path in search.assumed_searches)))
 
 
-def _look(
-    rules: Sequence[Rule], searches: Sequence[tuple[list[Path], Effect | None]], root: Path, glob: str | None
-) -> Reason | None:
+def _gathered_by(effect: Effect, cwd: Path) -> Iterator[Path]:
+    """Yield the folders among the words of a program that may hand on all that lies in them."""
+    command = effect.command
+    for word in effect.gathers:
+        if not word.is_glob:
+            text = word.home_path or word.text or ""
+            names = filter(None, (text, text.partition("=")[2]))
+            places = command.directories or command.likely
+            yield from _folders_in(cwd / place / name for name in names for place in places)
+            continue
+        try:
+            for pattern in command.placed_patterns([word.pattern]):
+                yield from _folders_in(islice(matches(pattern, cwd), _MOST_FILES))
+        except TooManyNamesError:
+            yield cwd
+
+
+def _folders_in(paths: Iterable[Path]) -> Iterator[Path]:
+    return (path for path in map(canonical_path, paths) if path.is_dir())
+
+
+def _of_all_names(effect: Effect) -> Effect:
+    """Return what a program does that may hand on all in a folder, beside the search that it may run."""
+    return replace(effect, searches=(), only_names=(), leaves_out_hidden=False, only_tracked=False)
+
+
+def _look(rules: Sequence[Rule], subject: Subject, glob: str | None) -> Reason | None:
+    root = subject.root
     count = 0
-    for folder, names, source in chain.from_iterable(starmap(_files, searches)):
+    for folder, names, search in chain.from_iterable(starmap(_files, _searches(subject))):
+        source = search.command.source if search is not None else ""
         count += len(names)
         if count > _MOST_FILES:
             doubt = f"the folder is too large to tell whether {rules[0]} names a file in it"
@@ -159,20 +181,22 @@ def _look(
             if isinstance(rule.specifier, PathPattern) and (
                 name := rule.specifier.first_restricted_file(folder, searched, root)
             ):
-                text = f"{rule} names {folder / name}, which the search would read; {_ADVICE}"
+                does = f"the search would read; {_ADVICE}"
+                if search is not None and not search.searches:
+                    does = "the command may hand on with its folder; name the files that it needs"
+                text = f"{rule} names {folder / name}, which {does}"
                 return Reason(text, "withheld", rule.text, rule.source, source, str(folder / name))
     return None
 
 
-def _files(folders: Sequence[Path], search: Effect | None) -> Iterator[tuple[Path, Sequence[str], str]]:
-    """Yield each folder, the names of the files in it that a search may show, links among them, and its command."""
-    source = search.command.source if search is not None else ""
+def _files(folders: Sequence[Path], search: Effect | None) -> Iterator[tuple[Path, Sequence[str], Effect | None]]:
+    """Yield each folder, the names of the files in it that a search may show, links among them, and the search."""
     leaves_out_hidden = search is not None and search.leaves_out_hidden
     only_tracked = search is not None and search.only_tracked
     is_meant = names_filter(search.only_names if search is not None else ())
     walk = walk_folders(folders, leaves_out_hidden=leaves_out_hidden, enters_git=False, only_tracked=only_tracked)
     for folder, _, files in walk:
-        yield Path(folder), [file.name for file in files if is_meant(file.name)], source
+        yield Path(folder), [file.name for file in files if is_meant(file.name)], search
 
 
 def _is_searched(name: str, glob: str | None) -> bool:

@@ -169,6 +169,8 @@ class Effect:
     """The variables with which it is harmless; None: it must not be set."""
     only_makes: bool = False
     """Whether its program makes empty files and folders, and takes nothing away."""
+    gathers: tuple[Word, ...] = ()
+    """Words that may be folders, all in which its program may show, copy or pack; see `gathering.py`."""
 
     @property
     def is_read_only(self) -> bool:
@@ -212,6 +214,11 @@ class Effect:
     def placed_searches(self) -> tuple[str, ...]:
         """`searches`, relative to the directory in which the line starts, as far as that is known."""
         return _placed(self.searches, self.command.directories) or ()
+
+    @property
+    def assumed_searches(self) -> Sequence[str]:
+        """`searches`, as in `assumed_reads`."""
+        return _placed(self.searches, self.command.directories or self.command.likely) or ()
 
     @property
     def placed_globs(self) -> tuple[str, ...]:

@@ -7,9 +7,18 @@ to explain: where it is not certain, it is None.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from panpan.tools.shell.analysis.arguments import Reading, read_arguments
 from panpan.tools.shell.analysis.facts import Effect, SimpleCommand, Word
+from panpan.tools.shell.analysis.gathering import (
+    gathered,
+    gathered_by_writer,
+    git_may_show,
+    is_searcher,
+    may_run_words,
+    may_show,
+)
 from panpan.tools.shell.analysis.handed_on import handed_on
 from panpan.tools.shell.analysis.languages import NotHarmlessError
 from panpan.tools.shell.analysis.mentioned import mentioned
@@ -22,6 +31,8 @@ from panpan.tools.shell.analysis.writers import written_by
 
 _SYSTEM_FOLDERS = frozenset({"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin"})
 _MOST_WRAPPERS = 10
+_MOST_SEARCHES = 20
+"""Words of a command that are held to be the search which it runs, at most."""
 _NO_FILES = frozenset({"-", "/dev/null"})
 """For those that only look: a stream, and what gives nothing."""
 
@@ -67,7 +78,7 @@ def _of_program(command: SimpleCommand, most_wrappers: int) -> Effect:
             # Of what only its version is asked, there is more to say.
             refusal = "" if row.not_bare and not row.sub else f"{name} is not known to be harmless {exc}"
     effect = _other(command, name, refusal, most_wrappers)
-    return replace(effect, searches=_may_search(arguments)) if row is not None and row.names else effect
+    return replace(effect, searches=_may_search(arguments)) if is_searcher(name) else effect
 
 
 def _may_search(arguments: Sequence[Word]) -> tuple[str, ...]:
@@ -83,7 +94,9 @@ def _by_path(command: SimpleCommand, name: str, most_wrappers: int) -> Effect:
     why = f"{name} is a path, and the table of programs that only look has names"
     folder, _, base = name.rpartition("/")
     if folder not in _SYSTEM_FOLDERS or not base:
-        return _unknown(command, name if name.startswith("/") else None, why)
+        effect = _unknown(command, name if name.startswith("/") else None, why)
+        searches = _may_search(command.words[1:]) if is_searcher(base) else ()
+        return replace(_with_folders(effect, name, most_wrappers), searches=searches)
     named = _of_program(replace(command, words=(Word(base, base), *command.words[1:])), most_wrappers)
     is_harmless = named.is_read_only
     return replace(
@@ -180,6 +193,7 @@ def _other(command: SimpleCommand, name: str, refusal: str, most_wrappers: int) 
             why=refusal or f"{name} changes files",
             globs=tuple(word.pattern for word in (*written.reads, *written.writes) if word.is_glob),
             only_makes=written.only_makes,
+            gathers=gathered_by_writer(name, written.reads),
         )
     if name == "git":
         return _of_git(command, refusal)
@@ -188,13 +202,37 @@ def _other(command: SimpleCommand, name: str, refusal: str, most_wrappers: int) 
     kind = kind_of(name, [word.text or "" for word in arguments])
     never = load_table().never.get(name, "")
     about = f"{name}: {never or kind.why}" if never or kind.why else f"panpan does not know what {name} does here"
-    return Effect(command, name, None, None, True if never else kind.runs_code, kind.uses_network, refusal or about)
+    runs_code = True if never else kind.runs_code
+    effect = Effect(command, name, None, None, runs_code, kind.uses_network, refusal or about)
+    return _with_folders(effect, name, most_wrappers)
+
+
+def _with_folders(effect: Effect, name: str, most_wrappers: int) -> Effect:
+    """Return an effect with the folders of which its program may hand on all that lies in them.
+
+    A program that is not known may run the words that it is given, so those of a search count as one.
+    """
+    words = effect.command.words
+    behind = range(1, len(words)) if most_wrappers and may_run_words(effect) else ()
+    starts = islice((at for at in behind if may_show(words, at)), _MOST_SEARCHES)
+    found = [_of_program(replace(effect.command, words=words[at:], redirects=()), 0) for at in starts]
+    searching = [one for one in found if one.searches]
+    is_one = len(searching) == 1
+    return replace(
+        effect,
+        searches=tuple(path for one in searching for path in one.searches),
+        only_names=searching[0].only_names if is_one else (),
+        leaves_out_hidden=is_one and searching[0].leaves_out_hidden,
+        gathers=gathered(name, words[1:]),
+        asks_git_in=next((one.asks_git_in for one in searching if one.asks_git_in), None),
+    )
 
 
 def _of_wrapped(command: SimpleCommand, name: str, wrapped: Wrapped, most_wrappers: int) -> Effect:
     """Judge a program that runs another one; only `timeout` is as harmless as what it runs."""
     if not wrapped.words or not most_wrappers:
-        return _unknown(command, name, f"{name} runs a program that is not known here", runs_code=True)
+        effect = _unknown(command, name, f"{name} runs a program that is not known here", runs_code=True)
+        return _with_folders(effect, "", most_wrappers)
     inner = _judge(replace(command, words=wrapped.words, redirects=()), most_wrappers - 1)
     effect = replace(
         inner,
@@ -211,9 +249,18 @@ def _of_wrapped(command: SimpleCommand, name: str, wrapped: Wrapped, most_wrappe
 
 def _of_git(command: SimpleCommand, refusal: str) -> Effect:
     more = git_does_more([word.text or "" for word in command.words[1:]])
-    why = refusal or "this git command is not one that only looks"
+    shows = git_may_show(more.form, [word.text or "" for word in command.words])
     return Effect(
-        command, "git", (more.folder,), (more.folder,) if more.is_known else None, True, more.uses_network, why
+        command,
+        "git",
+        (more.folder,),
+        (more.folder,) if more.is_known else None,
+        runs_code=True,
+        uses_network=more.uses_network,
+        why=refusal or "this git command is not one that only looks",
+        searches=(more.folder,) if shows else (),
+        asks_git_in=more.folder if shows else None,
+        gathers=command.words[1:] if shows or more.form == "clone" else (),
     )
 
 

@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from panpan.types.dataclass import dataclass
 
 _NETWORK = frozenset({
-    "apt", "apt-get", "aria2c", "aws", "az", "brew", "curl", "dig", "dnf", "ftp", "gcloud", "gh", "glab", "host",
-    "huggingface-cli", "kubectl", "mosh", "nc", "ncat", "netcat", "nslookup", "ping", "pacman", "rclone", "rsync",
-    "scp", "sftp", "ssh", "telnet", "traceroute", "uvx", "npx", "wget", "whois", "yum",
+    "apk", "apt", "apt-get", "aria2c", "aws", "az", "brew", "curl", "dig", "dnf", "ftp", "gcloud", "gh", "glab",
+    "host", "huggingface-cli", "kubectl", "mosh", "nc", "ncat", "netcat", "nix-env", "nix-shell", "npx",
+    "nslookup", "pacman", "ping", "rclone", "rsync", "scp", "sftp", "snap", "ssh", "telnet", "traceroute",
+    "uvx", "wget", "whois", "yum", "zypper",
 })  # fmt: skip
 _FETCHING: Mapping[str, frozenset[str]] = {
     "bundle": frozenset({"install", "update"}),
@@ -60,8 +61,8 @@ def kind_of(name: str, arguments: Sequence[str]) -> Kind:
     return Kind(runs_code, uses_network=None, why="it runs code that its arguments or files name" if runs_code else "")
 
 
-_GIT_NETWORK = frozenset({"archive", "clone", "fetch", "ls-remote", "pull", "push", "remote", "send-email", "svn"})
-_GIT_LOCAL = frozenset({
+GIT_NETWORK = frozenset({"archive", "clone", "fetch", "ls-remote", "pull", "push", "remote", "send-email", "svn"})
+GIT_LOCAL = frozenset({
     "add", "am", "apply", "bisect", "branch", "checkout", "cherry-pick", "clean", "commit", "config", "fetch", "gc",
     "init", "merge", "mv", "notes", "pull", "push", "rebase", "reflog", "remote", "repack", "replace", "reset",
     "restore", "revert", "rm", "stash", "switch", "symbolic-ref", "tag", "update-index", "update-ref",
@@ -73,6 +74,8 @@ _GIT_LOCAL = frozenset({
 class GitForm:
     """What a form of git does that does more than ask."""
 
+    form: str
+    """The subcommand; empty where there is none."""
     folder: str
     is_known: bool
     """Whether it writes only below the folder."""
@@ -93,9 +96,10 @@ def git_does_more(arguments: Sequence[str]) -> GitForm:
     name = arguments[position] if position < len(arguments) else ""
     # Options such as --output and --work-tree name other places.
     elsewhere = ("--o", "--work-tree", "--git-dir", "--separate", "--template")
-    is_known = is_known and name in _GIT_LOCAL and all(arguments)
+    is_known = is_known and name in GIT_LOCAL and all(arguments)
     return GitForm(
+        name,
         folder or ".",
         is_known and not any(word.startswith(elsewhere) for word in arguments),
-        True if name in _GIT_NETWORK else None,
+        True if name in GIT_NETWORK else None,
     )

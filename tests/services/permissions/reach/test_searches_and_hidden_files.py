@@ -59,6 +59,24 @@ def test_a_search_that_leaves_the_secrets_out_runs(project: Project, line: str, 
     assert isinstance(bash(project.gate(f"[permission]\n{settings}\n"), line, "plan"), Allow), line
 
 
+AROUND = ["V=1 {}", "make; {}", "{} > out", "{} &", "for i in 1; do {}; done", "busybox {}", "eval {}"]
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("line", ["rg -uu KEY", "grep -rn KEY", "grep -Rn KEY src", "ag KEY"])
+def test_a_search_that_may_show_secrets_asks_in_any_line(project: Project, line: str, around: str) -> None:
+    found = bash(project.gate(), around.format(line), "bypassPermissions")
+
+    assert isinstance(found, Ask), line
+    assert found.is_protected
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("line", ["rg KEY", "grep -rn --include='*.py' KEY", "cp -r src out", "tar c .", "git add ."])
+def test_other_searches_and_copies_run_in_any_line(project: Project, line: str, around: str) -> None:
+    assert isinstance(bash(project.gate(), around.format(line), "bypassPermissions"), Allow), line
+
+
 PLACES = [
     ".gitignore", ".ignore", ".rgignore", "src/.gitignore", "src/.ignore", ".git/info/exclude", "../.gitignore",
     "../../.ignore", "../../user/.config/git/ignore", "../../user/.gitexcludes", "elsewhere/info/exclude",

@@ -72,10 +72,15 @@ def _deciding(decisions: Sequence[Decision]) -> Sequence[Decision]:
 
 
 def _restricting(decisions: Sequence[Decision]) -> Sequence[Decision]:
-    """Return those that a call has to pass: the denials, and the questions unless no flag can lift the denials."""
+    """Return those that a call has to pass: the denials, and the questions unless no flag can lift the denials.
+
+    Behind the questions come the allowances that name flags, without which the call would run in vain.
+    """
     denials = [one for one in decisions if isinstance(one, Deny)]
     asks = [one for one in decisions if isinstance(one, Ask)]
-    return [*denials, *(asks if all(one.reason.flags for one in denials) else ())]
+    if not (denials or asks) or not all(one.reason.flags for one in denials):
+        return denials
+    return [*denials, *asks, *(one for one in decisions if isinstance(one, Allow) and one.reason.flags)]
 
 
 async def permission_for(call: ToolCall, hooks: Sequence[Hook], ask: Asker) -> Permission:
@@ -86,18 +91,29 @@ async def permission_for(call: ToolCall, hooks: Sequence[Hook], ask: Asker) -> P
 
 async def _permission(call: ToolCall, digest: str, hooks: Sequence[Hook], ask: Asker) -> Permission:
     decisions = [decision for hook in hooks if (decision := await hook.before_tool(call)) is not None]
-    reasons = tuple(decision.reason for decision in _restricting(decisions) or decisions)
+    reasons = _reasons(_restricting(decisions) or decisions)
     match joined(decisions):
         case Deny(reason=Reason(text=text)):
             return Permission(False, text, text_for_model=f"{call.tool.name} was not run: {text}", reasons=reasons)
         case Allow(reason=Reason(text=text), approved_paths=approved):
             return Permission(True, text, approved, reasons=reasons)
         case Ask() as question:
-            return await _asked(call, digest, question, reasons, hooks, ask)
+            for_person = _reasons([one for one in decisions if isinstance(one, Ask) and one.is_protected])
+            return await _asked(call, digest, question, reasons, for_person, hooks, ask)
+
+
+def _reasons(decisions: Sequence[Decision]) -> tuple[Reason, ...]:
+    return tuple(decision.reason for decision in decisions)
 
 
 async def _asked(
-    call: ToolCall, digest: str, decision: Ask, reasons: tuple[Reason, ...], hooks: Sequence[Hook], ask: Asker
+    call: ToolCall,
+    digest: str,
+    decision: Ask,
+    reasons: tuple[Reason, ...],
+    for_person: tuple[Reason, ...],
+    hooks: Sequence[Hook],
+    ask: Asker,
 ) -> Permission:
     explained = ""
     try:
@@ -120,6 +136,7 @@ async def _asked(
         is_protected=decision.is_protected,
         preview=preview,
         reasons=reasons,
+        for_person=for_person,
         bounds=decision.bounds,
         digest=digest,
     )
@@ -135,7 +152,7 @@ async def _asked(
         text = " ".join(filter(None, (f"{call.tool.name} was not run.", said, decision.advice_for_model)))
         reason = f"asked ({question.on_one_line}); the answer was no"
         asked_of: AskedOf = "a person" if question.is_protected else "anybody"
-        return Permission(False, reason, text_for_model=text, reasons=reasons, asked_of=asked_of)
+        return Permission(False, reason, text_for_model=text, reasons=answer.reasons or reasons, asked_of=asked_of)
     rule = question.prefix_rule if answer.is_for_prefix else question.rule
     saved_rule = ""
     if answer.is_remembered and decision.remember is not None and rule is not None:

@@ -83,6 +83,8 @@ class PermissionQuestion:
     """What it would change in files; None where that is not known before it runs."""
     reasons: tuple[Reason, ...] = ()
     """Why it asks, for programs."""
+    for_person: tuple[Reason, ...] = ()
+    """Those of `reasons` that no yes to everything answers."""
     prefix_rule: str | None = None
     """One that may be saved in its place, such as `Bash(npm run *)`: the like, with any arguments."""
     bounds: str = ""
@@ -111,6 +113,8 @@ class PermissionAnswer:
     """Whether that is `prefix_rule`, and not `rule`."""
     feedback: str = ""
     """What the model is told beside a no."""
+    reasons: tuple[Reason, ...] = ()
+    """Those of the question that a no rests on; empty: all."""
 
 
 class Asker(Protocol):

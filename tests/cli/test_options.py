@@ -8,7 +8,7 @@ import pytest
 from panpan.cli.main import cli
 from panpan.cli.options import PICKS_SESSION, SETTING_BY_OPTION, check_options, overrides_of, run_options
 from panpan.config.sources import FLAGS
-from panpan.tools.packages.index_hosts import PACKAGE_INDEXES
+from panpan.types.allowing_flags import PACKAGE_INDEXES
 
 
 def read(*args: str) -> dict[str, Any]:

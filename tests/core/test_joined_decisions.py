@@ -1,6 +1,7 @@
 """Several hooks decide about one call: what becomes of it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import given
@@ -61,3 +62,14 @@ def test_one_decision_stays_what_it_is(one: Decision) -> None:
 
 def test_without_any_decision_nothing_stands_against_the_call() -> None:
     assert joined([]) == Allow(Reason("no hook decides about it"))
+
+
+@given(st.builds(Deny, st.just(Reason("no", flags="--mode"))) | asks, st.sampled_from(["", "--outside"]))
+def test_allowance_adds_its_flags_to_what_restricts(restricting: Decision, flags: str) -> None:
+    allowance = Allow(Reason("in vain", flags="--outside"))
+    question = replace(restricting, reason=replace(restricting.reason, flags=flags))
+
+    found = joined([allowance, question])
+
+    assert found.reason.flags == ("" if not flags else "--outside")
+    assert found.reason.text == restricting.reason.text

@@ -1,6 +1,7 @@
 """Who answers questions where no face puts them to a person: nobody, or a flag that says yes."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from panpan.types.allowing_flags import YES, flags_for
 from panpan.types.permission import Asker, PermissionAnswer, PermissionMode, PermissionQuestion
@@ -25,7 +26,10 @@ class YesToAll:
 
     async def __call__(self, question: PermissionQuestion) -> PermissionAnswer:
         if question.is_protected or _is_about_repeating(question):
-            return await self._otherwise(question)
+            left = question.for_person or question.reasons  # the others are answered with yes
+            why = "; ".join(reason.text for reason in left) or question.reason
+            answer = await self._otherwise(replace(question, reasons=left, reason=why))
+            return replace(answer, reasons=() if answer.is_allowed else left)
         return PermissionAnswer(is_allowed=True)
 
 
@@ -71,7 +75,8 @@ def _advice(question: PermissionQuestion) -> str:
             f"{refused}; name in your answer what is left for the user to do. No flag allows it: they are asked only "
             "where panpan runs on a terminal and without -p."
         )
-    for_all = "" if question.is_protected or not flags or YES in flags.split() else f", or with {YES} for everything"
+    needs_more = question.is_protected or any(reason.kind == "sandbox" for reason in question.reasons)
+    for_all = "" if needs_more or not flags or YES in flags.split() else f", or with {YES} for everything"
     return (
         f"{refused}. If the task cannot be done without it, say so in your answer and name this: the user can allow it "
         f"by starting panpan with {flags or YES}{for_all}. They are asked where panpan runs on a terminal and without "

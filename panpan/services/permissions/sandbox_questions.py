@@ -10,20 +10,17 @@ from contextlib import suppress
 
 from panpan.core.hooks import Hook, ToolCall
 from panpan.errors import ConfigError, ToolError
-from panpan.services.permissions.rules.command_pattern import exact_pattern
-from panpan.services.permissions.rules.command_words import simple_commands
 from panpan.services.permissions.rules.matching import allowing_rules
 from panpan.services.permissions.rules.rules import parse_rule
 from panpan.services.permissions.rules.suggestions import prefix_rule
 from panpan.services.permissions.subject import Subject, subject_of
 from panpan.tools.packages.package_tool import PackageTool
-from panpan.tools.shell.bash import BashInput
+from panpan.tools.shell.analysis.facts import LineFacts
+from panpan.tools.shell.bash import BashInput, BashTool
 from panpan.tools.shell.bounds import SandboxUse
+from panpan.tools.shell.sandbox_flags import changes_git, fetches, hosts_of_line, network_flags, outside_patterns
 from panpan.types.allowing_flags import SANDBOX_OFF, network_flag, outside_flag
-from panpan.types.permission import Ask, Decision, PermissionMode, Reason
-
-_LONGEST_PATTERN = 200
-"""Characters of a line that a flag repeats."""
+from panpan.types.permission import Allow, Ask, Decision, PermissionMode, Reason
 
 
 class SandboxQuestions(Hook):
@@ -54,24 +51,45 @@ class SandboxQuestions(Hook):
             self._warn(warning)
         if await sandbox.is_missing():
             return None if self._mode() == "bypassPermissions" else Ask(_MISSING, is_protected=True)
-        if wish == "on" or (wish == "network" and sandbox.has_network) or await self._is_granted(call):
+        if (wish == "network" and sandbox.has_network) or await self._is_granted(call):
             return None
+        if wish == "on":
+            return await _next_obstacle(call)
         flags = await (_network_flag(call) if wish == "network" else _outside_flag(call))
         reason = Reason(_WISHES[wish], "sandbox", flags=flags)
         advice = await _without_network(call) if wish == "network" else ""
         return Ask(reason, is_protected=True, bounds=_BOUNDS[wish], advice_for_model=advice)
 
     async def _is_granted(self, call: ToolCall) -> bool:
-        return bool(self._outside) and allowing_rules(self._outside, await subject_of(call)) is not None
+        if not self._outside:
+            return False
+        try:
+            return allowing_rules(self._outside, await subject_of(call)) is not None
+        except ToolError:  # the gate refuses what cannot be judged
+            return False
+
+
+async def _next_obstacle(call: ToolCall) -> Decision | None:
+    """Return what a command in the sandbox would fail for once it may run, with the flags that help; None: nothing."""
+    facts, sandbox = _facts(call), call.context.sandbox
+    if facts is None:
+        return None
+    if changes_git(facts):
+        return Allow(Reason("the sandbox keeps .git as it is", "sandbox", flags=await _outside_flag(call)))
+    if fetches(facts) and not sandbox.has_network and not sandbox.domains:
+        return Allow(Reason("the sandbox gives it no network", "sandbox", flags=await _network_flag(call)))
+    return None
 
 
 async def _network_flag(call: ToolCall) -> str:
     """Return the flag that opens as much of the network as the call needs, and this sandbox can open."""
-    if not isinstance(call.tool, PackageTool):
-        return network_flag()
     working = (await call.context.sandbox.choice()).sandbox
     is_able = working is not None and working.can_grant_domains
-    return network_flag(await call.tool.hosts_to_allow(call.args, call.context) if is_able else ())
+    if facts := _facts(call):
+        return network_flags(facts, can_name_hosts=is_able)
+    if isinstance(call.tool, PackageTool) and is_able:
+        return network_flag(await call.tool.hosts_to_allow(call.args, call.context))
+    return network_flag()
 
 
 async def _without_network(call: ToolCall) -> str:
@@ -80,9 +98,12 @@ async def _without_network(call: ToolCall) -> str:
 
     sandbox = call.context.sandbox
     working = (await sandbox.choice()).sandbox
-    if not isinstance(call.args, BashInput) or not sandbox.domains or working is None or not working.can_grant_domains:
+    facts = _facts(call)
+    if facts is None or working is None or not working.can_grant_domains:
         return ""
-    return f'With sandbox "on" it reaches {hosts_in_words(sandbox.domains)}; call again so if that is enough.'
+    if sandbox.domains:
+        return f'With sandbox "on" it reaches {hosts_in_words(sandbox.domains)}; call again so if that is enough.'
+    return 'In a run with that flag, call it with sandbox "on".' if hosts_of_line(facts) else ""
 
 
 async def _outside_flag(call: ToolCall) -> str:
@@ -100,14 +121,17 @@ async def _outside_flag(call: ToolCall) -> str:
 
 
 def _patterns(subject: Subject) -> Iterator[Sequence[str]]:
-    command = subject.command or ""
     if rule := prefix_rule(subject):
         yield [rule.removeprefix("Bash(").removesuffix(")")]
-    lines = simple_commands(command) or ()
-    if lines and all(words[0] == "git" and len(words) > 1 and words[1].isalpha() for words in lines):
-        yield list(dict.fromkeys(f"git {words[1]} *" for words in lines))
-    if command.isprintable() and len(command) <= _LONGEST_PATTERN:
-        yield [exact_pattern(command)]
+    if subject.command is not None and subject.facts is not None:
+        yield from outside_patterns(subject.command, subject.facts)
+
+
+def _facts(call: ToolCall) -> LineFacts | None:
+    """Return what is known of the command of a call; None where it is none for a shell."""
+    if isinstance(call.tool, BashTool) and isinstance(call.args, BashInput):
+        return call.tool.facts(call.args)
+    return None
 
 
 async def _wish(call: ToolCall) -> SandboxUse | None:

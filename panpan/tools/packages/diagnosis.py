@@ -6,7 +6,7 @@ The rule: the first that fits is told, so what causes others stands before them;
 import re
 from collections.abc import Sequence
 
-from panpan.types.allowing_flags import network_flag
+from panpan.types.allowing_flags import PACKAGE_INDEXES, network_flag
 from panpan.types.dataclass import dataclass
 
 _MAX_CHARS = 100_000
@@ -53,8 +53,8 @@ KNOWN_FAILURES: Sequence[KnownFailure] = (
         r"|could(?: not|n't) (?:resolve host|connect to server)|timeout was reached|condahttperror: http 000"
         r"|error sending request|client error \(connect\)|tunnel connection failed"
         r"|read timed out|\b50[234] (?:server error|bad gateway|service unavailable|gateway time-?out)",
-        "the index was not reached: without the network, name a folder of wheels in `wheels`; a host that the sandbox "
-        f"refuses is opened by the user's setting sandbox.domains, or {network_flag(['HOST'])}",
+        "the index was not reached: without the network, name a folder of wheels in `wheels`; in the sandbox the usual "
+        f"indexes are opened by the user's setting sandbox.domains, or {network_flag([PACKAGE_INDEXES])}",
     ),
     KnownFailure(
         "no ensurepip",

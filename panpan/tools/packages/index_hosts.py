@@ -21,10 +21,8 @@ from panpan.tools.packages.sources import (
     usual_conda_hosts,
 )
 from panpan.tools.packages.uv_sources import users_uv_indexes
+from panpan.types.allowing_flags import PACKAGE_INDEXES
 from panpan.types.dataclass import dataclass
-
-PACKAGE_INDEXES = "package-indexes"
-"""Stands for all of them in a list of hosts."""
 
 USUAL_HOSTS = (
     *PYPI_HOSTS,

@@ -136,7 +136,7 @@ class BashTool(Tool[BashInput]):
         text = run.text()
         from panpan.tools.shell.failure_notes import failure_notes  # no session needs it before its first command
 
-        notes += failure_notes(text, ended, start, ctx)
+        notes += await failure_notes(args.command, self.facts(args), text, ended, start, ctx)
         yield _output(text, [*_ending(ended, args), *notes], ended)
 
     async def _started_in_background(

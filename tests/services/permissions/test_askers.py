@@ -1,7 +1,13 @@
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
+from panpan.core.hooks import Hook, ToolCall
+from panpan.core.permission import permission_for
 from panpan.services.permissions.askers import NobodyToAsk, YesToAll
-from panpan.types.permission import PermissionAnswer, PermissionQuestion, Reason
+from panpan.types.permission import Ask, Decision, PermissionAnswer, PermissionQuestion, Reason
+from tests.services.hook_fixtures import call_in
 
 
 def question(*reasons: Reason, is_protected: bool = False) -> PermissionQuestion:
@@ -66,3 +72,43 @@ async def test_yes_to_all_leaves_protected_paths_to_a_person(is_person_there: bo
     asker = YesToAll(person if is_person_there else None)
 
     assert (await asker(question(is_protected=True))).is_allowed == is_person_there
+
+
+async def test_yes_to_all_leaves_out_what_it_answers() -> None:
+    command = Reason("it may change things", "not-allowed", flags="--allowedTools Bash")
+    network = Reason("with the network", "sandbox", flags="--allow-network")
+    asked = replace(question(command, network, is_protected=True), for_person=(network,))
+
+    answer = await YesToAll()(asked)
+
+    assert answer.reasons == (network,)
+    assert "starting panpan with --allow-network. They" in answer.feedback
+    assert "it may change things" not in answer.feedback
+
+
+async def test_nobody_names_yes_for_no_more_than_it_answers() -> None:
+    asked = question(
+        Reason("why", "not-allowed", flags="--allowedTools x"), Reason("why", "sandbox", flags="--allow-outside x")
+    )
+
+    assert "starting panpan with --allowedTools x --allow-outside x. They" in (await NobodyToAsk()(asked)).feedback
+
+
+class _Asks(Hook):
+    """Asks about each call."""
+
+    def __init__(self, question: Ask) -> None:
+        self._question = question
+
+    async def before_tool(self, call: ToolCall) -> Decision:
+        return self._question
+
+
+async def test_refusal_beside_yes_rests_on_what_is_left(tmp_path: Path) -> None:
+    command = Ask(Reason("it may change things", "not-allowed", flags="--allowedTools Bash"))
+    network = Ask(Reason("with the network", "sandbox", flags="--allow-network"), is_protected=True)
+
+    refused = await permission_for(call_in(tmp_path), [_Asks(command), _Asks(network)], YesToAll())
+
+    assert not refused.is_allowed
+    assert refused.reasons == (network.reason,)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from panpan.services.permissions.sandbox_questions import SandboxQuestions
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.tools.files.read import ReadInput, ReadTool
 from panpan.tools.shell.bash import BashInput, BashTool
-from panpan.types.permission import Ask, Decision, Deny, PermissionMode
+from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionMode
 from tests.fakes.context import context_in
 from tests.fakes.sandboxes import none_works, works, works_with_domains
 
@@ -58,6 +59,54 @@ async def test_what_is_granted_is_told_to_a_command_that_asks_for_all(tmp_path: 
 
     assert isinstance(found, Ask)
     assert 'With sandbox "on" it reaches a.org, b.org, c.org, d.org, e.org (and 2 more)' in found.advice_for_model
+
+
+@pytest.mark.parametrize(("command", "has_advice"), [("pip download x", True), ("make fetch", False)])
+async def test_flag_for_single_hosts_comes_with_how_to_call_then(
+    tmp_path: Path, command: str, has_advice: bool
+) -> None:
+    found = await decided(tmp_path, command, CommandSandbox(is_on=True, find=works_with_domains), "network")
+
+    assert isinstance(found, Ask)
+    assert ("package-indexes" in found.reason.flags) == has_advice
+    assert ('call it with sandbox "on"' in found.advice_for_model) == has_advice
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "flags"),
+    [
+        ("git commit -m x", {}, "--allow-outside 'git commit *'"),
+        ("cd sub && git -C x -c a=b add .", {}, "--allow-outside 'cd sub && git -C x -c a=b add .'"),
+        ("git status", {}, ""),
+        ("git apply x.patch", {}, ""),
+        ("npm ci", {}, "--allow-network=package-indexes"),
+        ("npm ci", {"has_network": True}, ""),
+        ("npm ci", {"domains": ["registry.npmjs.org"]}, ""),
+        ("npm run build", {}, ""),
+        ("make x", {}, ""),
+    ],
+)
+async def test_command_in_the_sandbox_is_let_run_with_what_it_will_need(
+    tmp_path: Path, command: str, options: dict[str, Any], flags: str
+) -> None:
+    found = await decided(tmp_path, command, CommandSandbox(is_on=True, find=works_with_domains, **options), "on")
+
+    assert (found.reason.flags if isinstance(found, Allow) else "") == flags
+    assert not isinstance(found, Ask)
+
+
+async def test_command_that_may_run_outside_needs_no_more(tmp_path: Path) -> None:
+    sandbox = CommandSandbox(is_on=True, find=works)
+
+    assert await decided(tmp_path, "git commit -m x", sandbox, "on", outside=["git commit *"]) is None
+
+
+async def test_path_that_leads_nowhere_is_left_to_the_gate(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    sandbox = CommandSandbox(is_on=True, find=works)
+
+    assert await decided(tmp_path, "touch loop/x", sandbox, "on", outside=["git commit *"]) is None
+    assert isinstance(await decided(tmp_path, "touch loop/x", sandbox, "off", outside=["git commit *"]), Ask)
 
 
 async def test_the_users_own_settings_let_commands_out(tmp_path: Path) -> None:

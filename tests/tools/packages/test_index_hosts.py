@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from panpan.config.settings import PackageSettings
 from panpan.system.sandbox.domain_grants import DomainGrants
-from panpan.tools.packages.index_hosts import PACKAGE_INDEXES, USUAL_HOSTS, Domains, domains_of
+from panpan.tools.packages.index_hosts import USUAL_HOSTS, Domains, domains_of
+from panpan.types.allowing_flags import PACKAGE_INDEXES
 
 
 @pytest.fixture(autouse=True)

@@ -16,6 +16,7 @@ from panpan.services.permissions.rules.command_parts import (
     texts_within,
 )
 from panpan.services.permissions.rules.command_words import LIVE_TILDE, has_live_words, simple_commands
+from panpan.types.exact_pattern import trimmed
 
 _BLANK, _STAR, _TILDE, _NOTHING = object(), object(), object(), object()
 _Token = str | object
@@ -34,7 +35,7 @@ class CommandPattern:
     """
 
     def __init__(self, text: str) -> None:
-        self._line = _ESCAPE.sub(r"\1", _trimmed(text))
+        self._line = _ESCAPE.sub(r"\1", trimmed(text))
         tokens = _tokens(text[:-2] + " *" if text.endswith(":*") else text)
         if all(token is _NOTHING or token is _BLANK for token in tokens):
             raise ValueError("names no command")
@@ -64,7 +65,7 @@ class CommandPattern:
 
     def matches_exactly(self, command: str) -> bool:
         """Return whether the whole line, shell syntax and all, is the text of the rule."""
-        return not self.has_wildcard and _trimmed(command) == self._line
+        return not self.has_wildcard and trimmed(command) == self._line
 
     def restricts(self, command: str) -> bool:
         """Return whether a restriction of this pattern holds for anything that the line may run."""
@@ -88,17 +89,6 @@ class CommandPattern:
     def may_speak_of(self, programs: Collection[str]) -> bool:
         """Return whether this pattern might restrict one of these programs with some words or others."""
         return self._program is None or self._program in programs
-
-
-def exact_pattern(command: str) -> str:
-    """Return the pattern that means this line and no other."""
-    return _trimmed(command).replace("\\", "\\\\").replace("*", "\\*")
-
-
-def _trimmed(command: str) -> str:
-    """Return the line without the blanks around it that mean nothing to a shell; one behind a backslash does."""
-    trimmed = command.strip(" \t\n")
-    return command.lstrip(" \t\n") if trimmed.endswith("\\") else trimmed
 
 
 def _fixed_words(line: str) -> tuple[str, ...] | None:

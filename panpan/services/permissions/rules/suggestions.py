@@ -6,7 +6,6 @@ allows any arguments, besides.
 
 from panpan.errors import ConfigError
 from panpan.services.permissions.reach.located import LocatedUse
-from panpan.services.permissions.rules.command_pattern import exact_pattern
 from panpan.services.permissions.rules.command_words import simple_commands
 from panpan.services.permissions.rules.domain_pattern import plain_host
 from panpan.services.permissions.rules.matching import allowing_rules, covering_rule
@@ -22,6 +21,7 @@ from panpan.services.permissions.rules.rules import (
 from panpan.services.permissions.subject import Subject
 from panpan.system.terminal_text import spelled_out
 from panpan.tools.search.globs import gitignore_escaped
+from panpan.types.exact_pattern import exact_pattern
 
 _LONGEST_RULE = 300
 """Characters; a longer one is a program rather than a rule, and nobody would read it before saying "always"."""

@@ -2,8 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panpan.services.permissions.rules.command_pattern import CommandPattern, exact_pattern
+from panpan.services.permissions.rules.command_pattern import CommandPattern
 from panpan.services.permissions.rules.command_words import simple_commands
+from panpan.types.exact_pattern import exact_pattern
 
 
 def allows(pattern: str, command: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from panpan.errors import PanpanError
 from panpan.tools.tool import Tool
 from panpan.types.content import ToolUseBlock
 from panpan.types.dataclass import dataclass
@@ -48,6 +49,8 @@ def prepared(use: ToolUseBlock, tools: Mapping[str, Tool[Any]], offered: Collect
         return PreparedCall(use, problem=f"The call was not run: {use.input_error}")
     try:
         return _checked(use, tools, tools.keys() if offered is None else offered)
+    except PanpanError as error:
+        return PreparedCall(use, problem=f"{use.name} was not run: {error}")
     except Exception as error:  # a bug in one tool's model costs that call
         return PreparedCall(use, problem=f"{use.name} failed unexpectedly: {type(error).__name__}: {error}")
 

@@ -7,7 +7,7 @@ import os
 from dataclasses import replace
 from functools import lru_cache
 
-from panpan.tools.shell.analysis.facts import LineFacts
+from panpan.tools.shell.analysis.facts import LineFacts, TooNestedError
 from panpan.tools.shell.analysis.judge import judge
 from panpan.tools.shell.analysis.parser import ShellParser
 from panpan.tools.shell.working_directory import find_shell, is_bash
@@ -18,13 +18,16 @@ _MOST_REMEMBERED = 64
 def analyse(line: str, start: str | None = None) -> LineFacts:
     """Return what running `line` would do in the shell that runs commands here.
 
-    Nothing is raised, and what is not known is None in it. The same line is asked about several times on its way
-    through gate and tool, so the last ones are remembered.
+    What is not known is None in it. The same line is asked about several times on its way through gate and tool, so
+    the last ones are remembered.
 
     Args:
         line: The command line.
         start: The absolute path of the folder in which it starts, for whoever may only refuse: then words such as
             `$PWD/src` are the paths that they become. A line is never run for what is found so.
+
+    Raises:
+        TooNestedError: The line cannot be judged, and so may not run.
     """
     return analysed_for(find_shell(), os.environ.get("HOME", ""), line, start)
 
@@ -34,8 +37,14 @@ def analysed_for(shell: str, home: str, line: str, start: str | None = None) -> 
     """Return what running `line` would do in the shell at this path, as long as HOME is what is given.
 
     What is not bash may read the line in its own way.
+
+    Raises:
+        TooNestedError: As for `analyse`.
     """
-    parsed = ShellParser().parse(line, start)
-    if not is_bash(shell):
-        parsed = replace(parsed, oddities=(*parsed.oddities, "text for a shell that is not bash"))
-    return LineFacts(parsed, tuple(judge(command) for command in parsed.commands))
+    try:
+        parsed = ShellParser().parse(line, start)
+        if not is_bash(shell):
+            parsed = replace(parsed, oddities=(*parsed.oddities, "text for a shell that is not bash"))
+        return LineFacts(parsed, tuple(judge(command) for command in parsed.commands))
+    except RecursionError:  # `xargs xargs xargs …`
+        raise TooNestedError from None

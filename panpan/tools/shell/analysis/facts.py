@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 
+from panpan.errors import ToolError
 from panpan.system.home import user_home
 from panpan.types.dataclass import dataclass
 
@@ -24,6 +25,13 @@ BARE_NAME = re.compile(rf"(?:^|/)[-+@]|{PARTED_NAME.pattern}")
 """Either of these, where a name is not printed with the folder that it lies in."""
 UNSIGNED_NAMES = "[!+@-]*"
 """The pattern of all other names than signed ones."""
+
+
+class TooNestedError(ToolError):
+    """A command line nests too much in itself to be judged, so that it cannot run."""
+
+    def __init__(self) -> None:
+        super().__init__("the command nests too much in itself to be judged; write it as several calls or as a script")
 
 
 @dataclass(frozen=True, slots=True)

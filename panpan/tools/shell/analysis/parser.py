@@ -8,18 +8,21 @@ is never believed to be harmless.
 
 import re
 import sys
+import time
 from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from panpan.tools.shell.analysis.directories import Pipeline, with_directories, with_likely_directories
-from panpan.tools.shell.analysis.facts import ParsedLine
+from panpan.tools.shell.analysis.facts import ParsedLine, TooNestedError
 from panpan.tools.shell.analysis.fed import with_fed_commands
 from panpan.tools.shell.analysis.placed_words import FolderPlacer
 from panpan.tools.shell.analysis.plain_line import PlainLine, read_plain_line
 from panpan.tools.shell.analysis.words import NotPlainError
 
 if TYPE_CHECKING:
+    from tree_sitter import Tree
+
     from panpan.tools.shell.analysis.syntax_tree import TreeFacts
 
 MAX_PLAIN_CHARS = 10_000
@@ -28,6 +31,14 @@ MAX_PLAIN_COMMANDS = 50
 MAX_BYTES = 128 * 1024
 """Of a line that is looked at; Linux takes no longer argument (execve(2), MAX_ARG_STRLEN)."""
 
+MAX_WORDS = 60_000
+"""In all commands together, those within others too; a line of `MAX_COMMAND_BYTES` that nests nothing has fewer."""
+MAX_WORD_CHARS = 2_000_000
+"""In all words together; those that hold others count again and again."""
+_QUICK_BYTES = 4_000
+"""Of a line that is parsed in no time, whatever it is."""
+_MOST_PARSING_S = 2.0
+"""Processor time for the grammar, which takes minutes for some lines: `a=(a=(a=(…`. Others take a tenth of a second."""
 _MOST_LAYERS = 3
 """Of shells that are given lines in which shells are given lines."""
 
@@ -59,17 +70,33 @@ class ShellParser:
         Args:
             command: The line.
             start: The folder in which it starts, where it is only to be judged; see `placed_words.py`.
+
+        Raises:
+            TooNestedError: Looking at each of its parts would take minutes.
         """
         self._texts_left = _MOST_TEXTS
         parsed = self._parse(command, _MOST_LAYERS, start)
         return replace(parsed, commands=with_likely_directories(parsed.commands))
 
+    def _tree_of(self, source: bytes) -> "Tree":
+        if len(source) <= _QUICK_BYTES:
+            return self._parser.parse(source)
+        ends_at_s = time.thread_time() + _MOST_PARSING_S
+        try:
+            return self._parser.parse(
+                lambda at, _: source[at:], progress_callback=lambda *_: time.thread_time() > ends_at_s
+            )
+        except ValueError as exc:  # it was stopped
+            self._parser.reset()
+            raise TooNestedError from exc
+
     def _parse(self, command: str, layers: int, start: str | None, *, may_differ: bool = False) -> ParsedLine:
         encoded = command.encode("utf-8", "surrogatepass")
         if len(encoded) > MAX_BYTES:
             return ParsedLine((), (f"a line of {len(encoded):,} bytes, which is too long to be parsed",))
-        tree = self._look_through(self._parser.parse(_bearable(command)).root_node)
+        tree = self._look_through(self._tree_of(_bearable(command)).root_node)
         parsed, pipelines = _both_readings(command, encoded, tree)
+        _require_few_words(parsed)
         placer, within = None, start
         if start is not None:
             placer = FolderPlacer(parsed.commands, start, may_differ=may_differ)
@@ -103,6 +130,12 @@ def _both_readings(command: str, encoded: bytes, tree: "TreeFacts") -> tuple[Par
     if len(commands) > MAX_PLAIN_COMMANDS:
         oddities.append(f"{len(commands)} commands")
     return ParsedLine(commands, tuple(oddities)), plain.pipelines
+
+
+def _require_few_words(parsed: ParsedLine) -> None:
+    words = [word for command in parsed.commands for word in command.words]
+    if len(words) > MAX_WORDS or sum(len(word.source) for word in words) > MAX_WORD_CHARS:
+        raise TooNestedError
 
 
 def _bearable(command: str) -> bytes:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from panpan.tools.shell.analysis.assignments import is_harmless_assignment, may_assign
 from panpan.tools.shell.analysis.braces import with_braces_expanded
 from panpan.tools.shell.analysis.conditional import words_of_conditional
-from panpan.tools.shell.analysis.facts import Redirect, SimpleCommand, Word
+from panpan.tools.shell.analysis.facts import Redirect, SimpleCommand, TooNestedError, Word
 from panpan.tools.shell.analysis.node_kinds import oddity_of
 from panpan.tools.shell.analysis.plain_line import RESERVED_WORDS
 from panpan.tools.shell.analysis.shell_changes import may_change_shell
@@ -19,6 +19,8 @@ from panpan.types.dataclass import dataclass
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+_MOST_READINGS = 100
+"""Of a command with reserved words before it."""
 MAX_NODES = 10_000
 """Nodes that are looked at, about 20 µs each; a line of 10 kB rarely has 5,000."""
 MAX_QUOTED_CHARS = 30
@@ -210,6 +212,8 @@ class _Walk:
         readings: list[tuple[tuple[Word, ...], tuple[str, ...]]] = [(tuple(words), ())]
         assigned: tuple[str, ...] = ()
         while words:
+            if len(readings) > _MOST_READINGS:
+                raise TooNestedError
             first, options = words[0].source, 1
             if first in RESERVED_WORDS - {"[["}:
                 if first != "time":

@@ -3,15 +3,19 @@
 import re
 import shlex
 import subprocess
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from panpan.tools.shell.analysis.facts import ParsedLine, SimpleCommand
+from panpan.tools.shell.analysis.analyse import analyse
+from panpan.tools.shell.analysis.facts import ParsedLine, SimpleCommand, TooNestedError
 from panpan.tools.shell.analysis.parser import MAX_BYTES, MAX_PLAIN_CHARS, MAX_PLAIN_COMMANDS, ShellParser
+from panpan.tools.shell.bash import MAX_COMMAND_BYTES
 
 PARSER = ShellParser()
 parse = PARSER.parse
@@ -347,7 +351,20 @@ def test_limits_are_oddities() -> None:
     "part", ["$(", "(", "( ", "{ ", "`", '"$(', "[[ ", "! ", "a|", "cat <<E\n", "((", "if ", "${a:-", ">a ", "<(a"]
 )
 def test_depth_does_no_harm(part: str) -> None:
-    assert not parse(part * 5_000).is_plain
+    with suppress(TooNestedError):
+        assert not parse(part * 5_000).is_plain
+
+
+@pytest.mark.parametrize("part", ["$(", "! ", "time ", "xargs ", "a=("])
+def test_no_line_takes_long_to_judge(part: str) -> None:
+    """Bounds the work, by processor time, of the longest line that a call may have."""
+    line = part * (MAX_COMMAND_BYTES // len(part))
+    began_s = time.thread_time()
+
+    with suppress(TooNestedError):
+        assert not analyse(line, "/").is_read_only
+
+    assert time.thread_time() - began_s < 20
 
 
 def test_nothing_and_comments_have_no_commands() -> None:

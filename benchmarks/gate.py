@@ -90,7 +90,8 @@ class _Gate:
     async def _milliseconds(self, tool: str, arguments: Mapping[str, str], count: int) -> float:
         """Return what one of `count` calls took in the mean, each of them another one."""
         calls = [
-            self._call(tool, {key: text.format(number) for key, text in arguments.items()}) for number in range(count)
+            await self._call(tool, {key: text.format(number) for key, text in arguments.items()})
+            for number in range(count)
         ]
         analysed_for.cache_clear()  # a command line is parsed once a call and not once and for all
         started_at = process_time()
@@ -98,6 +99,6 @@ class _Gate:
             await self._gate.before_tool(call)
         return (process_time() - started_at) * 1000 / count
 
-    def _call(self, name: str, arguments: Mapping[str, Any]) -> ToolCall:
+    async def _call(self, name: str, arguments: Mapping[str, Any]) -> ToolCall:
         tool = self._tools[name]
-        return ToolCall("", tool, tool.input_model.model_validate(arguments), arguments, self._context)
+        return await ToolCall.of("", tool, tool.input_model.model_validate(arguments), arguments, self._context)

@@ -75,7 +75,7 @@ async def _edits(root: Path, path: str, is_trusted: bool) -> list[float]:
             written = {"file_path": str(file), "old_string": old, "new_string": new}
             args = tool.input_model.model_validate(written)
             context = ToolContext(str(number), PathResolver(root), seen, OutputStore(root.parent))
-            call = ToolCall(str(number), tool, args, written, context)
+            call = await ToolCall.of(str(number), tool, args, written, context)
             started_at = perf_counter()
             await hook.before_effect(call)
             async with aclosing(tool.run(args, context)) as outputs:

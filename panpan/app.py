@@ -356,7 +356,7 @@ def _early_snapshots(
 ) -> Sequence[Callable[[], Coroutine[None, None, None]]]:
     """Return what takes the first snapshot while the model thinks; nothing where no file can be changed anyway."""
     stays_in_plan_mode = services.gate.mode == "plan" and not caller.is_attended
-    can_change = not stays_in_plan_mode and any(tool.tool_class != "read" for tool in model.tools.values())
+    can_change = not stays_in_plan_mode and any(not tool.only_reads for tool in model.tools.values())
     return (services.snapshots.rounds.serve,) if services.snapshots is not None and can_change else ()
 
 

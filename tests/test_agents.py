@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parent.parent / "agents"
 DEFINITIONS = sorted(FOLDER.glob("*.md"))
 KEYS = {"name", "description", "tools", "disallowedTools", "model", "permissionMode", "maxTurns", "color"}
 MODES = {"default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"}
-CHANGING_TOOLS = {tool.name for tool in all_tools() if tool.tool_class == "write"}
+CHANGING_TOOLS = {tool.name for tool in all_tools() if tool.notes_changes or tool.name == "MergeWorktree"}
 LOOKING_IN_PLAN_MODE = {"LSP"}
 """Of which most calls only look, and the others are denied in plan mode, as with Bash."""
 

@@ -28,6 +28,7 @@ from panpan.services.subagents.definitions.files import read_text
 from panpan.services.subagents.definitions.places import Place
 from panpan.services.subagents.definitions.read_definition import KEYS
 from panpan.services.subagents.definitions.shipped import shipped_definitions
+from panpan.tools.effects import Effects
 from panpan.tools.registry import all_tools
 from panpan.types.events import Event
 from panpan.types.permission import Deny, PermissionMode
@@ -155,13 +156,13 @@ async def test_the_tool_that_shows_how_to_add_one_works(tmp_path: Path, monkeypa
 
     assert yields == [Output("3 lines")]
     assert tool.definition.description == "Say how many lines a file has."
-    assert tool.path_uses(args)[0].path == "a.txt"
+    assert await tool.effects(args, context_in(workspace)) == Effects(reads=("a.txt",))
 
 
 async def test_the_hook_that_shows_how_to_add_one_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hook = contributed(1, tmp_path, "call_limit", monkeypatch).CallLimit(most=2)
     tool = all_tools()[0]
-    tool_call = ToolCall("1", tool, tool.input_model(file_path="a"), {}, context_in(tmp_path))
+    tool_call = await ToolCall.of("1", tool, tool.input_model(file_path="a"), {}, context_in(tmp_path))
 
     decisions = [await hook.before_tool(tool_call) for _ in range(3)]
 

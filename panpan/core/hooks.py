@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from panpan.core.conversation import Conversation
 from panpan.errors import ContextOverflowError
+from panpan.tools.effects import Effects
 from panpan.tools.tool import Tool, ToolContext
 from panpan.types.dataclass import dataclass
 from panpan.types.events import Compacted, Waiting
@@ -49,6 +50,26 @@ class ToolCall:
     input: Mapping[str, Any]
     """The arguments as the model wrote them."""
     context: ToolContext
+    effects: Effects
+    """What it would do, as its tool says."""
+
+    @classmethod
+    async def of(
+        cls, tool_use_id: str, tool: Tool[Any], args: BaseModel, written: Mapping[str, Any], context: ToolContext
+    ) -> "ToolCall":
+        """Return the call with its effects.
+
+        Args:
+            tool_use_id: Its id.
+            tool: The tool that is called.
+            args: The arguments, checked.
+            written: The arguments as the model wrote them.
+            context: What the tool is given.
+
+        Raises:
+            ToolError: The tool says that the call cannot be made.
+        """
+        return cls(tool_use_id, tool, args, written, context, await tool.effects(args, context))
 
 
 class Hook:

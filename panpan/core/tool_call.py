@@ -28,13 +28,8 @@ class PreparedCall:
     args: BaseModel | None = None
     problem: str = ""
     """Why it cannot run; empty where `tool` and `args` are set."""
-    is_read_only: bool = True
-    """A call that cannot run changes nothing."""
-
-    @property
-    def runs_alone(self) -> bool:
-        """Whether no other call may run beside it."""
-        return not self.is_read_only or (self.tool is not None and self.tool.runs_alone)
+    runs_alone: bool = False
+    """True if no other call may run beside it; one that cannot run is in nobody's way."""
 
 
 def prepared(use: ToolUseBlock, tools: Mapping[str, Tool[Any]], offered: Collection[str] | None = None) -> PreparedCall:
@@ -63,7 +58,7 @@ def _checked(use: ToolUseBlock, tools: Mapping[str, Tool[Any]], offered: Collect
         args = tool.input_model.model_validate(use.input)
     except ValidationError as error:
         return PreparedCall(use, problem=_wrong_arguments(use.name, error))
-    return PreparedCall(use, tool, args, is_read_only=tool.is_read_only(args))
+    return PreparedCall(use, tool, args, runs_alone=not tool.runs_beside_others(args))
 
 
 def batches(calls: Sequence[PreparedCall]) -> list[list[PreparedCall]]:
@@ -78,11 +73,11 @@ def batches(calls: Sequence[PreparedCall]) -> list[list[PreparedCall]]:
 
 
 def equal_calls(batch: Sequence[PreparedCall]) -> list[list[PreparedCall]]:
-    """Group the calls of a batch that ask for the same; each subagent is a piece of work of its own."""
+    """Group the calls of a batch that ask for the same and may share a result."""
     groups: dict[str, list[PreparedCall]] = {}
     for call in batch:
-        is_of_its_own = call.tool is not None and call.tool.tool_class == "agent"
-        written = [call.use.name, call.use.input, call.use.input_error, call.use.id if is_of_its_own else ""]
+        is_shared = call.tool is None or call.tool.is_shared
+        written = [call.use.name, call.use.input, call.use.input_error, "" if is_shared else call.use.id]
         groups.setdefault(json.dumps(written, sort_keys=True, default=repr), []).append(call)
     return list(groups.values())
 

@@ -31,7 +31,7 @@ from panpan.core.ledger import Ledger, NoLedger
 from panpan.core.permission import permission_for
 from panpan.core.single_exception import unwrap_single_exception
 from panpan.core.tool_call import PreparedCall, batches, equal_calls, prepared, shortened
-from panpan.errors import PanpanError
+from panpan.errors import PanpanError, ToolError
 from panpan.tools.tool import Tool, ToolContext
 from panpan.types.content import AssistantContent, ToolResultBlock, ToolUseBlock
 from panpan.types.events import PermissionDecided, SubagentEvent, ToolEvent, ToolFinished, ToolProgress, ToolStarted
@@ -154,7 +154,10 @@ class ToolExecutor(AsyncContextManagerMixin):
             return Output(shortened(call.problem), is_error=True)
         paths = self._context.paths.for_call()
         context = replace(self._context, tool_use_id=call.use.id, runs_alone=runs_alone, paths=paths)
-        tool_call = ToolCall(call.use.id, call.tool, call.args, call.use.input, context)
+        try:
+            tool_call = await ToolCall.of(call.use.id, call.tool, call.args, call.use.input, context)
+        except ToolError as error:
+            return Output(shortened(str(error)), is_error=True)
         permission = await permission_for(tool_call, self._hooks, self._ask)
         await send.send(
             PermissionDecided(
@@ -173,7 +176,7 @@ class ToolExecutor(AsyncContextManagerMixin):
         if digest_of(tool_call) != permission.digest:  # what runs is what was decided about, to the byte
             return Output(f"{call.use.name} was not run: its arguments changed after the decision", is_error=True)
 
-        if not call.is_read_only:
+        if not tool_call.effects.is_read_only:
             for hook in self._hooks:
                 try:
                     await hook.before_effect(tool_call)

@@ -153,10 +153,10 @@ class _Attachments:
 
     async def _run(self, tool: Tool[Any], args: BaseModel, ctx: ToolContext) -> Output:
         if self.gate is not None:
-            call = ToolCall("mention", tool, args, args.model_dump(mode="json"), ctx)
+            call = await ToolCall.of("mention", tool, args, args.model_dump(mode="json"), ctx)
             decision = await self.gate.before_tool(call)
             if isinstance(decision, Deny):
-                raise ToolError(decision.reason)
+                raise ToolError(decision.reason.text)
         async with aclosing(tool.run(args, ctx)) as yields:
             async for item in yields:
                 if isinstance(item, Output):

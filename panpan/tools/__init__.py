@@ -9,16 +9,29 @@ TYPE_CHECKING = False  # as type checkers know it; `typing` would cost some mill
 
 if TYPE_CHECKING:
     from panpan.errors import ToolError
-    from panpan.tools.tool import PathUse, Tool, ToolContext
+    from panpan.tools.effects import Agent, Command, Effects
+    from panpan.tools.tool import Tool, ToolContext
     from panpan.types.tool import Output, Progress, ToolYield
 
-__all__ = ["Output", "PathUse", "Progress", "Tool", "ToolContext", "ToolError", "ToolYield"]
+__all__ = [
+    "Agent",
+    "Command",
+    "Effects",
+    "Output",
+    "Progress",
+    "Tool",
+    "ToolContext",
+    "ToolError",
+    "ToolYield",
+]
 
 __getattr__ = loader(
     __name__,
     {
+        "Agent": "panpan.tools.effects",
+        "Command": "panpan.tools.effects",
+        "Effects": "panpan.tools.effects",
         "Output": "panpan.types.tool",
-        "PathUse": "panpan.tools.tool",
         "Progress": "panpan.types.tool",
         "Tool": "panpan.tools.tool",
         "ToolContext": "panpan.tools.tool",

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from dataclasses import field
 from functools import cached_property
 from importlib.resources import files
-from typing import ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel
 
@@ -19,15 +19,13 @@ from panpan.system.output_store import OutputStore
 from panpan.system.paths import PathResolver
 from panpan.system.process_tree import ProcessTree
 from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.tools.effects import UNKNOWN, Effects
 from panpan.tools.schema import input_schema
 from panpan.tools.seen_files import SeenFiles
 from panpan.types.dataclass import dataclass
 from panpan.types.display import DiffDisplay
 from panpan.types.llm import ToolDefinition
 from panpan.types.tool import IntendedChange, ToolYield
-
-ToolClass: TypeAlias = Literal["read", "write", "command", "network", "agent"]
-"""What a tool can do at worst; the permission gate starts from this. An agent does nothing but by calls of its own."""
 
 InputT = TypeVar("InputT", bound=BaseModel)
 
@@ -70,14 +68,6 @@ class ToolContext:
     """Told in a sentence what a call that is being cut short has done, by tools that know."""
 
 
-@dataclass(frozen=True, slots=True)
-class PathUse:
-    """A path that a call would touch, as the model wrote it."""
-
-    path: str
-    access: Literal["read", "write"]
-
-
 class Tool(ABC, Generic[InputT]):
     """One thing that the model may ask for. Its description for the model lies beside its module as `<module>.md`."""
 
@@ -85,20 +75,33 @@ class Tool(ABC, Generic[InputT]):
     """As the model calls it."""
     input_model: ClassVar[type[BaseModel]]
     """Its arguments; field descriptions are sent to the model."""
-    tool_class: ClassVar[ToolClass]
     timeout_s: ClassVar[float | None] = 120.0
     """Seconds after which the executor ends the call; None where the tool bounds itself."""
 
     notes_changes: ClassVar[bool] = False
     """Whether it changes files alone, and none of them before `ToolContext.note_changes` knows what it will become."""
 
-    runs_alone: ClassVar[bool] = False
-    """Whether no other call runs beside it, although it changes nothing of the user's: what it changes, such as a list
-    of the session's own, depends on the order of the calls."""
+    is_shared: ClassVar[bool] = True
+    """True if equal calls side by side run once, and each gets the result."""
 
-    @abstractmethod
-    def is_read_only(self, args: InputT) -> bool:
-        """Return whether the call changes nothing, so that it may run beside others."""
+    only_reads: ClassVar[bool] = False
+    """True if no call of it, whatever its arguments, changes anything of the user's or goes into the network."""
+
+    def runs_beside_others(self, args: InputT) -> bool:
+        """Return True if calls that change nothing may run at the same time as this one.
+
+        It says so of calls that change nothing themselves. A call whose result depends on the order of the calls, as of
+        a list of the session's own, runs alone all the same.
+        """
+        return self.only_reads
+
+    async def effects(self, args: InputT, ctx: ToolContext) -> Effects:
+        """Return what the call would do, for permissions and hooks; nothing is done yet.
+
+        Raises:
+            ToolError: It cannot be found out, or the call cannot be made; it is refused.
+        """
+        return UNKNOWN
 
     @abstractmethod
     def title(self, args: InputT) -> str:
@@ -111,22 +114,6 @@ class Tool(ABC, Generic[InputT]):
     def may_be_repeated(self, args: InputT) -> bool:
         """Return whether the same call, made again and again, can well bring something new, as one that waits does."""
         return False
-
-    def path_uses(self, args: InputT) -> Sequence[PathUse]:
-        """Return every path that the call would touch, for the permission gate."""
-        return ()
-
-    async def further_path_uses(self, args: InputT, ctx: ToolContext) -> Sequence[PathUse]:
-        """Return the paths that the call would touch beside `path_uses`, where that has to be found out first.
-
-        Raises:
-            ToolError: It cannot be found out; the call is refused.
-        """
-        return ()
-
-    def web_uses(self, args: InputT, ctx: ToolContext) -> Sequence[str]:
-        """Return every web address that the call would ask for, as far as that is known, for the permission gate."""
-        return ()
 
     async def explained(self, args: InputT, ctx: ToolContext) -> str:
         """Return what the call would do, for the question whether it may, where its arguments do not say it all.

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from panpan.core.hooks import Hook, ToolCall
 from panpan.core.permission import Permission, permission_for
+from panpan.tools.effects import UNKNOWN
 from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionAnswer, PermissionQuestion, Reason
 from tests.fakes.context import context_in
 from tests.fakes.tools import SleepInput, changing
@@ -50,7 +51,7 @@ async def decided(hooks: Sequence[Hook]) -> tuple[Permission, int]:
         asked.append(question)
         return PermissionAnswer(is_allowed=True)
 
-    call = ToolCall("1", changing(), SleepInput(), {}, context_in(Path()))
+    call = ToolCall("1", changing(), SleepInput(), {}, context_in(Path()), UNKNOWN)
     return await permission_for(call, hooks, user), len(asked)
 
 

@@ -13,8 +13,9 @@ from panpan.core.hooks import Hook, ToolCall
 from panpan.core.tool_executor import ToolExecutor
 from panpan.system.output_store import OutputStore
 from panpan.system.paths import PathResolver
+from panpan.tools.effects import UNKNOWN
 from panpan.tools.seen_files import SeenFiles
-from panpan.tools.tool import Tool, ToolClass, ToolContext
+from panpan.tools.tool import Tool, ToolContext
 from panpan.types.content import ToolUseBlock
 from panpan.types.events import PermissionDecided
 from panpan.types.messages import ToolResultMessage
@@ -33,13 +34,9 @@ class NoteTool(Tool[NoteInput]):
 
     name = "Note"
     input_model = NoteInput
-    tool_class: ToolClass = "write"
 
     def __init__(self) -> None:
         self.ran: list[NoteInput] = []
-
-    def is_read_only(self, args: NoteInput) -> bool:
-        return False
 
     def title(self, args: NoteInput) -> str:
         return args.text
@@ -178,7 +175,7 @@ def test_the_digest_tells_every_call_from_every_other(context: ToolContext) -> N
     def digest(name: str, text: str, written: dict[str, Any]) -> str:
         tool = NoteTool()
         tool.name = name  # type: ignore[misc]
-        return digest_of(ToolCall("1", tool, NoteInput(text=text), written, context))
+        return digest_of(ToolCall("1", tool, NoteInput(text=text), written, context, UNKNOWN))
 
     digests = {
         digest("Note", "a", {"text": "a"}),

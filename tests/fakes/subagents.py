@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Sequence
 from pydantic import BaseModel
 
 from panpan.services.budgets.budget import Budget
+from panpan.tools.effects import Agent, Effects
 from panpan.tools.tool import Tool, ToolContext
 from panpan.types.content import TextBlock, ToolUseBlock
 from panpan.types.display import SummaryDisplay
@@ -58,7 +59,7 @@ class FakeTask(Tool[FakeInput]):
 
     name = "Task"
     input_model = FakeInput
-    tool_class = "agent"
+    is_shared = False
 
     def __init__(self, *events: Event, budget: Budget | None = None) -> None:
         self._events = events
@@ -68,8 +69,11 @@ class FakeTask(Tool[FakeInput]):
     def definition(self) -> ToolDefinition:  # type: ignore[override]
         return ToolDefinition(self.name, "Runs nothing.", {"type": "object"})
 
-    def is_read_only(self, args: FakeInput) -> bool:
+    def runs_beside_others(self, args: FakeInput) -> bool:
         return True
+
+    async def effects(self, args: FakeInput, ctx: ToolContext) -> Effects:
+        return Effects(agents=(Agent("explore", only_looks=True),))
 
     def title(self, args: FakeInput) -> str:
         return f"explore: {args.description}"

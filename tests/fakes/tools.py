@@ -6,6 +6,7 @@ import anyio
 from pydantic import BaseModel
 
 from panpan.errors import ToolError
+from panpan.tools.effects import UNKNOWN, Effects
 from panpan.tools.tool import Tool, ToolContext
 from panpan.types.llm import ToolDefinition
 from panpan.types.tool import Output, Progress, ToolYield
@@ -20,7 +21,6 @@ class FakeTool(Tool[SleepInput]):
 
     name = "Look"
     input_model = SleepInput
-    tool_class = "read"
 
     def __init__(self, name: str = "Look", *, is_read_only: bool = True, log: list[str] | None = None) -> None:
         self.name = name  # type: ignore[misc]  # one class plays several tools
@@ -34,8 +34,15 @@ class FakeTool(Tool[SleepInput]):
     def definition(self) -> ToolDefinition:  # type: ignore[override]  # fakes have no text beside them
         return ToolDefinition(self.name, "a fake", {"type": "object"})
 
-    def is_read_only(self, args: SleepInput) -> bool:
+    @property
+    def told(self) -> Effects:
+        return Effects() if self._is_read_only else UNKNOWN
+
+    def runs_beside_others(self, args: SleepInput) -> bool:
         return self._is_read_only
+
+    async def effects(self, args: SleepInput, ctx: ToolContext) -> Effects:
+        return self.told
 
     def title(self, args: SleepInput) -> str:
         return f"{args.seconds}"

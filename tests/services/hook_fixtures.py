@@ -27,7 +27,7 @@ def reply(
 def call_in(root: Path, *, name: str = "Look", tool_use_id: str = "1", **arguments: Any) -> ToolCall:
     tool = FakeTool(name)
     args = tool.input_model.model_validate(arguments)
-    return ToolCall(tool_use_id, tool, args, arguments, context_in(root))
+    return ToolCall(tool_use_id, tool, args, arguments, context_in(root), tool.told)
 
 
 async def after(hook: Hook, *replies: AssistantMessage, number: int = 1) -> list[Sequence[Addition]]:

@@ -31,6 +31,7 @@ from panpan.services.compaction.compactor import Pin
 from panpan.services.sessions.setup import Setup
 from panpan.services.sessions.tap import Askers, Opening, Tap
 from panpan.system.redact import Redactor
+from panpan.tools.agents.task import TaskTool
 from panpan.tools.tool import Tool
 from panpan.types.events import StreamEvent
 from panpan.types.llm import ModelOptions, ModelRequest, Provider
@@ -112,7 +113,7 @@ class Replay(Tap):
     def tools(self, tools: Mapping[str, Tool[Any]]) -> Mapping[str, Tool[Any]]:
         is_live = self.mode == "live-tools"  # but no subagent, whose model is not in the cassette
         return {
-            name: tool if is_live and tool.tool_class != "agent" else taped(tool, self._results, self._wait)
+            name: tool if is_live and not isinstance(tool, TaskTool) else taped(tool, self._results, self._wait)
             for name, tool in tools.items()
         }
 

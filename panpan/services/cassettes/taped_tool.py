@@ -1,10 +1,11 @@
 """A tool whose answers come from a cassette: nothing is run."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any
 
 from panpan.errors import ToolError
-from panpan.tools.tool import PathUse, Tool, ToolContext
+from panpan.tools.effects import Effects
+from panpan.tools.tool import Tool, ToolContext
 from panpan.types.messages import ToolResultMessage
 from panpan.types.tool import Output, ToolYield
 
@@ -17,7 +18,7 @@ def taped(tool: Tool[Any], results: Mapping[str, ToolResultMessage], wait: Calla
         results: What was answered, by the ids of the calls.
         wait: Awaited before each answer.
     """
-    looks = {name: getattr(tool, name) for name in ("name", "input_model", "tool_class")}
+    looks = {name: getattr(tool, name) for name in ("name", "input_model", "only_reads", "is_shared")}
     made: Tool[Any] = type("TapedTool", (_TapedTool,), looks)(tool, results, wait)
     return made
 
@@ -32,14 +33,14 @@ class _TapedTool(Tool[Any]):
         self._results = results
         self._wait = wait
 
-    def is_read_only(self, args: Any) -> bool:
-        return self._tool.is_read_only(args)
+    def runs_beside_others(self, args: Any) -> bool:
+        return self._tool.runs_beside_others(args)
 
     def title(self, args: Any) -> str:
         return self._tool.title(args)
 
-    def path_uses(self, args: Any) -> Sequence[PathUse]:
-        return self._tool.path_uses(args)
+    async def effects(self, args: Any, ctx: ToolContext) -> Effects:
+        return Effects()  # nothing is run
 
     async def run(self, args: Any, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         await self._wait()

@@ -21,7 +21,6 @@ from panpan.system.read_file import read_regular_file
 from panpan.system.terminal_text import clean_line, printable
 from panpan.tools.code.code_intelligence import Problem
 from panpan.tools.files.file_text import decode_file
-from panpan.tools.files.planned_tool import PlannedTool
 from panpan.types.content import TextBlock
 from panpan.types.dataclass import dataclass
 from panpan.types.display import DiffDisplay
@@ -69,7 +68,7 @@ class EditErrors(Hook):
         self._late: list[_Late] = []
 
     async def before_effect(self, call: ToolCall) -> None:
-        if not (self._servers.is_trusted and isinstance(call.tool, PlannedTool)):
+        if not (self._servers.is_trusted and call.tool.notes_changes):
             return
         paths = [path for path in _changed_paths(call) if self._servers.kind_for(path) is not None]
         is_rename = call.tool.name in _RENAMING
@@ -135,12 +134,11 @@ def _changed_paths(call: ToolCall) -> Sequence[Path]:
     """Return the canonical files that a call is about to change, as far as it names them."""
     paths = call.context.paths
     found: dict[Path, None] = {}
-    for use in call.tool.path_uses(call.args):
-        if use.access == "write":
-            try:
-                found[paths.resolve(use.path, access="write")] = None
-            except ToolError:  # the call itself says so
-                continue
+    for path in call.effects.writes:
+        try:
+            found[paths.resolve(path, access="write")] = None
+        except ToolError:  # the call itself says so
+            continue
     return tuple(found)
 
 

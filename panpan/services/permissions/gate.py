@@ -33,8 +33,6 @@ _Judgement = TypeVar("_Judgement")
 
 ANSWERED = "your answer"
 """Source of a rule that "always" has just made."""
-PLAN_WRITERS = frozenset({"Write", "Edit", "MultiEdit", "Patch"})
-"""Tools that may write the plan file in plan mode: of these it is known that they change the files they name alone."""
 
 
 class RuleStore(Protocol):
@@ -218,7 +216,7 @@ class PermissionGate(Hook):
         return question_flag(
             question.reason.kind,
             question.prefix_rule or question.rule,
-            is_edit=subject.tool_class == "write",
+            is_edit=subject.told.only_changes_files,
             is_allowed_by_project=bool(is_of_project),
         )
 
@@ -252,7 +250,7 @@ class PermissionGate(Hook):
         closed = self._closed(subject)
         if closed and self._external_directory == "deny":
             return Deny(reasons.outside(closed, subject, is_denied=True))
-        if self.mode == "plan" and not subject.is_read_only and subject.tool_class != "agent":
+        if self.mode == "plan" and not subject.is_read_only and not subject.told.only_starts_agents:
             if self._writes_only_the_plan(subject):
                 return Allow(Reason("it writes the plan file", "mode"), _closed_paths(subject, subject.uses))
             return Deny(replace(reasons.by_plan_mode(subject), flags=self._flags_out_of_plan_mode(subject)))
@@ -277,10 +275,9 @@ class PermissionGate(Hook):
             return Ask(unseen, is_protected=True, approved_paths=approved)
         if reason := await secret_file(subject, call.context.paths):
             return Ask(reason, is_protected=True, approved_paths=approved)
-        glob = getattr(call.args, "glob", None)
-        if reason := await withheld_file(self.rules.deny, subject, glob):
+        if reason := await withheld_file(self.rules.deny, subject):
             return Ask(reason, is_protected=True, approved_paths=approved)  # no flag opens what a rule denies
-        reason = await withheld_file(self.rules.ask, subject, glob)
+        reason = await withheld_file(self.rules.ask, subject)
         if reason is None and self.mode != "bypassPermissions":
             waiting = await waiting_file(subject)
             reason = None if waiting and allowing_rules(self.rules.allow, subject) else waiting
@@ -296,12 +293,12 @@ class PermissionGate(Hook):
             return self._question(reasons.outside(closed, subject), subject)
         covering = [self._covering(use, subject) for use in subject.uses if not use.is_open]
         opening = list(dict.fromkeys(rule for rule in covering if rule is not None))
-        if subject.tool_class == "agent":
+        if subject.told.only_starts_agents:
             return Allow(reasons.BY_ITS_CALLS, approved)
-        if (subject.is_read_only or subject.only_looks) and subject.tool_class != "network":
+        if (subject.is_read_only or subject.only_looks) and not subject.told.uses_web:
             return Allow(reasons.read_only(opening, subject), approved)
         makes_only = not closed and subject.only_makes
-        if self.mode == "acceptEdits" and (subject.tool_class == "write" or makes_only):
+        if self.mode == "acceptEdits" and (subject.told.only_changes_files or makes_only):
             text = "the mode acceptEdits lets files of the workspace be changed"
             return Allow(reasons.by_mode(text, opening), approved)
         rules = allowing_rules(self.rules.allow, subject)
@@ -327,7 +324,7 @@ class PermissionGate(Hook):
 
     def _writes_only_the_plan(self, subject: Subject) -> bool:
         is_plan = all(use.path == self.plan_file for use in subject.uses)
-        return subject.tool in PLAN_WRITERS and subject.tool_class == "write" and bool(subject.uses) and is_plan
+        return subject.told.only_changes_files and bool(subject.uses) and is_plan
 
     def _question(self, reason: Reason, subject: Subject) -> Ask:
         rule, prefix = narrowest_rule(subject), prefix_rule(subject)

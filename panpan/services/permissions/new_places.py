@@ -120,8 +120,7 @@ class NewPlaces(Hook):
 
 async def _runs_boxed(call: ToolCall) -> bool:
     sandbox = call.context.sandbox
-    is_outside = getattr(call.args, "sandbox", "on") == "off"
-    if call.tool.tool_class != "command" or not sandbox.is_on or is_outside:
+    if call.effects.sandbox in (None, "off") or not sandbox.is_on:
         return False
     return (await sandbox.choice()).sandbox is not None
 

@@ -154,7 +154,10 @@ class FolderGate:
         if call.tool is None or call.args is None:
             return Judged(Deny(Reason(call.problem, "bad-call")), None)
         context = ToolContext("call", self.paths, SeenFiles(), self._outputs, environment={}, sandbox=self.sandbox)
-        tool_call = ToolCall("call", call.tool, call.args, arguments, context)
+        try:
+            tool_call = await ToolCall.of("call", call.tool, call.args, arguments, context)
+        except ToolError as error:
+            return Judged(Deny(Reason(str(error), "bad-path")), None)
         self.gate.mode = mode or self.mode
         hooks = (self.gate, self._sandbox_questions)
         decisions = [found for hook in hooks if (found := await hook.before_tool(tool_call)) is not None]

@@ -98,7 +98,7 @@ def not_allowed(subject: Subject) -> Reason:
     """Return that nothing allows the call yet."""
     if subject.facts is None:
         changed = next((str(use.path) for use in subject.uses if use.is_write), "")
-        return Reason(_DEFAULT_TEXTS[subject.tool_class], "not-allowed", path=changed)
+        return Reason(_what_it_does(subject), "not-allowed", path=changed)
     effect = _in_the_way(subject.facts)
     command, doubt = effect.command.source if effect else "", _doubt(effect, subject.facts, is_placed=subject.is_placed)
     return Reason(
@@ -152,13 +152,13 @@ def _doubt(effect: Effect | None, facts: LineFacts, *, is_placed: bool) -> str:
     return f"there is {', '.join(facts.line.oddities)} in it" if facts.line.oddities else "nothing is known of it"
 
 
-_DEFAULT_TEXTS = {
-    "read": "no rule allows it yet",
-    "write": "it changes files",
-    "command": "it may change things",
-    "network": "it reaches into the network",
-    "agent": "it starts an agent",
-}
+def _what_it_does(subject: Subject) -> str:
+    told = subject.told
+    if told.only_changes_files:
+        return "it changes files"
+    if told.is_complete and told.uses_web:
+        return "it reaches into the network"
+    return "no rule allows it yet" if told.is_read_only else "it may change things"
 
 
 def _with_part(reason: Reason, rule: Rule, subject: Subject) -> Reason:

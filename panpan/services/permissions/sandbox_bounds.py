@@ -6,13 +6,10 @@ nothing is asked again has to know what will be.
 
 import os
 from collections.abc import Sequence
-from typing import Any
 
 from panpan.core.hooks import ToolCall
 from panpan.services.permissions.subject import Subject
 from panpan.system.sandbox.command_sandbox import CommandSandbox
-from panpan.tools.packages.package_tool import PackageTool
-from panpan.tools.shell.bash import BashInput
 
 _ASKS_AGAIN = "what needs more asks each time, whatever rule is saved, unless the setting sandbox.outside names it"
 _GIT_ASKS_AGAIN = (
@@ -28,29 +25,21 @@ async def sandbox_bounds(call: ToolCall, subject: Subject) -> str:
         call: What is asked about.
         subject: What it is.
     """
-    sandbox = call.context.sandbox
-    if isinstance(call.tool, PackageTool):
-        return await _bounds_of_packages(call, call.tool)
-    if not isinstance(call.args, BashInput) or call.args.sandbox == "off":
+    sandbox, wish = call.context.sandbox, call.effects.sandbox
+    if wish is None or not sandbox.is_on or await sandbox.is_missing():
         return ""
-    if not sandbox.is_on or await sandbox.is_missing():
+    if any(command.is_elsewhere for command in call.effects.commands):
+        # And so is whatever a package runs while it is built.
+        may_change = "it can change files of the workspace and the environment, but not .git"
+        return may_change if wish == "network" else f"it runs in the sandbox, where {may_change}"
+    if wish == "off":
         return ""
     if closed := _cannot_be_made(subject, sandbox):
         return f"even with a yes, the sandbox does not let it make {', '.join(closed)}; that has to run outside of it"
     if any(effect.program == "git" and not effect.is_read_only for effect in subject.effects):
         return _GIT_ASKS_AGAIN
-    network = "" if call.args.sandbox == "network" else _network(sandbox)
+    network = "" if wish == "network" else _network(sandbox)
     return f"it runs in the sandbox, where it can change files of the workspace but not .git{network}; {_ASKS_AGAIN}"
-
-
-async def _bounds_of_packages(call: ToolCall, tool: PackageTool[Any]) -> str:
-    """Return what holds a package manager, and so whatever a package runs while it is built."""
-    sandbox = call.context.sandbox
-    if not sandbox.is_on or await sandbox.is_missing():
-        return ""
-    may_change = "it can change files of the workspace and the environment, but not .git"
-    is_said = await tool.sandbox_wish(call.args, call.context) == "network"  # that it runs in the sandbox, and has that
-    return may_change if is_said else f"it runs in the sandbox, where {may_change}"
 
 
 def _network(sandbox: CommandSandbox) -> str:

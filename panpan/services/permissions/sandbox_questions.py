@@ -13,11 +13,8 @@ from panpan.errors import ConfigError, ToolError
 from panpan.services.permissions.rules.matching import allowing_rules
 from panpan.services.permissions.rules.rules import parse_rule
 from panpan.services.permissions.rules.suggestions import prefix_rule
-from panpan.services.permissions.subject import Subject, subject_of
-from panpan.tools.packages.package_tool import PackageTool
+from panpan.services.permissions.subject import Subject, command_line, facts_of, subject_of
 from panpan.tools.shell.analysis.facts import LineFacts
-from panpan.tools.shell.bash import BashInput, BashTool
-from panpan.tools.shell.bounds import SandboxUse
 from panpan.tools.shell.sandbox_flags import changes_git, fetches, hosts_of_line, network_flags, outside_patterns
 from panpan.types.allowing_flags import SANDBOX_OFF, network_flag, outside_flag
 from panpan.types.permission import Allow, Ask, Decision, PermissionMode, Reason
@@ -44,7 +41,7 @@ class SandboxQuestions(Hook):
 
     async def before_tool(self, call: ToolCall) -> Decision | None:
         sandbox = call.context.sandbox
-        wish = await _wish(call) if sandbox.is_on else None
+        wish = call.effects.sandbox if sandbox.is_on else None
         if wish is None:
             return None
         if warning := await sandbox.take_warning():
@@ -87,9 +84,8 @@ async def _network_flag(call: ToolCall) -> str:
     is_able = working is not None and working.can_grant_domains
     if facts := _facts(call):
         return network_flags(facts, can_name_hosts=is_able)
-    if isinstance(call.tool, PackageTool) and is_able:
-        return network_flag(await call.tool.hosts_to_allow(call.args, call.context))
-    return network_flag()
+    hosts = list(dict.fromkeys(host for command in call.effects.commands for host in command.hosts))
+    return network_flag(hosts if is_able else ())
 
 
 async def _without_network(call: ToolCall) -> str:
@@ -129,19 +125,8 @@ def _patterns(subject: Subject) -> Iterator[Sequence[str]]:
 
 def _facts(call: ToolCall) -> LineFacts | None:
     """Return what is known of the command of a call; None where it is none for a shell."""
-    if isinstance(call.tool, BashTool) and isinstance(call.args, BashInput):
-        return call.tool.facts(call.args)
-    return None
-
-
-async def _wish(call: ToolCall) -> SandboxUse | None:
-    """Return what a call wants of the sandbox; None where it runs no command."""
-    if isinstance(call.args, BashInput):
-        return call.args.sandbox
-    if isinstance(call.tool, PackageTool) and not call.tool.is_read_only(call.args):
-        with suppress(ToolError):  # the gate refuses what cannot be done
-            return await call.tool.sandbox_wish(call.args, call.context)
-    return None
+    line = command_line(call.effects)
+    return None if line is None else facts_of(line)
 
 
 _MISSING = Reason(

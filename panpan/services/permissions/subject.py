@@ -5,9 +5,9 @@ Everything is taken from the validated arguments, and each path is located once.
 
 import posixpath
 import re
-import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -22,18 +22,16 @@ from panpan.services.permissions.reach.reached import Reached, ReachedPaths, rea
 from panpan.services.permissions.reach.recorded import recorded_uses
 from panpan.services.permissions.reach.taken_away import taken_away
 from panpan.services.permissions.reach.takings import takings
-from panpan.services.permissions.rules.rules import PACKAGE_TOOLS
+from panpan.tools.effects import Effects, PathUse
 from panpan.tools.shell.analysis.facts import Effect, LineFacts
-from panpan.tools.tool import PathUse, ToolClass
 from panpan.types.dataclass import dataclass
 
 _MOST_QUICK_CHARS = 1_000
 _MOST_QUICK_USES = 200
+_MOST_QUICK_PATHS = 50
 """Of a call that is looked at without a worker thread, which costs more than the look."""
 _MAY_BE_PLACED = re.compile(r"[~$`=]")
 """Signs of a line in which the shell replaces a part of a word, or assigns a variable."""
-_NAMED = ("subagent_type", "agent", "skill", "name")
-"""Arguments that hold what rules of agents and skills name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,29 +39,18 @@ class Subject:
     """One call, as far as permissions are concerned."""
 
     tool: str
-    tool_class: ToolClass
-    is_read_only: bool
+    told: Effects
+    """What its tool says that it does."""
     uses: tuple[LocatedUse, ...]
     """What it would touch, but for `files`."""
     root: Path
     """Canonical root of the project; patterns start from it."""
     cwd: Path
     """Where relative paths start."""
-    command: str | None = None
-    """The command line, for Bash."""
-    runs: str = ""
-    """The command line that a tool for packages would run in an environment; rules that deny or ask about commands hold
-    for it, and it is never one that a rule for Bash allows."""
-    url: str | None = None
-    """The one address that the call would look at; rules that allow a host speak of that alone."""
-    web_uses: tuple[str, ...] = ()
-    """All addresses that the call would ask for, whatever its tool; rules that deny or ask about hosts hold for all."""
-    names: tuple[str, ...] = ()
-    """What an agent or skill is called, or the operation of a tool for packages."""
     files: tuple[PlainFiles, ...] = ()
     """What it would touch beside `uses`; only rules can say anything about these."""
     facts: LineFacts | None = None
-    """What the command line would do, for Bash."""
+    """What the command line would do; None where there is none."""
     named: tuple[LocatedUse, ...] = ()
     """Paths that commands name and of which it is not known what becomes of them, once for each access that is
     possible."""
@@ -75,6 +62,35 @@ class Subject:
     """Accesses of commands to files that their words do not name."""
     unseen: str = ""
     """Why not all was looked at that commands reach; empty where it was."""
+
+    @property
+    def is_read_only(self) -> bool:
+        """True if it is known to change nothing, with no more than what the sandbox gives to commands that look."""
+        return self.told.is_read_only or (self.only_looks and self.told.sandbox == "on")
+
+    @property
+    def command(self) -> str | None:
+        """The command line; None where it runs none."""
+        return command_line(self.told)
+
+    @property
+    def runs(self) -> str:
+        """The command line that would run in an environment of its own; empty where none does.
+
+        Rules that deny or ask about commands hold for it, and it is never one that a rule for Bash allows.
+        """
+        return "\n".join(command.line for command in self.told.commands if command.is_elsewhere)
+
+    @property
+    def url(self) -> str | None:
+        """The one address that the call would look at; rules that allow a host speak of that alone."""
+        is_one = len(self.told.urls) == 1 and not self.told.asks_web and self.is_read_only
+        return self.told.urls[0] if is_one else None
+
+    @property
+    def names(self) -> Sequence[str]:
+        """What its rules may name in brackets, the names of agents among them."""
+        return (*self.told.names, *(agent.name for agent in self.told.agents))
 
     @property
     def all_uses(self) -> Iterator[LocatedUse]:
@@ -90,8 +106,8 @@ class Subject:
 
     @property
     def only_looks(self) -> bool:
-        """True if it is a command line that, as it is written, is known only to look."""
-        return self.seems_to_look and not self.is_placed
+        """True if its command line, as it is written, is known only to look, and it does nothing else but read."""
+        return self.seems_to_look and not self.is_placed and self._rest.is_read_only
 
     @property
     def seems_to_look(self) -> bool:
@@ -100,8 +116,15 @@ class Subject:
 
     @property
     def only_makes(self) -> bool:
-        """True if it is a command line that, as it is written, is known only to make empty files and folders."""
-        return self.facts is not None and self.facts.only_makes and not self.is_placed
+        """True if its command line, as it is written, is known only to make files and folders, as is all else."""
+        makes = self.facts is not None and self.facts.only_makes and not self.is_placed
+        return makes and (self._rest.is_read_only or self._rest.only_changes_files) and not self._rest.uses_web
+
+    @property
+    def _rest(self) -> Effects:
+        """What it does beside its command lines."""
+        elsewhere = [command for command in self.told.commands if command.is_elsewhere]
+        return replace(self.told, commands=elsewhere)
 
     @property
     def effects(self) -> Sequence[Effect]:
@@ -121,34 +144,27 @@ async def subject_of(call: ToolCall) -> Subject:
     Raises:
         ToolError: A path of the call cannot be used.
     """
-    further = await call.tool.further_path_uses(call.args, call.context)
-    if further:
-        return await to_thread.run_sync(_subject_of, call, None, None, further, abandon_on_cancel=True)
-    command = _text(call, "command") if call.tool.name == "Bash" else None
-    if command and len(command) > _MOST_QUICK_CHARS:
-        return await to_thread.run_sync(_subject_of, call, command, abandon_on_cancel=True)
-    facts = _facts_of(command, call.context.paths.cwd) if command is not None else None
+    command = command_line(call.effects)
+    if len(command or "") > _MOST_QUICK_CHARS or _paths_in(call.effects) > _MOST_QUICK_PATHS:
+        return await to_thread.run_sync(_subject_of, call, None, abandon_on_cancel=True)
+    facts = facts_of(command, call.context.paths.cwd) if command is not None else None
     if facts is not None and _may_take_long(facts):
-        return await to_thread.run_sync(_subject_of, call, command, facts, abandon_on_cancel=True)
-    return _subject_of(call, command, facts)
+        return await to_thread.run_sync(_subject_of, call, facts, abandon_on_cancel=True)
+    return _subject_of(call, facts)
 
 
-def _subject_of(
-    call: ToolCall, command: str | None, facts: LineFacts | None = None, further: Sequence[PathUse] = ()
-) -> Subject:
-    paths = call.context.paths
-    naming = ("operation",) if call.tool.name in PACKAGE_TOOLS else _NAMED
-    facts = _facts_of(command, paths.cwd) if facts is None and command is not None else facts
+def _subject_of(call: ToolCall, facts: LineFacts | None) -> Subject:
+    paths, told = call.context.paths, call.effects
+    command = command_line(told)
+    facts = facts_of(command, paths.cwd) if facts is None and command is not None else facts
     reached = reached_paths(facts, paths.cwd) if facts is not None else Reached()
     sources = _sources(facts) if facts is not None else {}
-    web_uses = tuple(call.tool.web_uses(call.args, call.context))
-    looks_at_web = call.tool.tool_class == "network" and call.tool.is_read_only(call.args)
     locator = Locator(paths)
-    runs = _run_by_packages(call)
-    run = _facts_of(runs, paths.cwd) if runs else None
-    is_placed = facts is not None and command is not None and facts != _facts_of(command)
-    placed = _uses_of(facts) if facts is not None and is_placed else _uses_of(run) if run is not None else ()
-    named = dict.fromkeys((*call.tool.path_uses(call.args), *further, *placed))
+    plain = facts_of(command) if command is not None else None
+    is_placed = facts != plain
+    judged = facts or _facts_elsewhere(told, paths.cwd)
+    also = [*(_uses_of(plain) if plain is not None else ()), *(_uses_of(judged) if judged is not None else ())]
+    named = dict.fromkeys((*told.path_uses, *also))
     uses = [locator.located(use, command=sources.get(use.path, "")) for use in named]
     used, used_files = _reached(reached.used, locator, is_shallow=False)
     looked_at, files_looked_at = _reached(reached.looked_at, locator, is_shallow=True)
@@ -156,19 +172,13 @@ def _subject_of(
     uses += (*recorded, *used, *looked_at)
     return Subject(
         tool=call.tool.name,
-        tool_class=call.tool.tool_class,
-        is_read_only=call.tool.is_read_only(call.args),
+        told=told,
         uses=tuple(uses),
         root=paths.root,
         cwd=paths.cwd,
-        command=command,
-        runs=runs,
-        url=web_uses[0] if looks_at_web and len(web_uses) == 1 else None,
-        web_uses=web_uses,
-        names=tuple(name for key in naming if (name := _text(call, key))),
         files=(*used_files, *files_looked_at),
         facts=facts,
-        named=tuple(named_uses(judged, uses, paths.cwd, locator)) if (judged := facts or run) is not None else (),
+        named=tuple(named_uses(judged, uses, paths.cwd, locator)) if judged is not None else (),
         taken=tuple(taken_away(facts, paths, locator)) if facts is not None else (),
         is_placed=is_placed,
         hidden=hidden_access(facts) if facts is not None else frozenset(),
@@ -176,8 +186,19 @@ def _subject_of(
     )
 
 
-def _run_by_packages(call: ToolCall) -> str:
-    return shlex.join(getattr(call.args, "command", ())) if call.tool.name in PACKAGE_TOOLS else ""
+def command_line(told: Effects) -> str | None:
+    """Return the command lines of a call as one, as a shell would run them one after the other."""
+    lines = [command.line for command in told.commands if not command.is_elsewhere]
+    return "\n".join(lines) if lines else None
+
+
+def _facts_elsewhere(told: Effects, cwd: Path) -> LineFacts | None:
+    lines = [command.line for command in told.commands if command.is_elsewhere and command.line]
+    return facts_of("\n".join(lines), cwd) if lines else None
+
+
+def _paths_in(told: Effects) -> int:
+    return sum(map(len, (told.reads, told.searches, told.writes, told.deletes)))
 
 
 def _may_take_long(facts: LineFacts) -> bool:
@@ -189,7 +210,7 @@ def _may_take_long(facts: LineFacts) -> bool:
     return has_pattern or reaches_unnamed(facts) or any(next(takings(acts), None) for acts in acting)
 
 
-def _facts_of(command: str, start: Path | None = None) -> LineFacts:
+def facts_of(command: str, start: Path | None = None) -> LineFacts:
     """Return what a line would do, with folders in its words where it is given in which folder it starts."""
     from panpan.tools.shell.analysis.analyse import analyse  # no session needs it before its first command
 
@@ -223,8 +244,3 @@ def _reached(found: ReachedPaths, locator: Locator, *, is_shallow: bool) -> tupl
         with suppress(ToolError):  # a link that leads nowhere, which opens for no program either
             located.append(locator.located(use, is_shallow=is_shallow, command=command))
     return located, files
-
-
-def _text(call: ToolCall, name: str) -> str | None:
-    value = getattr(call.args, name, None)
-    return value if isinstance(value, str) else None

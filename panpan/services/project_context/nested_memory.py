@@ -63,7 +63,7 @@ class NestedMemory(Hook):
         self._loader.loaded.update(paths)
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
-        if not output.is_error and call.tool.tool_class in ("read", "write"):
+        if not output.is_error and not call.effects.commands:
             for path in filter(self._may_be_new, self._touched(call)):
                 async with self._lock:
                     await anyio.to_thread.run_sync(partial(self._look, path))
@@ -91,7 +91,7 @@ class NestedMemory(Hook):
     def _touched(self, call: ToolCall) -> list[Path]:
         """Return the files of the workspace that the call read or wrote."""
         try:
-            locations = [call.context.paths.locate(use.path) for use in call.tool.path_uses(call.args)]
+            locations = [call.context.paths.locate(use.path) for use in call.effects.path_uses]
         except ToolError:
             return []
         return [place.path for place in locations if is_below(place.path, self._root) and place.path.is_file()]

@@ -76,7 +76,7 @@ class FileChanged(ReminderSource):
         self._has_run_command = False
 
     async def after_tool(self, call: ToolCall, output: Output) -> None:
-        if call.tool.tool_class == "command":
+        if call.effects.commands or not call.effects.is_complete:
             self._has_run_command = True
 
     async def history_replaced(self, conversation: Conversation) -> None:

@@ -132,8 +132,7 @@ class WorkspaceSnapshots:
 
     def is_elsewhere(self, call: ToolCall) -> bool:
         """Return whether a call changes files alone, and none of the workspace, as in plan mode that of the plan."""
-        uses = call.tool.path_uses(call.args) if call.tool.notes_changes else ()
-        places = [Path(use.path) for use in uses if use.access == "write"]
+        places = list(map(Path, call.effects.writes)) if call.tool.notes_changes else []
         if not places or not all(place.is_absolute() for place in places):
             return False
         try:

@@ -49,7 +49,7 @@ def only_looks(definition: AgentDefinition, tools: Sequence[Tool[Any]]) -> bool:
     """Return whether its agents can change nothing, whatever they are asked to do."""
     if definition.permission_mode == "plan":
         return True
-    return all(tool.tool_class == "read" for tool in tools if gets(definition, tool.name))
+    return all(tool.only_reads for tool in tools if gets(definition, tool.name))
 
 
 def gets(definition: AgentDefinition, tool: str) -> bool:

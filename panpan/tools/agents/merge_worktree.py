@@ -4,7 +4,7 @@ The rule: merging is a write of the files that it changes, decided about like an
 changes away is asked about always.
 """
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from panpan.errors import PanpanError, ToolError
 from panpan.system.terminal_text import clean_line
 from panpan.tools.agents.worktrees import AgentWorktrees, WorktreeMerge
-from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
+from panpan.tools.effects import Effects
+from panpan.tools.tool import Tool, ToolContext
 from panpan.types.display import DiffDisplay, FileDiff, SummaryDisplay
 from panpan.types.tool import Output, ToolYield
 
@@ -37,7 +38,6 @@ class MergeWorktreeTool(Tool[MergeWorktreeInput]):
 
     name = "MergeWorktree"
     input_model = MergeWorktreeInput
-    tool_class: ClassVar[ToolClass] = "write"
     timeout_s: ClassVar[float | None] = 600.0
 
     def __init__(self, worktrees: Callable[[], AgentWorktrees] | None = None) -> None:
@@ -45,20 +45,17 @@ class MergeWorktreeTool(Tool[MergeWorktreeInput]):
         self._shown: dict[str, str] = {}
         """Ids of the merges that the user was shown, by call."""
 
-    def is_read_only(self, args: MergeWorktreeInput) -> bool:
+    def runs_beside_others(self, args: MergeWorktreeInput) -> bool:
         return args.action == "diff"
 
     def title(self, args: MergeWorktreeInput) -> str:
         return f"{args.action} {args.agent_id}"
 
-    def path_uses(self, args: MergeWorktreeInput) -> Sequence[PathUse]:
-        match args.action:
-            case "diff" | "merge":
-                access: Literal["read", "write"] = "read" if args.action == "diff" else "write"
-                places = self._required().changed_places(args.agent_id)
-                return tuple(PathUse(str(place), access) for place in places)
-            case "discard":  # it lies below the panpan home, where nothing is written without a person's yes
-                return (PathUse(str(self._required().folder_of(args.agent_id)), "write"),)
+    async def effects(self, args: MergeWorktreeInput, ctx: ToolContext) -> Effects:
+        if args.action == "discard":  # it lies below the panpan home, where nothing is written without a person's yes
+            return Effects(deletes=(str(self._required().folder_of(args.agent_id)),))
+        places = [str(place) for place in self._required().changed_places(args.agent_id)]
+        return Effects(reads=places) if args.action == "diff" else Effects(writes=places, is_complete=bool(places))
 
     async def preview(self, args: MergeWorktreeInput, ctx: ToolContext) -> DiffDisplay | None:
         if args.action != "merge":

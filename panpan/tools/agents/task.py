@@ -16,7 +16,8 @@ from panpan.errors import ToolError
 from panpan.system.terminal_text import clean_line
 from panpan.tools.agents.kinds import told_kinds
 from panpan.tools.agents.subagents import Subagents, SubagentTask
-from panpan.tools.tool import Tool, ToolClass, ToolContext
+from panpan.tools.effects import Agent, Effects
+from panpan.tools.tool import Tool, ToolContext
 from panpan.types.agent import Isolation
 from panpan.types.llm import ToolDefinition
 from panpan.types.tool import ToolYield
@@ -49,14 +50,18 @@ class TaskTool(Tool[TaskInput]):
 
     name = "Task"
     input_model = TaskInput
-    tool_class: ClassVar[ToolClass] = "agent"
     timeout_s: ClassVar[float | None] = None
+    is_shared: ClassVar[bool] = False
+    """Each subagent is a piece of work of its own."""
 
     def __init__(self, subagents: Subagents | None = None) -> None:
         self._subagents = subagents
 
-    def is_read_only(self, args: TaskInput) -> bool:
+    def runs_beside_others(self, args: TaskInput) -> bool:
         return self._subagents is not None and self._subagents.runs_beside_others(_task(args))
+
+    async def effects(self, args: TaskInput, ctx: ToolContext) -> Effects:
+        return Effects(agents=(Agent(args.subagent_type, only_looks=self.runs_beside_others(args)),))
 
     def title(self, args: TaskInput) -> str:
         return f"{args.subagent_type}: {clean_line(args.description)}"

@@ -18,10 +18,11 @@ from panpan.tools.code.code_intelligence import (
     Relation,
 )
 from panpan.tools.code.symbol_place import find_symbol
+from panpan.tools.effects import Effects
 from panpan.tools.files.edited import Plan
 from panpan.tools.files.planned_tool import PlannedTool
 from panpan.tools.search.shown import with_notes
-from panpan.tools.tool import PathUse, ToolContext
+from panpan.tools.tool import ToolContext
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output
 
@@ -70,7 +71,7 @@ class LspTool(PlannedTool[LspInput]):
         self._judged: dict[str, frozenset[Path]] = {}
         """Which files a rename would change, as it was decided about, by call."""
 
-    def is_read_only(self, args: LspInput) -> bool:
+    def runs_beside_others(self, args: LspInput) -> bool:
         return args.operation != "rename"
 
     def title(self, args: LspInput) -> str:
@@ -79,17 +80,15 @@ class LspTool(PlannedTool[LspInput]):
         line = f":{args.line}" if args.line else ""
         return f"{args.operation}{what}{new} ({args.file_path}{line})"
 
-    def path_uses(self, args: LspInput) -> Sequence[PathUse]:
-        return (PathUse(args.file_path, "read" if self.is_read_only(args) else "write"),)
-
-    async def further_path_uses(self, args: LspInput, ctx: ToolContext) -> Sequence[PathUse]:
-        if self.is_read_only(args) or self._code is None:
-            return ()
+    async def effects(self, args: LspInput, ctx: ToolContext) -> Effects:
+        if args.operation != "rename" or self._code is None:
+            return Effects(reads=(args.file_path,))
         paths = frozenset(file.path for file in await self._renamed(args, ctx))
         self._judged[ctx.tool_use_id] = paths
         while len(self._judged) > _MAX_JUDGED:
             del self._judged[next(iter(self._judged))]
-        return [PathUse(str(path), "write") for path in sorted(paths)]
+        changed = [args.file_path, *map(str, sorted(paths))]
+        return Effects(reads=changed, writes=changed)
 
     def plan(self, args: LspInput, ctx: ToolContext) -> Plan | Output:
         raise NotImplementedError("a server has to be asked first, see `planned`")

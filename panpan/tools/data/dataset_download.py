@@ -17,8 +17,9 @@ from panpan.errors import ToolError
 from panpan.system.url_guard import Authority, PlainUrl
 from panpan.tools.data.data_setup import DataSetup
 from panpan.tools.data.download_plan import DownloadPlan
+from panpan.tools.effects import Effects
 from panpan.tools.tasks.background import Background, JobEnd
-from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
+from panpan.tools.tool import Tool, ToolContext
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, Progress, ToolYield
 
@@ -59,7 +60,6 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
 
     name = "DatasetDownload"
     input_model = DatasetDownloadInput
-    tool_class: ClassVar[ToolClass] = "network"
     timeout_s: ClassVar[float | None] = TIMEOUT_S
 
     def __init__(
@@ -78,7 +78,7 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         self._asked: dict[str, str] = {}
         """Ids of the plans that the user was asked about, by call."""
 
-    def is_read_only(self, args: DatasetDownloadInput) -> bool:
+    def runs_beside_others(self, args: DatasetDownloadInput) -> bool:
         return args.action == "prepare"
 
     def title(self, args: DatasetDownloadInput) -> str:
@@ -88,25 +88,13 @@ class DatasetDownloadTool(Tool[DatasetDownloadInput]):
         where = " (in the background)" if args.run_in_background else ""
         return f"download {plan.source if plan is not None else args.plan}{where}"
 
-    def path_uses(self, args: DatasetDownloadInput) -> Sequence[PathUse]:
-        plan = self._found(args) if args.action == "download" else None
-        if plan is None:
-            return ()
-        places = [plan.folder, *plan.unpacked[:_MOST_PATHS], *(one.target for one in plan.wanted[:_MOST_PATHS])]
-        return [PathUse(str(place), "write") for place in places]
-
-    async def further_path_uses(self, args: DatasetDownloadInput, ctx: ToolContext) -> Sequence[PathUse]:
-        plan = self._found(args) if args.action == "download" else None
-        if plan is None:
-            return ()
-        places = [*plan.unpacked[_MOST_PATHS:], *(one.target for one in plan.wanted[_MOST_PATHS:])]
-        return [PathUse(str(place), "write") for place in places]
-
-    def web_uses(self, args: DatasetDownloadInput, ctx: ToolContext) -> Sequence[str]:
+    async def effects(self, args: DatasetDownloadInput, ctx: ToolContext) -> Effects:
         if args.action == "prepare":
-            return (self._first_address(args),)
-        plan = self._found(args)
-        return () if plan is None else plan.hosts
+            return Effects(urls=(self._first_address(args),))
+        plan = self._planned(args)
+        places = [plan.folder, *plan.unpacked, *(one.target for one in plan.wanted)]
+        # The user consents to one download, as the question describes it.
+        return Effects(writes=list(map(str, places)), urls=plan.hosts, asks_web=True, is_for_once=True)
 
     async def explained(self, args: DatasetDownloadInput, ctx: ToolContext) -> str:
         if args.action == "prepare":

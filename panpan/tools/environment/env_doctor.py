@@ -3,7 +3,7 @@
 The rule: nothing of the environment is run, since it may belong to a project that nobody trusts; all is read.
 """
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -13,7 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
 from panpan.system.terminal_text import printable
-from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
+from panpan.tools.effects import Effects
+from panpan.tools.tool import Tool, ToolContext
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield
 
@@ -39,19 +40,16 @@ class EnvDoctorTool(Tool[EnvDoctorInput]):
 
     name = "EnvDoctor"
     input_model = EnvDoctorInput
-    tool_class: ClassVar[ToolClass] = "read"
+    only_reads: ClassVar[bool] = True
 
     def __init__(self, withholds: Callable[[Path, Path], bool] = lambda *_: False) -> None:
         self._withholds = withholds
 
-    def is_read_only(self, args: EnvDoctorInput) -> bool:
-        return True
-
     def title(self, args: EnvDoctorInput) -> str:
         return printable(args.environment)
 
-    def path_uses(self, args: EnvDoctorInput) -> Sequence[PathUse]:
-        return (PathUse(args.environment, "read"),)
+    async def effects(self, args: EnvDoctorInput, ctx: ToolContext) -> Effects:
+        return Effects(reads=(args.environment,))
 
     async def run(self, args: EnvDoctorInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         place = ctx.paths.resolve(args.environment, access="read")

@@ -1,14 +1,13 @@
 """Edit: replace one text in a file by another, literally."""
 
-from collections.abc import Sequence
-
 from pydantic import BaseModel, ConfigDict, Field
 
+from panpan.tools.effects import Effects
 from panpan.tools.files.edit_plan import plan_replacements
 from panpan.tools.files.edited import Plan
 from panpan.tools.files.literal_edit import Replacement
 from panpan.tools.files.planned_tool import PlannedTool
-from panpan.tools.tool import PathUse, ToolContext
+from panpan.tools.tool import ToolContext
 
 
 class EditInput(BaseModel):
@@ -31,8 +30,8 @@ class EditTool(PlannedTool[EditInput]):
     def title(self, args: EditInput) -> str:
         return args.file_path
 
-    def path_uses(self, args: EditInput) -> Sequence[PathUse]:
-        return (PathUse(args.file_path, "write"),)
+    async def effects(self, args: EditInput, ctx: ToolContext) -> Effects:
+        return Effects(reads=(args.file_path,), writes=(args.file_path,))
 
     def plan(self, args: EditInput, ctx: ToolContext) -> Plan:
         replacement = Replacement(args.old_string, args.new_string, args.replace_all)

@@ -1,14 +1,13 @@
 """MultiEdit: several literal replacements in one file, all or none."""
 
-from collections.abc import Sequence
-
 from pydantic import BaseModel, ConfigDict, Field
 
+from panpan.tools.effects import Effects
 from panpan.tools.files.edit_plan import plan_replacements
 from panpan.tools.files.edited import Plan
 from panpan.tools.files.literal_edit import Replacement
 from panpan.tools.files.planned_tool import PlannedTool
-from panpan.tools.tool import PathUse, ToolContext
+from panpan.tools.tool import ToolContext
 
 
 class OneEdit(BaseModel):
@@ -40,8 +39,8 @@ class MultiEditTool(PlannedTool[MultiEditInput]):
         count = len(args.edits)
         return f"{args.file_path} ({count} edit{'s' * (count != 1)})"
 
-    def path_uses(self, args: MultiEditInput) -> Sequence[PathUse]:
-        return (PathUse(args.file_path, "write"),)
+    async def effects(self, args: MultiEditInput, ctx: ToolContext) -> Effects:
+        return Effects(reads=(args.file_path,), writes=(args.file_path,))
 
     def plan(self, args: MultiEditInput, ctx: ToolContext) -> Plan:
         replacements = [Replacement(edit.old_string, edit.new_string, edit.replace_all) for edit in args.edits]

@@ -1,12 +1,12 @@
 """NotebookEdit: change one cell of a Jupyter notebook, and leave every other byte of the file as it is."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
+from panpan.tools.effects import Effects
 from panpan.tools.files.commit import FileChange
 from panpan.tools.files.edited import Plan, Told
 from panpan.tools.files.file_text import readable
@@ -14,7 +14,7 @@ from panpan.tools.files.known_file import find_target, read_known_text
 from panpan.tools.files.notebook_text import CellType, NotebookText
 from panpan.tools.files.planned_tool import PlannedTool
 from panpan.tools.files.similar import similar_files
-from panpan.tools.tool import PathUse, ToolContext
+from panpan.tools.tool import ToolContext
 from panpan.types.tool import Output
 
 
@@ -39,8 +39,8 @@ class NotebookEditTool(PlannedTool[NotebookEditInput]):
     def title(self, args: NotebookEditInput) -> str:
         return f"{args.file_path} ({args.mode} {'behind ' if args.mode == 'insert' else ''}cell {args.cell})"
 
-    def path_uses(self, args: NotebookEditInput) -> Sequence[PathUse]:
-        return (PathUse(args.file_path, "write"),)
+    async def effects(self, args: NotebookEditInput, ctx: ToolContext) -> Effects:
+        return Effects(reads=(args.file_path,), writes=(args.file_path,))
 
     def plan(self, args: NotebookEditInput, ctx: ToolContext) -> Plan | Output:
         target = find_target(args.file_path, ctx)

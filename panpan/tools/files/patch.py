@@ -1,14 +1,13 @@
 """Patch: change several files at once, in the format of a diff."""
 
-from collections.abc import Sequence
-
 from pydantic import BaseModel, ConfigDict
 
 from panpan.errors import ToolError
+from panpan.tools.effects import Effects
 from panpan.tools.files.edited import Plan
 from panpan.tools.files.patch_plan import parse_patch, plan_patch
 from panpan.tools.files.planned_tool import PlannedTool
-from panpan.tools.tool import PathUse, ToolContext
+from panpan.tools.tool import ToolContext
 
 _MAX_TITLE_PATHS = 3
 
@@ -28,18 +27,26 @@ class PatchTool(PlannedTool[PatchInput]):
     input_model = PatchInput
 
     def title(self, args: PatchInput) -> str:
-        paths = list(dict.fromkeys(use.path for use in self.path_uses(args)))
-        more = len(paths) - _MAX_TITLE_PATHS
-        return ", ".join(paths[:_MAX_TITLE_PATHS]) + (f" and {more} more" if more > 0 else "") or "unreadable patch"
-
-    def path_uses(self, args: PatchInput) -> Sequence[PathUse]:
-        """Return every file that the patch names; none where it cannot be read, since then it cannot run either."""
         try:
-            patches = parse_patch(args.patch)
+            paths = _named_paths(args)
         except ToolError:
-            return ()
-        named = [path for patch in patches for path in (patch.path, patch.move_to) if path is not None]
-        return tuple(PathUse(path, "write") for path in dict.fromkeys(named))
+            return "unreadable patch"
+        more = len(paths) - _MAX_TITLE_PATHS
+        return ", ".join(paths[:_MAX_TITLE_PATHS]) + (f" and {more} more" if more > 0 else "")
+
+    async def effects(self, args: PatchInput, ctx: ToolContext) -> Effects:
+        paths = _named_paths(args)
+        return Effects(reads=paths, writes=paths)
 
     def plan(self, args: PatchInput, ctx: ToolContext) -> Plan:
         return plan_patch(parse_patch(args.patch), ctx)
+
+
+def _named_paths(args: PatchInput) -> list[str]:
+    """Return every file that the patch names.
+
+    Raises:
+        ToolError: It cannot be read.
+    """
+    named = [path for patch in parse_patch(args.patch) for path in (patch.path, patch.move_to) if path is not None]
+    return list(dict.fromkeys(named))

@@ -12,7 +12,7 @@ import anyio.to_thread
 
 from panpan.errors import ToolError
 from panpan.tools.files.edited import Plan, carry_out, diffs_of
-from panpan.tools.tool import InputT, Tool, ToolClass, ToolContext
+from panpan.tools.tool import InputT, Tool, ToolContext
 from panpan.types.display import DiffDisplay
 from panpan.types.tool import Output, ToolYield
 
@@ -20,11 +20,7 @@ from panpan.types.tool import Output, ToolYield
 class PlannedTool(Tool[InputT]):
     """Changes files: all that it plans, or nothing."""
 
-    tool_class: ClassVar[ToolClass] = "write"
     notes_changes: ClassVar[bool] = True
-
-    def is_read_only(self, args: InputT) -> bool:
-        return False
 
     async def planned(self, args: InputT, ctx: ToolContext) -> Plan | Output:
         """Return what `plan` does; for tools that have to ask somebody first.

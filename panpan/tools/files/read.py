@@ -1,9 +1,9 @@
 """Read: show a file to the model, and note that it has seen it."""
 
 import stat
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
@@ -12,6 +12,7 @@ from panpan.errors import ToolError
 from panpan.system.beneath import status_of
 from panpan.system.read_file import read_regular_file
 from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.tools.effects import Effects
 from panpan.tools.files.file_text import decode_file
 from panpan.tools.files.pdf_pictures import MAX_PICTURES, page_pictures
 from panpan.tools.files.pdf_text import pdf_text
@@ -21,7 +22,7 @@ from panpan.tools.files.read_notebook import NotebookPage, read_notebook
 from panpan.tools.files.read_page import read_page
 from panpan.tools.files.read_pdf import PdfText, is_pdf
 from panpan.tools.files.similar import similar_files
-from panpan.tools.tool import PathUse, Tool, ToolContext
+from panpan.tools.tool import Tool, ToolContext
 from panpan.types.content import TextBlock
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield
@@ -51,10 +52,7 @@ class ReadTool(Tool[ReadInput]):
 
     name = "Read"
     input_model = ReadInput
-    tool_class = "read"
-
-    def is_read_only(self, args: ReadInput) -> bool:
-        return True
+    only_reads: ClassVar[bool] = True
 
     def title(self, args: ReadInput) -> str:
         if args.pages:
@@ -64,8 +62,8 @@ class ReadTool(Tool[ReadInput]):
             return f"{args.file_path} (lines {first}-{first + args.limit - 1})"
         return args.file_path
 
-    def path_uses(self, args: ReadInput) -> Sequence[PathUse]:
-        return (PathUse(args.file_path, "read"),)
+    async def effects(self, args: ReadInput, ctx: ToolContext) -> Effects:
+        return Effects(reads=(args.file_path,))
 
     async def run(self, args: ReadInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         path, data, found = await anyio.to_thread.run_sync(_look, args, ctx, abandon_on_cancel=True)

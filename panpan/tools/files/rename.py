@@ -1,17 +1,18 @@
 """Rename: give a name another one in several files, all or none."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import aclosing, suppress
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
+from panpan.tools.effects import Effects
 from panpan.tools.files.edited import Plan, carry_out
 from panpan.tools.files.planned_tool import PlannedTool
 from panpan.tools.files.rename_plan import plan_rename
 from panpan.tools.search.grep import NO_MATCHES, GrepInput, GrepTool
-from panpan.tools.tool import PathUse, ToolContext
+from panpan.tools.tool import ToolContext
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output
 
@@ -48,8 +49,8 @@ class RenameTool(PlannedTool[RenameInput]):
         paths = ", ".join(args.file_paths[:_MAX_TITLE_PATHS]) + (f" and {more} more" if more > 0 else "")
         return f"{paths} ({args.old_name} to {args.new_name})"
 
-    def path_uses(self, args: RenameInput) -> Sequence[PathUse]:
-        return tuple(PathUse(path, "write") for path in dict.fromkeys(args.file_paths))
+    async def effects(self, args: RenameInput, ctx: ToolContext) -> Effects:
+        return Effects(reads=args.file_paths, writes=args.file_paths)
 
     def plan(self, args: RenameInput, ctx: ToolContext) -> Plan:
         return plan_rename(args.old_name, args.new_name, args.file_paths, ctx)

@@ -1,16 +1,15 @@
 """Write: make a text the whole content of a file."""
 
-from collections.abc import Sequence
-
 from pydantic import BaseModel, ConfigDict
 
+from panpan.tools.effects import Effects
 from panpan.tools.files.commit import FileChange
 from panpan.tools.files.edited import Plan, Told
 from panpan.tools.files.file_text import UTF_8, FileText, decode_file
 from panpan.tools.files.known_file import Target, find_target, read_known
 from panpan.tools.files.line_breaks import LineBreakView
 from panpan.tools.files.planned_tool import PlannedTool
-from panpan.tools.tool import PathUse, ToolContext
+from panpan.tools.tool import ToolContext
 from panpan.types.tool import Output
 
 
@@ -32,8 +31,8 @@ class WriteTool(PlannedTool[WriteInput]):
     def title(self, args: WriteInput) -> str:
         return args.file_path
 
-    def path_uses(self, args: WriteInput) -> Sequence[PathUse]:
-        return (PathUse(args.file_path, "write"),)
+    async def effects(self, args: WriteInput, ctx: ToolContext) -> Effects:
+        return Effects(writes=(args.file_path,))
 
     def plan(self, args: WriteInput, ctx: ToolContext) -> Plan | Output:
         return _plan(args, ctx)

@@ -5,11 +5,13 @@ The rule: it shows what the conversation holds and nothing else, so that it need
 
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from functools import partial
+from typing import ClassVar
 
 from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
+from panpan.tools.effects import Effects
 from panpan.tools.history.told_messages import ToldMessage, told_messages
 from panpan.tools.tool import Tool, ToolContext
 from panpan.types.display import SummaryDisplay
@@ -44,19 +46,19 @@ class ReadHistoryTool(Tool[ReadHistoryInput]):
 
     name = "ReadHistory"
     input_model = ReadHistoryInput
-    tool_class = "read"
+    only_reads: ClassVar[bool] = True
 
     def __init__(self, messages: Callable[[], Sequence[Message]] | None = None) -> None:
         self._messages = messages
-
-    def is_read_only(self, args: ReadHistoryInput) -> bool:
-        return True
 
     def title(self, args: ReadHistoryInput) -> str:
         if args.call is not None:
             return args.call
         place = "" if args.first is None and args.last is None else f"{args.first or 1}-{args.last or 'end'}"
         return " in ".join(filter(None, (args.query, place)))
+
+    async def effects(self, args: ReadHistoryInput, ctx: ToolContext) -> Effects:
+        return Effects()
 
     async def run(self, args: ReadHistoryInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         messages = self._messages() if self._messages is not None else ()

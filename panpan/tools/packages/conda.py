@@ -9,6 +9,7 @@ from panpan.errors import ToolError
 from panpan.system.home import user_home
 from panpan.system.read_file import read_regular_file
 from panpan.system.terminal_text import spelled_out
+from panpan.tools.effects import PathUse
 from panpan.tools.environment.project.addresses import without_logins
 from panpan.tools.packages.package_tool import LOOKING, REMOVE_S, PackageInput, PackageTool
 from panpan.tools.packages.pip import undo_with_pip
@@ -36,7 +37,7 @@ from panpan.tools.packages.wanted import (
     python_version,
     require_some,
 )
-from panpan.tools.tool import PathUse, ToolContext
+from panpan.tools.tool import ToolContext
 
 if TYPE_CHECKING:
     from panpan.tools.packages.installed import Installed

@@ -4,6 +4,7 @@ The rule: what is looked at is read from the disk and runs nothing. What changes
 the plan is what the user is asked about, and what runs is that plan.
 """
 
+import shlex
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
@@ -16,11 +17,11 @@ from pydantic import BaseModel, ConfigDict
 
 from panpan.config.settings import PackageSettings
 from panpan.errors import ToolError
+from panpan.tools.effects import Command, Effects, PathUse
 from panpan.tools.packages.plan import Plan, without
 from panpan.tools.packages.target import Target, find_target, require_own
 from panpan.tools.packages.wanted import names_asked
-from panpan.tools.shell.bounds import SandboxUse
-from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
+from panpan.tools.tool import Tool, ToolContext
 from panpan.types.dataclass import dataclass
 from panpan.types.tool import Output, ToolYield
 
@@ -73,7 +74,6 @@ class PackageTool(Tool[PackageInputT]):
         setup: The session's.
     """
 
-    tool_class: ClassVar[ToolClass] = "command"
     timeout_s: ClassVar[float | None] = None
     own_variables: ClassVar[tuple[str, ...]]
     """What the names of the package manager's variables begin with, which could lead it to another place."""
@@ -95,7 +95,7 @@ class PackageTool(Tool[PackageInputT]):
         """The user's, for packages."""
         return self._setup.settings
 
-    def is_read_only(self, args: PackageInputT) -> bool:
+    def runs_beside_others(self, args: PackageInputT) -> bool:
         return args.operation in LOOKING
 
     def title(self, args: PackageInputT) -> str:
@@ -105,41 +105,35 @@ class PackageTool(Tool[PackageInputT]):
         return " ".join(filter(None, words)) + where
 
     def time_limit_s(self, args: PackageInputT) -> float | None:
-        if self.is_read_only(args):
+        if args.operation in LOOKING:
             return LIST_S
         return {"uninstall": REMOVE_S, "remove": REMOVE_S, "lock": LOCK_S}.get(args.operation, self.longest_s)
 
-    async def further_path_uses(self, args: PackageInputT, ctx: ToolContext) -> Sequence[PathUse]:
+    async def effects(self, args: PackageInputT, ctx: ToolContext) -> Effects:
         plan = await self._told_plan(args, ctx)
-        is_looked_at = self.is_read_only(args) or plan.runs_code
-        files = [PathUse(str(file), "write") for file in plan.files if not plan.runs_code]
-        places = (plan.target.prefix, *plan.target.elsewhere)
-        return (*(PathUse(str(place), "read" if is_looked_at else "write") for place in places), *plan.uses, *files)
+        places = [str(place) for place in (plan.target.prefix, *plan.target.elsewhere)]
+        changed = [] if args.operation in LOOKING or plan.runs_code else [*places, *map(str, plan.files)]
+        found = Effects(
+            reads=[*places, *(use.path for use in plan.uses if use.access == "read")],
+            writes=[*changed, *(use.path for use in plan.uses if use.access == "write")],
+            urls=[f"https://{host}/" for host in (*plan.hosts, *plan.mirror_hosts)],
+            names=(args.operation,),
+        )
+        if args.operation in LOOKING:
+            return found
+        line = shlex.join(getattr(args, "command", ()))
+        command = Command(line, await plan.wish(ctx.sandbox), self._hosts_to_allow(plan, ctx), is_elsewhere=True)
+        return replace(found, commands=(command,), is_complete=False)  # packages bring code that is run
 
     async def explained(self, args: PackageInputT, ctx: ToolContext) -> str:
-        return "" if self.is_read_only(args) else (await self._told_plan(args, ctx)).explanation
+        return "" if args.operation in LOOKING else (await self._told_plan(args, ctx)).explanation
 
-    def web_uses(self, args: PackageInputT, ctx: ToolContext) -> Sequence[str]:
-        plan = self._plans.get((ctx.tool_use_id, args))  # made for `further_path_uses`
-        return () if plan is None else [f"https://{host}/" for host in (*plan.hosts, *plan.mirror_hosts)]
+    def _hosts_to_allow(self, plan: Plan, ctx: ToolContext) -> Sequence[str]:
+        """Return what `sandbox.domains` has to name for the call; none where that is not known."""
+        if not plan.hosts:
+            return ()
+        from panpan.tools.packages.index_hosts import hosts_to_allow  # no start needs it
 
-    async def sandbox_wish(self, args: PackageInputT, ctx: ToolContext) -> SandboxUse:
-        """Return what the call needs of the sandbox.
-
-        Raises:
-            ToolError: It cannot be done as things are.
-        """
-        return await (await self._told_plan(args, ctx)).wish(ctx.sandbox)
-
-    async def hosts_to_allow(self, args: PackageInputT, ctx: ToolContext) -> Sequence[str]:
-        """Return what `sandbox.domains` has to name for the call; none where that is not known.
-
-        Raises:
-            ToolError: It cannot be done as things are.
-        """
-        from panpan.tools.packages.index_hosts import hosts_to_allow  # only refusals need it
-
-        plan = await self._told_plan(args, ctx)
         return hosts_to_allow((*plan.hosts, *plan.mirror_hosts), self.settings, ctx.own_environment or {})
 
     async def run(self, args: PackageInputT, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
@@ -150,8 +144,8 @@ class PackageTool(Tool[PackageInputT]):
                 "what this would do has changed since it was decided; call again, so that it can be looked at"
             )
         for place in (plan.target.prefix, *plan.target.elsewhere):
-            ctx.paths.resolve(str(place), access="read" if self.is_read_only(args) or plan.runs_code else "write")
-        if self.is_read_only(args):
+            ctx.paths.resolve(str(place), access="read" if args.operation in LOOKING or plan.runs_code else "write")
+        if args.operation in LOOKING:
             yield Output(await self._seen(args, plan.target))
             return
         from panpan.tools.packages.carrying_out import carry_out  # a start needs none of it

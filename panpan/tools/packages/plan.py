@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from panpan.errors import ToolError
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.terminal_text import clean_line
+from panpan.tools.effects import PathUse, SandboxUse
 from panpan.tools.packages.target import Target
-from panpan.tools.shell.bounds import SandboxUse
-from panpan.tools.tool import PathUse
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from panpan.errors import ToolError
 from panpan.system.paths import PathResolver
+from panpan.tools.effects import PathUse
 from panpan.tools.packages.plan import Plan
 from panpan.tools.packages.requirement_file import RequirementFile, read_requirement_file
 from panpan.tools.packages.sources import hosts_of
 from panpan.tools.packages.target import Target
 from panpan.tools.packages.wanted import environment_name, python_package
-from panpan.tools.tool import PathUse
 from panpan.types.dataclass import dataclass
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from panpan.errors import ToolError
 from panpan.system.paths import PathResolver
+from panpan.tools.effects import PathUse
 from panpan.tools.packages.manifests import find_manifest, table_in
 from panpan.tools.packages.package_tool import LOCK_S, LOOKING, REMOVE_S, PackageInput, PackageTool
 from panpan.tools.packages.pip import undo_with_pip
@@ -16,7 +17,7 @@ from panpan.tools.packages.sources import wheels_source
 from panpan.tools.packages.target import Target, find_program, require_own, target_at
 from panpan.tools.packages.uv_sources import locked_hosts, own_uv_sources, uv_source
 from panpan.tools.packages.wanted import named_packages, program, python_version, require_some
-from panpan.tools.tool import PathUse, ToolContext
+from panpan.tools.tool import ToolContext
 
 if TYPE_CHECKING:
     from panpan.tools.packages.step import Undo

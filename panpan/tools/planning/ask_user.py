@@ -7,7 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 
 from panpan.errors import ToolError
 from panpan.system.terminal_text import printable
-from panpan.tools.tool import Tool, ToolClass, ToolContext
+from panpan.tools.effects import Effects
+from panpan.tools.tool import Tool, ToolContext
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield
 from panpan.types.user_questions import Choice, UserAnswer, UserAsker, UserQuestion
@@ -72,19 +73,19 @@ class AskUserQuestionTool(Tool[AskUserInput]):
 
     name = "AskUserQuestion"
     input_model = AskUserInput
-    tool_class: ClassVar[ToolClass] = "read"
+    only_reads: ClassVar[bool] = True
     timeout_s = None
     """A person takes the time that he takes; an interrupt withdraws the questions."""
 
     def __init__(self, ask: UserAsker | None) -> None:
         self._ask = ask
 
-    def is_read_only(self, args: AskUserInput) -> bool:
-        return True
-
     def title(self, args: AskUserInput) -> str:
         first, more = args.questions[0].question, len(args.questions) - 1
         return printable(f"{first} (and {more} more)" if more else first)
+
+    async def effects(self, args: AskUserInput, ctx: ToolContext) -> Effects:
+        return Effects()
 
     async def run(self, args: AskUserInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         if self._ask is None:

@@ -6,8 +6,9 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict
 
 from panpan.errors import ToolError
+from panpan.tools.effects import Effects
 from panpan.tools.planning.planning import Planning
-from panpan.tools.tool import Tool, ToolClass, ToolContext
+from panpan.tools.tool import Tool, ToolContext
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield
 
@@ -30,17 +31,17 @@ class EnterPlanModeTool(Tool[EnterPlanModeInput]):
 
     name = "EnterPlanMode"
     input_model = EnterPlanModeInput
-    tool_class: ClassVar[ToolClass] = "read"
+    only_reads: ClassVar[bool] = True
 
     def __init__(self, planning: Planning | None, *, has_user: bool) -> None:
         self._planning = planning
         self._has_user = has_user
 
-    def is_read_only(self, args: EnterPlanModeInput) -> bool:
-        return True
-
     def title(self, args: EnterPlanModeInput) -> str:
         return ""
+
+    async def effects(self, args: EnterPlanModeInput, ctx: ToolContext) -> Effects:
+        return Effects()
 
     async def run(self, args: EnterPlanModeInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         if self._planning is not None and self._planning.is_on:

@@ -6,8 +6,9 @@ from typing import ClassVar, assert_never
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
+from panpan.tools.effects import Effects
 from panpan.tools.planning.planning import Planning
-from panpan.tools.tool import Tool, ToolClass, ToolContext
+from panpan.tools.tool import Tool, ToolContext
 from panpan.types.display import PlanDisplay
 from panpan.types.permission import PermissionMode
 from panpan.types.plan import PlanApproved, PlanAsker, PlanEdited, PlanProposal, PlanRejected
@@ -48,7 +49,7 @@ class ExitPlanModeTool(Tool[ExitPlanModeInput]):
 
     name = "ExitPlanMode"
     input_model = ExitPlanModeInput
-    tool_class: ClassVar[ToolClass] = "read"
+    only_reads: ClassVar[bool] = True
     timeout_s = None
     """A person takes the time that he takes; an interrupt withdraws the question."""
 
@@ -56,11 +57,11 @@ class ExitPlanModeTool(Tool[ExitPlanModeInput]):
         self._planning = planning
         self._ask = ask
 
-    def is_read_only(self, args: ExitPlanModeInput) -> bool:
-        return True
-
     def title(self, args: ExitPlanModeInput) -> str:
         return ""
+
+    async def effects(self, args: ExitPlanModeInput, ctx: ToolContext) -> Effects:
+        return Effects()
 
     async def run(self, args: ExitPlanModeInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         planning = self._planning

@@ -7,8 +7,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 from panpan.errors import ToolError
 from panpan.system.terminal_text import printable
+from panpan.tools.effects import Effects
 from panpan.tools.planning.todo_store import TodoStore
-from panpan.tools.tool import Tool, ToolClass, ToolContext
+from panpan.tools.tool import Tool, ToolContext
 from panpan.types.display import TodoDisplay
 from panpan.types.todo import TodoDraft, TodoStatus, todo_counts
 from panpan.types.tool import Output, ToolYield
@@ -63,20 +64,21 @@ class TodoWriteTool(Tool[TodoWriteInput]):
 
     name = "TodoWrite"
     input_model = TodoWriteInput
-    tool_class: ClassVar[ToolClass] = "read"
-    runs_alone = True
-    """Of two calls in one reply, the later one counts."""
+    only_reads: ClassVar[bool] = True
 
     def __init__(self, store: TodoStore | None) -> None:
         self._store = store
 
-    def is_read_only(self, args: TodoWriteInput) -> bool:
-        return True
+    def runs_beside_others(self, args: TodoWriteInput) -> bool:
+        return False  # of two calls in one reply, the later one counts
 
     def title(self, args: TodoWriteInput) -> str:
         drafts = [todo.draft for todo in args.todos]
         begun = next((draft for draft in drafts if draft.status == "in_progress"), None)
         return printable(begun.active_form if begun is not None else todo_counts(drafts))
+
+    async def effects(self, args: TodoWriteInput, ctx: ToolContext) -> Effects:
+        return Effects()
 
     async def run(self, args: TodoWriteInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         if self._store is None:

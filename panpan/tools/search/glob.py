@@ -4,7 +4,7 @@ The rule: the part of a pattern that is a plain path goes through the resolver l
 reaches out of the workspace; and a folder that it names is searched even where .gitignore excludes it.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -14,13 +14,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
 from panpan.system.terminal_text import printable
+from panpan.tools.effects import Effects
 from panpan.tools.search.engine import Found, RipgrepFinder, find_ripgrep, search
 from panpan.tools.search.globs import compile_glob, has_magic, name_globs
 from panpan.tools.search.ignore_rules import surroundings_of
 from panpan.tools.search.records import parse_listing
 from panpan.tools.search.request import SearchRequest
 from panpan.tools.search.shown import PathPrefix, with_notes
-from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
+from panpan.tools.tool import Tool, ToolContext
 from panpan.types.dataclass import dataclass
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield
@@ -46,19 +47,16 @@ class GlobTool(Tool[GlobInput]):
 
     name = "Glob"
     input_model = GlobInput
-    tool_class: ClassVar[ToolClass] = "read"
+    only_reads: ClassVar[bool] = True
 
     def __init__(self, find: RipgrepFinder = find_ripgrep) -> None:
         self._find = find
 
-    def is_read_only(self, args: GlobInput) -> bool:
-        return True
-
     def title(self, args: GlobInput) -> str:
         return printable(args.pattern if not args.path else f"{args.pattern} in {args.path}")
 
-    def path_uses(self, args: GlobInput) -> Sequence[PathUse]:
-        return (PathUse(_Question.of(args).folder, "read"),)
+    async def effects(self, args: GlobInput, ctx: ToolContext) -> Effects:
+        return Effects(reads=(_Question.of(args).folder,))
 
     async def run(self, args: GlobInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         question = _Question.of(args)

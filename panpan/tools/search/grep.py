@@ -18,13 +18,14 @@ from panpan.system.beneath import listed_folder
 from panpan.system.paths import PathResolver
 from panpan.system.protected import may_name_secrets
 from panpan.system.terminal_text import printable
+from panpan.tools.effects import Effects
 from panpan.tools.search.engine import Found, RipgrepFinder, find_ripgrep, search
 from panpan.tools.search.globs import compile_glob, name_globs
 from panpan.tools.search.ignore_rules import surroundings_of
 from panpan.tools.search.records import Record, numbered_line, parse_records
 from panpan.tools.search.request import Answer, SearchRequest
 from panpan.tools.search.shown import PathPrefix, cut_line, page_of, with_notes
-from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
+from panpan.tools.tool import Tool, ToolContext
 from panpan.types.dataclass import dataclass
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield
@@ -68,7 +69,7 @@ class GrepTool(Tool[GrepInput]):
 
     name = "Grep"
     input_model = GrepInput
-    tool_class: ClassVar[ToolClass] = "read"
+    only_reads: ClassVar[bool] = True
 
     def __init__(
         self, find: RipgrepFinder = find_ripgrep, withholds: Callable[[Path, Path], bool] = lambda *_: False
@@ -76,14 +77,11 @@ class GrepTool(Tool[GrepInput]):
         self._find = find
         self._withholds = withholds
 
-    def is_read_only(self, args: GrepInput) -> bool:
-        return True
-
     def title(self, args: GrepInput) -> str:
         return printable(args.pattern if not args.path else f"{args.pattern} in {args.path}")
 
-    def path_uses(self, args: GrepInput) -> Sequence[PathUse]:
-        return (PathUse(args.path or ".", "read"),)
+    async def effects(self, args: GrepInput, ctx: ToolContext) -> Effects:
+        return Effects(searches=(args.path or ".",), searched_names=args.glob)
 
     async def run(self, args: GrepInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         root = ctx.paths.resolve(args.path or ".", access="read")

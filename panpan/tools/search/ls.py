@@ -6,7 +6,7 @@ The rule: it looks at the entries themselves and never follows a link.
 import heapq
 import os
 import stat
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from functools import partial
 from pathlib import Path
 from re import Pattern
@@ -19,9 +19,10 @@ from panpan.errors import ToolError
 from panpan.system.beneath import listed_folder
 from panpan.system.sandbox.protected_places import is_placeholder
 from panpan.system.terminal_text import printable
+from panpan.tools.effects import Effects
 from panpan.tools.search.globs import compile_glob
 from panpan.tools.search.shown import with_notes
-from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
+from panpan.tools.tool import Tool, ToolContext
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield
 
@@ -44,16 +45,13 @@ class LsTool(Tool[LsInput]):
 
     name = "LS"
     input_model = LsInput
-    tool_class: ClassVar[ToolClass] = "read"
-
-    def is_read_only(self, args: LsInput) -> bool:
-        return True
+    only_reads: ClassVar[bool] = True
 
     def title(self, args: LsInput) -> str:
         return printable(args.path)
 
-    def path_uses(self, args: LsInput) -> Sequence[PathUse]:
-        return (PathUse(args.path, "read"),)
+    async def effects(self, args: LsInput, ctx: ToolContext) -> Effects:
+        return Effects(reads=(args.path,))
 
     async def run(self, args: LsInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         folder = ctx.paths.resolve(args.path, access="read")

@@ -5,7 +5,7 @@ that runs alone.
 """
 
 import signal
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -17,13 +17,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from panpan.errors import ToolError
 from panpan.system.limits import limited
 from panpan.system.process import Leaving, ProcessEnded, run_process
+from panpan.tools.effects import Command, Effects, SandboxUse
 from panpan.tools.shell.analysis.facts import LineFacts
-from panpan.tools.shell.bounds import SandboxUse, bounds_of
+from panpan.tools.shell.bounds import bounds_of
 from panpan.tools.shell.foreground_run import ForegroundRun
 from panpan.tools.shell.read_only_environment import fixed_names, read_only_environment
 from panpan.tools.shell.working_directory import DirectoryReport, find_shell, follow, shell_arguments, start_directory
 from panpan.tools.tasks.background import Background, BackgroundCommand
-from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
+from panpan.tools.tool import Tool, ToolContext
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, Progress, ToolYield
 
@@ -58,14 +59,18 @@ class BashTool(Tool[BashInput]):
 
     name = "Bash"
     input_model = BashInput
-    tool_class: ClassVar[ToolClass] = "command"
     timeout_s: ClassVar[float | None] = None
 
     def __init__(self, background: Background | None = None) -> None:
         self._background = background
 
-    def is_read_only(self, args: BashInput) -> bool:
+    def runs_beside_others(self, args: BashInput) -> bool:
         return args.sandbox == "on" and self.facts(args).is_read_only
+
+    async def effects(self, args: BashInput, ctx: ToolContext) -> Effects:
+        facts = self.facts(args)
+        command = Command(args.command, args.sandbox, only_looks=self.runs_beside_others(args))
+        return Effects(reads=facts.reads, writes=facts.writes, commands=(command,))
 
     def facts(self, args: BashInput) -> LineFacts:
         """Return what running the command would do."""
@@ -84,11 +89,6 @@ class BashTool(Tool[BashInput]):
 
     def time_limit_s(self, args: BashInput) -> float | None:
         return None if args.run_in_background else args.timeout / 1000
-
-    def path_uses(self, args: BashInput) -> Sequence[PathUse]:
-        facts = self.facts(args)
-        reads = [PathUse(path, "read") for path in facts.reads]
-        return (*reads, *(PathUse(path, "write") for path in facts.writes))
 
     async def run(self, args: BashInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         _require_runnable(args.command)

@@ -5,15 +5,12 @@ and without the rest of the machine, unless the user has opened more to it.
 """
 
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from panpan.system.paths import PathResolver
 from panpan.system.sandbox.command_sandbox import Bounds
+from panpan.tools.effects import SandboxUse
 from panpan.tools.shell.analysis.facts import LineFacts
 from panpan.tools.tool import ToolContext
-
-SandboxUse: TypeAlias = Literal["on", "network", "off"]
-"""What the model wants of the sandbox for a command: to run in it, in it with the network, or outside of it."""
 
 
 def bounds_of(use: SandboxUse, facts: LineFacts, ctx: ToolContext, report: Path | None) -> Bounds:

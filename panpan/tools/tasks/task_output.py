@@ -9,9 +9,10 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
+from panpan.tools.effects import Effects
 from panpan.tools.tasks.background import Background
 from panpan.tools.tasks.task_text import state_line
-from panpan.tools.tool import Tool, ToolClass, ToolContext
+from panpan.tools.tool import Tool, ToolContext
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield
 
@@ -46,14 +47,11 @@ class TaskOutputTool(Tool[TaskOutputInput]):
 
     name = "TaskOutput"
     input_model = TaskOutputInput
-    tool_class: ClassVar[ToolClass] = "read"
+    only_reads: ClassVar[bool] = True
     timeout_s: ClassVar[float | None] = None
 
     def __init__(self, background: Background | None = None) -> None:
         self._background = background
-
-    def is_read_only(self, args: TaskOutputInput) -> bool:
-        return True
 
     def may_be_repeated(self, args: TaskOutputInput) -> bool:
         return args.block and args.timeout >= _WAITING_MS
@@ -63,6 +61,9 @@ class TaskOutputTool(Tool[TaskOutputInput]):
 
     def time_limit_s(self, args: TaskOutputInput) -> float | None:
         return args.timeout / 1000 if args.block else None
+
+    async def effects(self, args: TaskOutputInput, ctx: ToolContext) -> Effects:
+        return Effects()
 
     async def run(self, args: TaskOutputInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         if self._background is None:

@@ -6,10 +6,11 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
+from panpan.tools.effects import Effects
 from panpan.tools.tasks.background import Background
 from panpan.tools.tasks.task_output import NO_TASKS
 from panpan.tools.tasks.task_text import state_line
-from panpan.tools.tool import Tool, ToolClass, ToolContext
+from panpan.tools.tool import Tool, ToolContext
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, ToolYield
 
@@ -31,17 +32,17 @@ class TaskStopTool(Tool[TaskStopInput]):
 
     name = "TaskStop"
     input_model = TaskStopInput
-    tool_class: ClassVar[ToolClass] = "read"
+    only_reads: ClassVar[bool] = True
     timeout_s: ClassVar[float | None] = None
 
     def __init__(self, background: Background | None = None) -> None:
         self._background = background
 
-    def is_read_only(self, args: TaskStopInput) -> bool:
-        return True
-
     def title(self, args: TaskStopInput) -> str:
         return args.task_id
+
+    async def effects(self, args: TaskStopInput, ctx: ToolContext) -> Effects:
+        return Effects()
 
     async def run(self, args: TaskStopInput, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         if self._background is None:

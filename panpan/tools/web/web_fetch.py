@@ -4,7 +4,7 @@ The rule: what comes from a page stands between its marks, and so does what a sm
 panpan's own.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from panpan.errors import ToolError
 from panpan.system.terminal_text import clean_line
 from panpan.system.url_guard import Authority, plain_url
-from panpan.tools.tool import Tool, ToolClass, ToolContext
+from panpan.tools.effects import Effects
+from panpan.tools.tool import Tool, ToolContext
 from panpan.tools.web.page_reader import PageReader
 from panpan.tools.web.paging import Piece, piece_at
 from panpan.tools.web.untrusted import MAX_SHOWN_CHARS, in_ascii, marked
@@ -46,7 +47,6 @@ class WebFetchTool(Tool[WebFetchInput]):
 
     name = "WebFetch"
     input_model = WebFetchInput
-    tool_class: ClassVar[ToolClass] = "network"
     timeout_s: ClassVar[float | None] = 300.0
     """Many calls for one host wait for each other."""
 
@@ -54,14 +54,14 @@ class WebFetchTool(Tool[WebFetchInput]):
         self._pages = pages
         self._reader = reader
 
-    def is_read_only(self, args: WebFetchInput) -> bool:
+    def runs_beside_others(self, args: WebFetchInput) -> bool:
         return True
 
     def title(self, args: WebFetchInput) -> str:
         return args.url
 
-    def web_uses(self, args: WebFetchInput, ctx: ToolContext) -> Sequence[str]:
-        return (args.url,)
+    async def effects(self, args: WebFetchInput, ctx: ToolContext) -> Effects:
+        return Effects(urls=(args.url,))
 
     async def explained(self, args: WebFetchInput, ctx: ToolContext) -> str:
         plain = plain_url(args.url) if self._pages is None else self._pages.plain(args.url)

@@ -5,12 +5,12 @@ tool, and `panpan doctor` says what would make one.
 """
 
 from collections.abc import AsyncGenerator
-from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from panpan.errors import ToolError
-from panpan.tools.tool import Tool, ToolClass, ToolContext
+from panpan.tools.effects import Effects
+from panpan.tools.tool import Tool, ToolContext
 from panpan.tools.web.domain_lists import DomainLists
 from panpan.tools.web.search.choice import NoEngine
 from panpan.tools.web.search.web_searcher import Found, WebSearcher
@@ -43,16 +43,18 @@ class WebSearchTool(Tool[WebSearchInput]):
 
     name = "WebSearch"
     input_model = WebSearchInput
-    tool_class: ClassVar[ToolClass] = "network"
 
     def __init__(self, searcher: WebSearcher | NoEngine | None = None) -> None:
         self._searcher = searcher
 
-    def is_read_only(self, args: WebSearchInput) -> bool:
+    def runs_beside_others(self, args: WebSearchInput) -> bool:
         return True
 
     def title(self, args: WebSearchInput) -> str:
         return args.query
+
+    async def effects(self, args: WebSearchInput, ctx: ToolContext) -> Effects:
+        return Effects(asks_web=True)
 
     async def explained(self, args: WebSearchInput, ctx: ToolContext) -> str:
         return f"the query goes to {self._engine().host}"

@@ -53,7 +53,7 @@ class Editor:
         tool = TOOLS[name]
         args = tool.input_model.model_validate(arguments)
         context = replace(self._context, tool_use_id=str(self._calls))
-        call = ToolCall(str(self._calls), tool, args, arguments, context)
+        call = await ToolCall.of(str(self._calls), tool, args, arguments, context)
         await self.hook.before_effect(call)
         output = Output("it failed", is_error=True)
         if not fails:

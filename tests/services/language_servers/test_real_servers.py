@@ -93,7 +93,7 @@ class Session:
     async def edit(self, file_path: str, old: str, new: str) -> str:
         written = {"file_path": file_path, "old_string": old, "new_string": new}
         args = self._edit.input_model.model_validate(written)
-        call = ToolCall("1", self._edit, args, written, self._context)
+        call = await ToolCall.of("1", self._edit, args, written, self._context)
         await self._hook.before_effect(call)
         output = await _output(self._edit.run(args, self._context))
         text = (await self._hook.after_tool(call, output)).text

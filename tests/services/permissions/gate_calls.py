@@ -1,15 +1,17 @@
 """Calls of small tools that do nothing, for tests of the permission gate."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from pydantic import BaseModel
 
 from panpan.core.hooks import ToolCall
 from panpan.system.output_store import OutputStore
 from panpan.system.paths import PathResolver
+from panpan.tools.effects import Agent, Command, Effects
 from panpan.tools.seen_files import SeenFiles
-from panpan.tools.tool import PathUse, Tool, ToolClass, ToolContext
+from panpan.tools.tool import Tool, ToolContext
 from panpan.types.tool import Output, ToolYield
 
 
@@ -23,28 +25,42 @@ class Arguments(BaseModel):
     paths: tuple[str, ...] = ()
 
 
+Kind: TypeAlias = Literal["read", "write", "command", "network"]
+
+
 class NamedTool(Tool[Arguments]):
-    """Has a name and a class, and does nothing."""
+    """Has a name and says what it does, and does nothing."""
 
     input_model = Arguments
 
-    def __init__(self, name: str, tool_class: ToolClass, *, is_read_only: bool) -> None:
+    def __init__(self, name: str, kind: Kind, *, is_read_only: bool) -> None:
         self.name = name  # type: ignore[misc]  # one class plays several tools
-        self.tool_class = tool_class  # type: ignore[misc]
+        self._kind = kind
         self._is_read_only = is_read_only
 
-    def is_read_only(self, args: Arguments) -> bool:
-        return self._is_read_only
+    def told(self, args: Arguments) -> Effects:
+        paths = args.paths
+        match self._kind:
+            case "read" if self.name == "Grep":
+                return Effects(searches=paths, searched_names=args.glob)
+            case "read":
+                return Effects(reads=paths)
+            case "write":
+                return Effects(reads=() if self.name == "Write" else paths, writes=paths)
+            case "command" if self.name == "Bash":
+                command = Command(args.command, only_looks=self._is_read_only)
+                return Effects(reads=paths, commands=(command,))
+            case "command":
+                return Effects(agents=(Agent(args.subagent_type),), is_complete=False)
+            case "network":
+                urls = (args.url,) if args.url else ()
+                return Effects(urls=urls, asks_web=not urls, is_complete=self._is_read_only)
+
+    async def effects(self, args: Arguments, ctx: ToolContext) -> Effects:
+        return self.told(args)
 
     def title(self, args: Arguments) -> str:
         return args.command
-
-    def path_uses(self, args: Arguments) -> Sequence[PathUse]:
-        access = "write" if self.tool_class == "write" else "read"
-        return [PathUse(path, access) for path in args.paths]  # type: ignore[arg-type]
-
-    def web_uses(self, args: Arguments, ctx: ToolContext) -> Sequence[str]:
-        return [args.url] if args.url else []
 
     async def run(self, args: Arguments, ctx: ToolContext) -> AsyncGenerator[ToolYield, None]:
         yield Output("")
@@ -58,11 +74,11 @@ class Calls:
         self.paths = PathResolver(root)
         self._outputs = OutputStore(root / ".outputs")
 
-    def of(self, name: str, tool_class: ToolClass, *, is_read_only: bool = False, **arguments: object) -> ToolCall:
-        tool = NamedTool(name, tool_class, is_read_only=is_read_only)
+    def of(self, name: str, kind: Kind, *, is_read_only: bool = False, **arguments: object) -> ToolCall:
+        tool = NamedTool(name, kind, is_read_only=is_read_only)
         args = Arguments.model_validate(arguments)
         context = ToolContext("id", self.paths, SeenFiles(), self._outputs)
-        return ToolCall("id", tool, args, arguments, context)
+        return ToolCall("id", tool, args, arguments, context, tool.told(args))
 
     def read(self, *paths: str, name: str = "Read", **arguments: object) -> ToolCall:
         return self.of(name, "read", is_read_only=True, paths=paths, **arguments)

@@ -40,12 +40,12 @@ class Workspace:
         self.hook = NewPlaces(self.aside, user, self.warned.append)
         self.approved: frozenset[Path] = frozenset()
 
-    def call(self, **arguments: object) -> ToolCall:
+    async def call(self, **arguments: object) -> ToolCall:
         sandbox = CommandSandbox(is_on=True, find=works)
         ctx = context_in(self.root, tool_use_id="c")
         ctx = replace(ctx, sandbox=sandbox, paths=ctx.paths.approving(self.approved))
         args = BashInput.model_validate({"command": "make", **arguments})
-        return ToolCall("c", BashTool(), args, {}, ctx)
+        return await ToolCall.of("c", BashTool(), args, {}, ctx)
 
     def make(self, *names: str) -> None:
         for name in names:
@@ -54,7 +54,7 @@ class Workspace:
 
     async def told(self, *names: str, **arguments: object) -> str:
         """Return the sentences that are told when a command makes these files."""
-        call = self.call(**arguments)
+        call = await self.call(**arguments)
         await self.hook.before_effect(call)
         self.make(*names)
         return (await self.hook.after_tool(call, Output("made"))).text
@@ -88,7 +88,7 @@ async def test_what_was_there_and_what_is_not_protected_is_not_told(tmp_path: Pa
 async def test_a_folder_made_anew_under_an_old_name_is_told(tmp_path: Path) -> None:
     work = Workspace(tmp_path)
     work.make("sub/.git/config")
-    call = work.call()
+    call = await work.call()
 
     await work.hook.before_effect(call)
     (work.root / "sub").rename(work.root / "old")
@@ -104,7 +104,7 @@ async def test_look_cut_short_calls_nothing_new_it_did_not_reach(tmp_path: Path,
     user = User("Put aside")
     work = Workspace(tmp_path, user)
     work.make(*(f"{folder}/{number}" for folder in ("many", "other") for number in range(MAX_ENTRIES)), old)
-    call = work.call()
+    call = await work.call()
 
     await work.hook.before_effect(call)
     for path in work.root.glob("*/[0-9]*"):
@@ -119,7 +119,7 @@ async def test_look_cut_short_calls_nothing_new_it_did_not_reach(tmp_path: Path,
 async def test_look_cut_short_within_a_folder_calls_no_rest_of_it_new(tmp_path: Path) -> None:
     work = Workspace(tmp_path)
     work.make(*(f".env.{number}" for number in range(MAX_ENTRIES + 500)))
-    call = work.call()
+    call = await work.call()
 
     await work.hook.before_effect(call)
     for number in range(600):
@@ -150,7 +150,7 @@ async def test_folder_added_while_a_background_command_runs_is_old(tmp_path: Pat
     added.mkdir()
     (added / ".envrc").write_text("mine")
     await work.told(run_in_background=True)
-    call = work.call()
+    call = await work.call()
     call.context.paths.add_root(added)
 
     await work.hook.before_effect(call)

@@ -24,7 +24,7 @@ async def asked(tmp_path: Path, command: str, sandbox: CommandSandbox, use: str 
     """Return the question of the gate about a command."""
     args = BashInput.model_validate({"command": command, "sandbox": use})
     context = replace(context_in(tmp_path), sandbox=sandbox)
-    found = await PermissionGate().before_tool(ToolCall("c", BashTool(), args, args.model_dump(), context))
+    found = await PermissionGate().before_tool(await ToolCall.of("c", BashTool(), args, args.model_dump(), context))
     assert isinstance(found, Ask)
     return found
 
@@ -69,7 +69,7 @@ async def test_where_nothing_holds_the_command_no_bounds_are_told(
 async def test_a_tool_that_is_no_command_has_none(tmp_path: Path) -> None:
     args = WriteInput(file_path="a.txt", content="x")
     context = replace(context_in(tmp_path), sandbox=boxes())
-    found = await PermissionGate().before_tool(ToolCall("c", WriteTool(), args, args.model_dump(), context))
+    found = await PermissionGate().before_tool(await ToolCall.of("c", WriteTool(), args, args.model_dump(), context))
     assert isinstance(found, Ask)
     assert found.bounds == ""
 

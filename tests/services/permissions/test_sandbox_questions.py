@@ -34,7 +34,7 @@ async def decided(
     args = BashInput.model_validate({"command": command, "sandbox": use})
     context = replace(context_in(tmp_path), sandbox=sandbox)
     questions = SandboxQuestions(outside, lambda: mode, (told if told is not None else []).append)
-    return await questions.before_tool(ToolCall("c", BashTool(), args, args.model_dump(), context))
+    return await questions.before_tool(await ToolCall.of("c", BashTool(), args, args.model_dump(), context))
 
 
 async def test_a_command_that_stays_in_the_sandbox_is_not_asked_about(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ async def test_where_the_user_has_switched_it_off_nothing_is_asked_for_it(tmp_pa
 async def test_tools_that_run_no_commands_are_no_matter_of_it(tmp_path: Path) -> None:
     context = replace(context_in(tmp_path), sandbox=CommandSandbox(is_on=True, find=none_works))
     args = ReadInput(file_path="a.txt")
-    call = ToolCall("c", ReadTool(), args, args.model_dump(), context)
+    call = await ToolCall.of("c", ReadTool(), args, args.model_dump(), context)
     assert await SandboxQuestions((), lambda: "default").before_tool(call) is None
 
 
@@ -154,7 +154,7 @@ async def test_a_tool_with_an_argument_of_the_same_name_is_no_matter_of_it(tmp_p
 
     context = replace(context_in(tmp_path), sandbox=CommandSandbox(is_on=True, find=none_works))
     args = DigInput(file_path="a.txt", sandbox="for children")
-    call = ToolCall("c", ReadTool(), args, args.model_dump(), context)
+    call = await ToolCall.of("c", ReadTool(), args, args.model_dump(), context)
     assert await SandboxQuestions((), lambda: "default").before_tool(call) is None
 
 

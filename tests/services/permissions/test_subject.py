@@ -37,7 +37,7 @@ def paths(tmp_path: Path) -> Paths:
 async def subject(paths: PathResolver, command: str) -> Subject:
     args = BashInput(command=command)
     context = replace(context_in(paths.root), paths=paths)
-    return await subject_of(ToolCall("c", BashTool(), args, args.model_dump(), context))
+    return await subject_of(await ToolCall.of("c", BashTool(), args, args.model_dump(), context))
 
 
 @pytest.mark.parametrize(

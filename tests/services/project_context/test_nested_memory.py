@@ -33,7 +33,9 @@ class Reader:
         )
         for path in paths:
             arguments = {"file_path": path}
-            call = ToolCall("1", ReadTool(), ReadTool.input_model.model_validate(arguments), arguments, context)
+            call = await ToolCall.of(
+                "1", ReadTool(), ReadTool.input_model.model_validate(arguments), arguments, context
+            )
             await self.hook.after_tool(call, Output("text", is_error=is_error))
         additions = list(await self.hook.before_request(Round(2, 10, self.conversation)))
         for addition in additions:

@@ -29,7 +29,7 @@ class Workspace:
     async def call(self, tool: Tool, **arguments: object) -> None:
         args = tool.input_model.model_validate(arguments)
         outputs = [part async for part in tool.run(args, self.context) if isinstance(part, Output)]
-        await self.source.after_tool(ToolCall("1", tool, args, arguments, self.context), outputs[-1])
+        await self.source.after_tool(await ToolCall.of("1", tool, args, arguments, self.context), outputs[-1])
 
     async def read(self, *names: str) -> None:
         for name in names:
@@ -190,7 +190,7 @@ async def test_what_is_changed_while_the_call_still_ends_is_told(workspace: Work
     args = ReadTool().input_model.model_validate({"file_path": "a.py"})
     outputs = [part async for part in ReadTool().run(args, workspace.context) if isinstance(part, Output)]
     workspace.put("a.py", "formatted\n")  # by a command that runs behind each call, say
-    await workspace.source.after_tool(ToolCall("1", ReadTool(), args, {}, workspace.context), outputs[-1])
+    await workspace.source.after_tool(await ToolCall.of("1", ReadTool(), args, {}, workspace.context), outputs[-1])
 
     assert len(await workspace.told()) == 1
 

@@ -235,17 +235,17 @@ async def test_a_call_that_only_changes_files_elsewhere_costs_nothing(tmp_path: 
     place = KeptWorkspace(tmp_path)
     await place.begin_turn()
     for path in (tmp_path / "plans" / "plan.md", tmp_path / "work" / ".." / "plan.md"):
-        await place.snapshots.rounds.before_effect(write_call(place, path))
+        await place.snapshots.rounds.before_effect(await write_call(place, path))
     assert objects(place) == 0
     (tmp_path / "link").symlink_to(place.folder)
-    await place.snapshots.rounds.before_effect(write_call(place, tmp_path / "link" / "a"))
+    await place.snapshots.rounds.before_effect(await write_call(place, tmp_path / "link" / "a"))
     assert snapshots(place) == [("turn", False)]
 
 
-def write_call(place: KeptWorkspace, path: Path) -> ToolCall:
+async def write_call(place: KeptWorkspace, path: Path) -> ToolCall:
     tool = WriteTool()
     arguments = {"file_path": str(path), "content": "x"}
-    return ToolCall("1", tool, tool.input_model.model_validate(arguments), arguments, context_in(place.folder))
+    return await ToolCall.of("1", tool, tool.input_model.model_validate(arguments), arguments, context_in(place.folder))
 
 
 async def test_files_in_other_folders_of_the_workspace_come_back(tmp_path: Path) -> None:

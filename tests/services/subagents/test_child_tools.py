@@ -54,7 +54,7 @@ def test_it_starts_others_only_where_it_may_and_wants_to() -> None:
         (agent("Read", "Bash"), False),
         (agent("Read", "Bash", mode="plan"), True),
         (agent(), False),
-        (agent(without=tuple(tool.name for tool in EVERY if tool.tool_class != "read")), True),
+        (agent(without=tuple(tool.name for tool in EVERY if not tool.only_reads)), True),
     ],
 )
 def test_which_of_them_can_change_nothing(definition: AgentDefinition, looks: bool) -> None:

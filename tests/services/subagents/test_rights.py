@@ -1,6 +1,6 @@
 """A subagent may do what its parent and its definition both allow, and never more."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -59,11 +59,11 @@ def definition(mode: PermissionMode | None) -> AgentDefinition:
 @pytest.mark.parametrize("own", [None, *MODES])
 @pytest.mark.parametrize("parents", MODES)
 async def test_no_mode_of_a_definition_widens_what_the_parent_may(
-    tmp_path: Path, parents: PermissionMode, own: PermissionMode | None, make: Callable[[Path], ToolCall]
+    tmp_path: Path, parents: PermissionMode, own: PermissionMode | None, make: Callable[[Path], Awaitable[ToolCall]]
 ) -> None:
     parent = PermissionGate(mode=parents)
     child = gate_of_child(parent, parent, definition(own))
-    call = make(tmp_path)
+    call = await make(tmp_path)
 
     parents_word, childs_word = await parent.before_tool(call), await child.before_tool(call)
 
@@ -77,7 +77,7 @@ async def test_no_mode_of_a_definition_widens_what_the_parent_may(
 async def test_a_mode_that_the_parent_takes_later_binds_at_once(tmp_path: Path) -> None:
     parent = PermissionGate(mode="bypassPermissions")
     child = gate_of_child(parent, parent, definition("acceptEdits"))
-    call = write_in(tmp_path)
+    call = await write_in(tmp_path)
     before = await child.before_tool(call)
     parent.mode = "plan"
 
@@ -91,7 +91,7 @@ async def test_a_mode_that_the_parent_takes_later_binds_at_once(tmp_path: Path) 
 async def test_what_always_saves_holds_for_parent_and_subagents_alike(tmp_path: Path) -> None:
     parent = PermissionGate()
     child = gate_of_child(parent, parent, definition("default"))
-    call = bash_in(tmp_path)
+    call = await bash_in(tmp_path)
     question = await child.before_tool(call)
     assert isinstance(question, Ask)
     assert question.remember is not None
@@ -102,14 +102,14 @@ async def test_what_always_saves_holds_for_parent_and_subagents_alike(tmp_path: 
     assert isinstance(await parent.before_tool(call), Allow)
 
 
-def bash_in(root: Path) -> ToolCall:
+async def bash_in(root: Path) -> ToolCall:
     args = BashInput(command="make all")
-    return ToolCall("1", BashTool(), args, args.model_dump(), context_in(root))
+    return await ToolCall.of("1", BashTool(), args, args.model_dump(), context_in(root))
 
 
-def write_in(root: Path) -> ToolCall:
+async def write_in(root: Path) -> ToolCall:
     args = WriteInput(file_path="a.txt", content="a")
-    return ToolCall("1", WriteTool(), args, args.model_dump(), context_in(root))
+    return await ToolCall.of("1", WriteTool(), args, args.model_dump(), context_in(root))
 
 
 async def test_the_label_names_every_agent_on_the_way() -> None:

@@ -17,6 +17,7 @@ from panpan.types.content import ToolUseBlock
 from panpan.types.display import DiffDisplay
 from panpan.types.messages import ToolResultMessage
 from panpan.types.permission import PermissionAnswer
+from tests.fakes.context import context_in
 from tests.services.subagents.worktrees.copied_project import AGENT, CopiedProject
 
 
@@ -192,4 +193,4 @@ async def test_names_of_files_cannot_drive_the_terminal(project):
 async def test_without_a_session_it_says_so(project):
     tool = MergeWorktreeTool()
     with pytest.raises(ToolError, match="no worktrees here"):
-        tool.path_uses(MergeWorktreeInput(agent_id=AGENT, action="merge"))
+        await tool.effects(MergeWorktreeInput(agent_id=AGENT, action="merge"), context_in(project.folder))

@@ -46,9 +46,9 @@ class Asker:
             await self.ask(operation, **arguments)
         return str(caught.value)
 
-    def call(self, operation: str, **arguments: Any) -> ToolCall:
+    async def call(self, operation: str, **arguments: Any) -> ToolCall:
         written = {"operation": operation, "file_path": "a.toy", **arguments}
-        return ToolCall("1", self.tool, LspInput.model_validate(written), written, self.context)
+        return await ToolCall.of("1", self.tool, LspInput.model_validate(written), written, self.context)
 
 
 @asynccontextmanager
@@ -250,7 +250,7 @@ async def test_the_gate_judges_all_files_that_a_rename_would_change(
     gate = PermissionGate([RuleSource("a test", **rules)], mode=mode)
 
     async with asker(project) as toy:
-        decision = await gate.before_tool(toy.call(**call))
+        decision = await gate.before_tool(await toy.call(**call))
 
     assert type(decision) is kind
 
@@ -260,7 +260,7 @@ async def test_a_rename_of_protected_files_asks_a_person_also_where_edits_are_ac
     gate = PermissionGate(mode="acceptEdits")
 
     async with asker(project, "outside") as toy:
-        decision = await gate.before_tool(toy.call(**RENAME))
+        decision = await gate.before_tool(await toy.call(**RENAME))
 
     assert isinstance(decision, Ask)
 

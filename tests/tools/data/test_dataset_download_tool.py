@@ -61,10 +61,9 @@ async def test_the_question_says_exactly_what_would_come(place: Place) -> None:
         question = await place.tool.explained(args, place.ctx)
 
     assert question.startswith("numbers.csv from http://data.example.org into raw; size: 4 kB (4,000 bytes); disk: ")
-    assert [use.path for use in place.tool.path_uses(args)] == [
-        str(place.root / "raw"), str(place.root / "raw" / "numbers.csv"),
-    ]  # fmt: skip
-    assert not place.tool.is_read_only(args)
+    told = await place.tool.effects(args, place.ctx)
+    assert told.writes == [str(place.root / "raw"), str(place.root / "raw" / "numbers.csv")]
+    assert told.is_for_once
 
 
 @pytest.mark.parametrize("knows_head", [True, False])
@@ -420,13 +419,11 @@ class TestHub:
         async with place.served():
             plan = await place.prepare(HUB, unpack=True)
             args = place.tool.input_model(action="download", plan=plan)
-            uses = [*place.tool.path_uses(args), *await place.tool.further_path_uses(args, place.ctx)]
+            told = await place.tool.effects(args, place.ctx)
 
         data = place.root / "data"
         wanted = {str(data), str(data / "words"), *(str(data / path) for path in files)}
-        assert {use.path for use in uses} == wanted
-        assert len(uses) == len(wanted)
-        assert {use.access for use in uses} == {"write"}
+        assert sorted(told.writes) == sorted(wanted)
 
     async def test_a_folder_that_is_a_link_elsewhere_is_refused(self, place: Place) -> None:
         await self.at_hub(place)
@@ -563,7 +560,7 @@ async def test_the_plan_names_hosts_in_the_letters_in_which_they_are_asked(place
         said = await place.tool.explained(args, place.ctx)
 
     assert "from http://xn--pple-43d.com into" in said
-    assert place.tool.web_uses(args, place.ctx) == ("http://xn--pple-43d.com",)
+    assert (await place.tool.effects(args, place.ctx)).urls == ("http://xn--pple-43d.com",)
 
 
 @pytest.mark.parametrize("etag", ['"\u00e9"', f'"{"e" * 100_000}"'])

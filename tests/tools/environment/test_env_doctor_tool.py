@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 
 from panpan.errors import ToolError
+from panpan.tools.effects import Effects
 from panpan.tools.environment.env_doctor import EnvDoctorTool
-from panpan.tools.tool import PathUse, ToolContext
+from panpan.tools.tool import ToolContext
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output
 from tests.fakes.context import context_in
@@ -102,13 +103,12 @@ async def test_a_manifest_does_not_lead_to_what_may_hold_secrets(tmp_path: Path)
     assert "what .env asks for: it cannot be read" in output.text
 
 
-def test_it_only_looks_and_says_where() -> None:
+async def test_it_only_looks_and_says_where(tmp_path: Path) -> None:
     tool = EnvDoctorTool()
     args = tool.input_model(environment="/opt/env")
 
-    assert tool.tool_class == "read"
-    assert tool.is_read_only(args)
-    assert tool.path_uses(args) == (PathUse("/opt/env", "read"),)
+    assert tool.only_reads
+    assert await tool.effects(args, context_in(tmp_path)) == Effects(reads=("/opt/env",))
     assert tool.title(args) == "/opt/env"
 
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panpan.errors import ToolError
+from panpan.tools.effects import PathUse
 from panpan.tools.files.edit import EditInput, EditTool
 from panpan.tools.files.file_text import decode_file
 from panpan.tools.files.hunks import apply_hunks
@@ -22,7 +23,7 @@ from panpan.tools.files.read_notebook import read_notebook
 from panpan.tools.files.read_pdf import read_pdf
 from panpan.tools.files.rename import RenameInput, RenameTool
 from panpan.tools.files.write import WriteInput, WriteTool
-from panpan.tools.tool import PathUse
+from tests.fakes.context import context_in
 
 CALLS = [
     (ReadTool(), ReadInput(file_path="f"), "read"),
@@ -35,10 +36,11 @@ CALLS = [
 
 
 @pytest.mark.parametrize(("tool", "args", "access"), CALLS)
-def test_the_permission_gate_learns_what_a_call_touches(tool, args, access):
-    assert tool.tool_class == access
-    assert tool.is_read_only(args) == (access == "read")
-    assert list(tool.path_uses(args)) == [PathUse("f", access)]
+async def test_the_permission_gate_learns_what_a_call_touches(tool, args, access, tmp_path):
+    told = await tool.effects(args, context_in(tmp_path))
+
+    assert tool.only_reads == told.is_read_only == tool.runs_beside_others(args) == (access == "read")
+    assert list(told.path_uses) == [PathUse("f", access)]
     assert tool.title(args).startswith("f")
 
 

@@ -2,10 +2,13 @@ import os
 import shutil
 import stat
 import subprocess
+from pathlib import Path
 
 import pytest
 
+from panpan.errors import ToolError
 from panpan.tools.files.patch import PatchInput, PatchTool
+from tests.fakes.context import context_in
 
 
 async def patch(workspace, text):
@@ -413,23 +416,25 @@ class TestDiffsOfGit:
         assert not (workspace.root / "new.txt").stat().st_mode & 0o111
 
 
-def paths_of(text):
-    return [(use.path, use.access) for use in PatchTool().path_uses(PatchInput(patch=text))]
+async def paths_of(text):
+    told = await PatchTool().effects(PatchInput(patch=text), context_in(Path()))
+    return [(use.path, use.access) for use in told.path_uses]
 
 
-def test_every_path_is_told_to_the_permission_gate():
+async def test_every_path_is_told_to_the_permission_gate():
     text = envelope("*** Add File: a", "+x", "*** Update File: b", "*** Move to: c", "*** Delete File: d")
-    assert paths_of(text) == [("a", "write"), ("b", "write"), ("c", "write"), ("d", "write")]
+    assert await paths_of(text) == [("a", "write"), ("b", "write"), ("c", "write"), ("d", "write")]
     text = (
         "diff --git a/x b/y\nrename from x\nrename to y\n"
         '--- "a/\\303\\244"\n+++ "b/\\303\\244"\n@@ -1 +1 @@\n-a\n+b\n--- a/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n'
     )
-    assert [path for path, _ in paths_of(text)][-1] == "gone"
-    assert {"x", "y"} <= {path for path, _ in paths_of(text)}
+    assert [path for path, _ in await paths_of(text)][-1] == "gone"
+    assert {"x", "y"} <= {path for path, _ in await paths_of(text)}
 
 
-def test_an_unreadable_patch_names_no_path_and_has_a_title():
-    assert paths_of("nonsense") == []
+async def test_an_unreadable_patch_is_refused_and_has_a_title():
+    with pytest.raises(ToolError, match="this is no patch"):
+        await paths_of("nonsense")
     assert PatchTool().title(PatchInput(patch="nonsense")) == "unreadable patch"
 
 

@@ -11,13 +11,13 @@ from panpan.config.settings import PackageSettings
 from panpan.errors import ToolError
 from panpan.system.paths import PathResolver
 from panpan.system.sandbox.command_sandbox import CommandSandbox
+from panpan.tools.effects import PathUse
 from panpan.tools.packages.conda import CondaTool
 from panpan.tools.packages.offered import tools_without_use
 from panpan.tools.packages.package_tool import PackageSetup
 from panpan.tools.packages.pip import PipInput, PipTool
 from panpan.tools.packages.pixi import PixiTool
 from panpan.tools.packages.uv import UvInput, UvTool
-from panpan.tools.tool import PathUse
 from panpan.types.display import SummaryDisplay
 from panpan.types.tool import Output, Progress
 from tests.tools.packages.conftest import UV, Workspace, make_environment
@@ -54,10 +54,11 @@ async def test_paths_are_told_to_the_gate(house: Workspace) -> None:
     (house.root / "requirements.txt").write_text("-e ./src\n")
     ctx, tool = house.call_context(), PipTool(house.setup)
 
-    changing = await tool.further_path_uses(PipInput(operation="install", file="requirements.txt"), ctx)
-    looking = await tool.further_path_uses(PipInput(operation="list"), house.call_context())
+    install = await tool.effects(PipInput(operation="install", file="requirements.txt"), ctx)
+    look = await tool.effects(PipInput(operation="list"), house.call_context())
+    changing, looking = list(install.path_uses), list(look.path_uses)
 
-    assert changing[0] == PathUse(f"{house.root}/.venv", "write")
+    assert PathUse(f"{house.root}/.venv", "write") in changing
     assert PathUse(f"{house.root}/requirements.txt", "read") in changing
     assert PathUse(f"{house.root}/src", "read") in changing
     assert list(looking) == [PathUse(f"{house.root}/.venv", "read")]
@@ -96,13 +97,13 @@ async def test_the_network_is_wished_for_unless_all_hosts_are_granted(
         pytest.skip("no sandbox works here that lets commands to single hosts")
     ctx = replace(house.call_context(), sandbox=sandbox)
 
-    assert await UvTool(house.setup).sandbox_wish(UvInput(operation="install", packages=("lamp",)), ctx) == wish
+    assert (await UvTool(house.setup).effects(UvInput(operation="install", packages=("lamp",)), ctx)).sandbox == wish
 
 
 async def test_wheels_of_this_machine_need_no_network(house: Workspace, wheels: Path) -> None:
     args = UvInput(operation="install", packages=("lamp",), wheels=str(wheels))
 
-    assert await UvTool(house.setup).sandbox_wish(args, house.call_context()) == "on"
+    assert (await UvTool(house.setup).effects(args, house.call_context())).sandbox == "on"
 
 
 async def test_the_times_are_those_of_the_settings(house: Workspace) -> None:
@@ -242,9 +243,9 @@ async def test_a_folder_of_an_environment_that_is_a_link_out_of_it_is_told_to_th
     packages.symlink_to(tmp_path / "others")
     args = PipInput.model_validate({"operation": operation, "packages": ("lamp",)})
 
-    uses = await PipTool(house.setup).further_path_uses(args, house.call_context())
+    told = await PipTool(house.setup).effects(args, house.call_context())
 
-    assert PathUse(str(tmp_path / "others"), "read" if operation == "list" else "write") in uses
+    assert PathUse(str(tmp_path / "others"), "read" if operation == "list" else "write") in list(told.path_uses)
     with pytest.raises(ToolError, match="outside the workspace"):
         await house.run(PipTool, operation, "lamp")
 

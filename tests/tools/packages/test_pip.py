@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from panpan.errors import ToolError
+from panpan.tools.effects import PathUse
 from panpan.tools.packages.package_tool import PackageSetup
 from panpan.tools.packages.pip import PipInput, PipTool
 from panpan.tools.packages.uv import UvTool
-from panpan.tools.tool import PathUse
 from panpan.types.display import SummaryDisplay
 from tests.tools.packages.conftest import Workspace, make_environment
 

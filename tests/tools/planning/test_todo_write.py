@@ -113,7 +113,7 @@ async def test_without_a_session_the_model_is_told_to_go_on(tmp_path: Path) -> N
 async def test_it_runs_unasked_in_every_mode(mode: PermissionMode, tmp_path: Path) -> None:
 
     tool = TodoWriteTool(Store())
-    call = ToolCall("1", tool, tool.input_model(todos=()), {"todos": []}, context_in(tmp_path))
+    call = await ToolCall.of("1", tool, tool.input_model(todos=()), {"todos": []}, context_in(tmp_path))
 
     assert isinstance(await PermissionGate(mode=mode).before_tool(call), Allow)
 
@@ -130,7 +130,14 @@ def test_calls_beside_it_wait_for_it_so_that_of_two_lists_the_later_counts() -> 
     together = [[call.use.name for call in batch] for batch in batches(calls)]
 
     assert together == [["Look", "Look"], ["TodoWrite"], ["TodoWrite"], ["Look"]]
-    assert all(call.is_read_only for call in calls), "so that no snapshot is taken and no intent is noted"
+
+
+async def test_no_snapshot_is_taken_and_no_intent_noted_for_it(tmp_path: Path) -> None:
+    tool = TodoWriteTool(Store())
+
+    told = await tool.effects(tool.input_model(todos=()), context_in(tmp_path))
+
+    assert told.is_read_only
 
 
 def test_its_title_is_what_is_being_done() -> None:

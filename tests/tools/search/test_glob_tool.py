@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from panpan.errors import ToolError
+from panpan.tools.effects import Effects
 from panpan.tools.search.glob import MAX_FILES, GlobInput, GlobTool
-from panpan.tools.tool import PathUse
 from panpan.types.display import SummaryDisplay
 from tests.tools.search.conftest import Workspace
 
@@ -129,8 +129,10 @@ async def test_people_see_how_many_there_are(workspace: Workspace) -> None:
         ({"pattern": "*/../x"}, "."),
     ],
 )
-def test_the_gate_is_told_where_a_pattern_starts(arguments: dict[str, str], folder: str) -> None:
-    assert GlobTool().path_uses(GlobInput(**arguments)) == (PathUse(folder, "read"),)
+async def test_the_gate_is_told_where_a_pattern_starts(
+    arguments: dict[str, str], folder: str, workspace: Workspace
+) -> None:
+    assert await GlobTool().effects(GlobInput(**arguments), workspace.ctx) == Effects(reads=(folder,))
 
 
 def test_what_the_model_is_told_is_short() -> None:

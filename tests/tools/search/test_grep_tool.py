@@ -8,10 +8,10 @@ from pydantic import ValidationError
 
 from panpan.errors import ToolError
 from panpan.system.paths import PathResolver
+from panpan.tools.effects import Effects
 from panpan.tools.search.engine import MAX_OUTPUT_BYTES, find_ripgrep
 from panpan.tools.search.grep import GrepInput, GrepTool
 from panpan.tools.search.shown import MAX_RESULT_CHARS
-from panpan.tools.tool import PathUse
 from panpan.types.display import SummaryDisplay
 from tests.tools.search.conftest import Workspace, text_of
 
@@ -291,12 +291,13 @@ async def test_people_see_how_much_was_found(workspace: Workspace) -> None:
     assert text_of(nothing) == "[no matches]"
 
 
-def test_the_gate_is_told_what_would_be_read() -> None:
+async def test_the_gate_is_told_what_would_be_read(workspace: Workspace) -> None:
     tool = GrepTool()
 
-    assert tool.path_uses(GrepInput(pattern="x", path="/etc")) == (PathUse("/etc", "read"),)
-    assert tool.path_uses(GrepInput(pattern="x")) == (PathUse(".", "read"),)
-    assert tool.is_read_only(GrepInput(pattern="x"))
+    named = await tool.effects(GrepInput(pattern="x", path="/etc", glob="*.py"), workspace.ctx)
+    assert named == Effects(searches=("/etc",), searched_names="*.py")
+    assert await tool.effects(GrepInput(pattern="x"), workspace.ctx) == Effects(searches=(".",))
+    assert tool.only_reads
 
 
 async def test_what_is_binary_is_mentioned_and_not_shown(workspace: Workspace) -> None:

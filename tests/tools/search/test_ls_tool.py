@@ -5,8 +5,8 @@ import pytest
 
 from panpan.errors import ToolError
 from panpan.system.sandbox.protected_places import ALWAYS
+from panpan.tools.effects import Effects
 from panpan.tools.search.ls import MAX_ENTRIES, LsInput, LsTool, size_text
-from panpan.tools.tool import PathUse
 from panpan.types.display import SummaryDisplay
 from tests.tools.search.conftest import Workspace
 
@@ -93,6 +93,6 @@ def test_sizes_are_short(size: int, text: str) -> None:
     assert size_text(size) == text
 
 
-def test_the_gate_is_told_what_would_be_read() -> None:
-    assert LsTool().path_uses(LsInput(path="/etc")) == (PathUse("/etc", "read"),)
-    assert LsTool().is_read_only(LsInput())
+async def test_the_gate_is_told_what_would_be_read(workspace: Workspace) -> None:
+    assert await LsTool().effects(LsInput(path="/etc"), workspace.ctx) == Effects(reads=("/etc",))
+    assert LsTool().only_reads

@@ -119,9 +119,9 @@ def test_the_title_says_where_it_runs(use: str, title: str) -> None:
 
 
 def test_a_command_outside_the_sandbox_is_not_read_only() -> None:
-    assert BashTool().is_read_only(BashInput(command="ls"))
-    assert not BashTool().is_read_only(BashInput(command="ls", sandbox="off"))
-    assert not BashTool().is_read_only(BashInput(command="ls", sandbox="network"))
+    assert BashTool().runs_beside_others(BashInput(command="ls"))
+    assert not BashTool().runs_beside_others(BashInput(command="ls", sandbox="off"))
+    assert not BashTool().runs_beside_others(BashInput(command="ls", sandbox="network"))
 
 
 async def test_a_refusal_behind_a_pipe_is_told_too(boxed: Shell) -> None:

@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from panpan.errors import ToolError
 from panpan.system.environment import child_environment
+from panpan.tools.effects import PathUse
 from panpan.tools.shell.bash import BashInput, BashTool
 from panpan.tools.shell.foreground_run import MAX_RESULT_CHARS
-from panpan.tools.tool import PathUse
 from panpan.types.tool import Progress
 from tests.fakes.context import context_in
 from tests.tools.shell.conftest import Shell
@@ -319,20 +319,17 @@ def test_arguments_are_bounded() -> None:
     assert BashTool.timeout_s is None
 
 
-def test_the_gate_sees_paths_and_a_title() -> None:
+async def test_the_gate_sees_paths_and_a_title(shell: Shell) -> None:
     tool = BashTool()
 
-    assert tool.path_uses(BashInput(command="cat a /etc/passwd | wc -l")) == (
-        PathUse("a", "read"),
-        PathUse("/etc/passwd", "read"),
-    )
-    assert tool.path_uses(BashInput(command="rm -rf /")) == (PathUse("/", "write"),)
-    assert tool.path_uses(BashInput(command="cd src && echo x > ../a")) == (
-        PathUse("src", "read"),
-        PathUse("src/../a", "write"),
-    )
-    assert tool.is_read_only(BashInput(command="ls"))
-    assert not tool.is_read_only(BashInput(command="rm x"))
+    async def uses(command: str) -> list[PathUse]:
+        return list((await tool.effects(BashInput(command=command), shell.ctx)).path_uses)
+
+    assert await uses("cat a /etc/passwd | wc -l") == [PathUse("a", "read"), PathUse("/etc/passwd", "read")]
+    assert await uses("rm -rf /") == [PathUse("/", "write")]
+    assert await uses("cd src && echo x > ../a") == [PathUse("src", "read"), PathUse("src/../a", "write")]
+    assert tool.runs_beside_others(BashInput(command="ls"))
+    assert not tool.runs_beside_others(BashInput(command="rm x"))
     assert tool.title(BashInput(command="  make test\nmake lint")) == "make test …"
 
 

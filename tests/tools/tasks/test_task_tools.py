@@ -107,7 +107,8 @@ def test_what_the_model_is_told_is_short() -> None:
 
 
 def test_they_only_look_and_so_run_beside_others() -> None:
-    assert TaskOutputTool().is_read_only(TaskOutputInput(task_id="x"))
-    assert TaskOutputTool().tool_class == TaskStopTool().tool_class == "read"
+    assert TaskOutputTool().runs_beside_others(TaskOutputInput(task_id="x"))
+    assert TaskOutputTool().only_reads
+    assert TaskStopTool().only_reads
     assert TaskOutputTool().time_limit_s(TaskOutputInput(task_id="x", timeout=2000)) == 2
     assert TaskOutputTool().timeout_s is None

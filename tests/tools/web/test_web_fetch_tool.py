@@ -553,4 +553,4 @@ def test_the_model_is_told_of_it_in_few_words() -> None:
     definition = WebFetchTool().definition
 
     assert len(json.dumps(definition.input_schema)) + len(definition.description) < 1_000
-    assert WebFetchTool().is_read_only(None)  # type: ignore[arg-type]
+    assert WebFetchTool().runs_beside_others(None)  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ from anyio.abc import ByteStream
 
 from panpan.config.settings import WebSettings
 from panpan.errors import ToolError
+from panpan.tools.effects import Effects
 from panpan.tools.web.search.choice import NoEngine, chosen_engine, searcher_of
 from panpan.tools.web.search.web_searcher import MAX_SNIPPET_CHARS, MAX_TITLE_CHARS, WebSearcher
 from panpan.tools.web.web_search import WebSearchInput, WebSearchTool
@@ -422,7 +423,8 @@ async def test_the_question_names_who_is_told_the_words(tmp_path: Path) -> None:
     tool = WebSearchTool(searcher_of(WebSettings(), KEYS, Network().web, "tests/1"))
 
     assert await tool.explained(args, context_in(tmp_path)) == "the query goes to api.tavily.com"
-    assert tool.is_read_only(args)
+    assert await tool.effects(args, context_in(tmp_path)) == Effects(asks_web=True)
+    assert tool.runs_beside_others(args)
 
 
 async def test_nobody_is_asked_about_a_search_that_cannot_be(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from panpan.errors import ToolError
 from panpan.system.paths import Location, PathResolver
 from panpan.system.protected import may_be_protected
-from panpan.tools.tool import PathUse
+from panpan.tools.effects import PathUse
 from panpan.types.dataclass import dataclass
 
 

@@ -18,8 +18,8 @@ from panpan.services.permissions.reach.live_patterns import matches
 from panpan.services.permissions.reach.located import LocatedUse, Locator
 from panpan.services.permissions.reach.takings import SHELLS
 from panpan.system.protected import protections
+from panpan.tools.effects import PathUse
 from panpan.tools.shell.analysis.facts import Effect, LineFacts, SimpleCommand, Word
-from panpan.tools.tool import PathUse
 
 _LEADS_TO = frozenset({"cd", "link", "ln"})
 """Programs behind which another name, or a bare one, stands for what they are given."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from panpan.services.permissions.reach.live_patterns import MOST_NAMES, TooManyNamesError, links_below, matched
 from panpan.services.permissions.reach.takings import name_of, unwrapped_words
+from panpan.tools.effects import PathUse
 from panpan.tools.shell.analysis.facts import Effect, LineFacts, Word
-from panpan.tools.tool import PathUse
 from panpan.types.dataclass import dataclass
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from panpan.errors import ToolError
 from panpan.services.permissions.reach.located import LocatedUse, Locator
 from panpan.system.canonical import canonical_path
 from panpan.system.git_places import places_elsewhere
+from panpan.tools.effects import PathUse
 from panpan.tools.shell.analysis.facts import LineFacts
-from panpan.tools.tool import PathUse
 
 
 def repository_around(folder: Path) -> Path:

@@ -38,21 +38,21 @@ _NOT_ONE_NAME = frozenset("!{},;")
 _ADVICE = "search a narrower path, or with a glob that leaves it out"
 
 
-async def withheld_file(rules: Sequence[Rule], subject: Subject, glob: str | None) -> Reason | None:
+async def withheld_file(rules: Sequence[Rule], subject: Subject) -> Reason | None:
     """Return why the search may show what a rule withholds, or None where it does not.
 
     Args:
         rules: Rules that deny or ask.
         subject: The search.
-        glob: Names that the search is limited to.
     """
     readers = [
         rule for rule in rules if isinstance(rule.specifier, PathPattern) and rule.tool in ("Read", subject.tool)
     ]
-    may_search = any(effect.searches or effect.gathers for effect in subject.effects)
-    if not readers or not (may_search or subject.tool == "Grep"):
+    may_search = subject.told.searches or any(effect.searches or effect.gathers for effect in subject.effects)
+    if not readers or not may_search:
         return None
-    return await anyio.to_thread.run_sync(partial(_look, readers, subject, glob), abandon_on_cancel=True)
+    look = partial(_look, readers, subject)
+    return await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
 
 
 async def secret_file(subject: Subject, paths: PathResolver) -> Reason | None:
@@ -117,12 +117,12 @@ def _look_for_secrets(folders: Sequence[Path], paths: PathResolver, search: Effe
 
 def _searches(subject: Subject) -> list[tuple[list[Path], Effect | None]]:
     """Return the folders whose files the call would show, with the search; listing their names shows no file."""
-    if subject.tool == "Grep":
-        places = [use.path for use in subject.uses if use.path.is_dir()]
-        found: list[tuple[list[Path], Effect | None]] = [(places, None)]
-    else:  # of every part of a command line, whatever the others do
-        found = [(_shown_folders(effect, subject), effect) for effect in subject.effects]
-        found += [(list(_gathered_by(effect, subject.cwd)), _of_all_names(effect)) for effect in subject.effects]
+    searched = set(subject.told.searches)
+    places = [use.path for use in subject.uses if use.use.path in searched and use.path.is_dir()]
+    found: list[tuple[list[Path], Effect | None]] = [(places, None)]
+    # And every part of a command line, whatever the others do.
+    found += [(_shown_folders(effect, subject), effect) for effect in subject.effects]
+    found += [(list(_gathered_by(effect, subject.cwd)), _of_all_names(effect)) for effect in subject.effects]
     return [(folders, search) for folders, search in found if folders]
 
 
@@ -167,8 +167,8 @@ def _of_all_names(effect: Effect) -> Effect:
     return replace(effect, searches=(), only_names=(), leaves_out_hidden=False, only_tracked=False)
 
 
-def _look(rules: Sequence[Rule], subject: Subject, glob: str | None) -> Reason | None:
-    root = subject.root
+def _look(rules: Sequence[Rule], subject: Subject) -> Reason | None:
+    root, glob = subject.root, subject.told.searched_names
     count = 0
     for folder, names, search in chain.from_iterable(starmap(_files, _searches(subject))):
         source = search.command.source if search is not None else ""

@@ -21,8 +21,8 @@ from panpan.system.canonical import canonical_path
 from panpan.system.git_index import GitIndex
 from panpan.system.paths import PathResolver
 from panpan.system.protected import may_be_protected
+from panpan.tools.effects import PathUse
 from panpan.tools.shell.analysis.facts import LineFacts, SimpleCommand, Word
-from panpan.tools.tool import PathUse
 
 MAX_ENTRIES = 10_000
 """Files and folders that are looked at for one command; some hundredths of a second."""

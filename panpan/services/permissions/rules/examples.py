@@ -13,7 +13,7 @@ from panpan.services.permissions.rules.matching import allowing_rules, restricti
 from panpan.services.permissions.rules.rules import EDIT_TOOLS, Rule, RuleSource, parse_rule
 from panpan.services.permissions.subject import Subject
 from panpan.system.paths import PathResolver
-from panpan.tools.tool import PathUse
+from panpan.tools.effects import Agent, Command, Effects, PathUse
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import Behaviour
 
@@ -86,18 +86,15 @@ def _subject(rule: Rule, example: str, paths: PathResolver) -> Subject:
         ToolError: It is no usable path.
     """
     uses: tuple[LocatedUse, ...] = ()
+    told = Effects(names=(example,))
     if rule.takes_paths:
-        access = PathUse(example, "write" if rule.tool in EDIT_TOOLS else "read")
-        uses = (located(access, paths),)
-    return Subject(
-        tool=rule.tool,
-        tool_class="read",
-        is_read_only=False,
-        uses=uses,
-        root=paths.root,
-        cwd=paths.cwd,
-        command=example if rule.tool == "Bash" else None,
-        url=example if rule.tool == "WebFetch" else None,
-        web_uses=(example,) if rule.tool == "WebFetch" else (),
-        names=(example,),
-    )
+        is_edit = rule.tool in EDIT_TOOLS
+        uses = (located(PathUse(example, "write" if is_edit else "read"), paths),)
+        told = Effects(writes=(example,)) if is_edit else Effects(reads=(example,))
+    elif rule.tool == "Bash":
+        told = Effects(commands=(Command(example),))
+    elif rule.tool == "WebFetch":
+        told = Effects(urls=(example,))
+    elif rule.tool == "Agent":
+        told = Effects(agents=(Agent(example),))
+    return Subject(tool=rule.tool, told=told, uses=uses, root=paths.root, cwd=paths.cwd)

@@ -79,7 +79,7 @@ def _joint(rule: Rule) -> str:
 def _holds_for_all(other: Rule, rule: Rule) -> bool:
     """Return whether the restriction `other` holds for whatever `rule` speaks of."""
     if other.specifier is None:
-        return all(other.names(tool) for tool in _tools(rule))
+        return all(tool in _tools(other) or other.is_for(tool) for tool in _tools(rule))
     if rule.specifier is None or other.tool not in (rule.tool, *_kinds(rule)):
         return False
     text = _specifier(rule)

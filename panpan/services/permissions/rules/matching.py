@@ -14,14 +14,7 @@ from panpan.services.permissions.rules.command_pattern import CommandPattern
 from panpan.services.permissions.rules.command_words import has_live_tilde, has_live_words, simple_commands
 from panpan.services.permissions.rules.domain_pattern import DomainPattern
 from panpan.services.permissions.rules.path_pattern import PathPattern
-from panpan.services.permissions.rules.rules import (
-    MIXED_TOOLS,
-    PACKAGE_TOOLS,
-    READ_TOOLS,
-    READING_EDIT_TOOLS,
-    NamePattern,
-    Rule,
-)
+from panpan.services.permissions.rules.rules import NamePattern, Rule
 from panpan.services.permissions.subject import Subject
 from panpan.tools.shell.analysis.facts import SimpleCommand, Word
 
@@ -32,7 +25,7 @@ def restriction(rule: Rule, subject: Subject) -> Restriction | None:
     """Return whether a rule that asks or denies holds for the call, or may; None where it does not."""
     match rule.specifier:
         case None:
-            return "holds" if rule.names(subject.tool) else _restriction_of_access(rule, subject)
+            return "holds" if _names(rule, subject) else _restriction_of_access(rule, subject)
         case PathPattern() as pattern:
             if restricted_use(rule, pattern, subject):
                 return "holds"
@@ -44,16 +37,25 @@ def restriction(rule: Rule, subject: Subject) -> Restriction | None:
         case CommandPattern() as pattern if subject.runs:
             return "holds" if pattern.restricts(subject.runs) else None
         case DomainPattern() as pattern:
-            return "holds" if any(map(pattern.restricts, subject.web_uses)) else None
-        case NamePattern() as pattern if rule.names(subject.tool):
+            return "holds" if any(map(pattern.restricts, subject.told.urls)) else None
+        case NamePattern() as pattern if _names(rule, subject):
             return "holds" if pattern.restricts(subject.names) else None
         case _:
             return None
 
 
-def _names_access(rule: Rule, subject: Subject) -> bool:
-    """Return whether a rule for a whole tool speaks of what this call of a tool does that can read and write."""
-    return subject.tool in MIXED_TOOLS and rule.tool == ("Read" if subject.is_read_only else "Edit")
+def _names(rule: Rule, subject: Subject) -> bool:
+    """Return whether a rule speaks of the call: of its tool, or of all that it does."""
+    match rule.tool:
+        case "Read":
+            is_meant = subject.told.only_reads_files
+        case "Edit":
+            is_meant = subject.told.only_changes_files
+        case "Agent":
+            is_meant = bool(subject.told.agents)
+        case _:
+            is_meant = False
+    return is_meant or rule.is_for(subject.tool)
 
 
 def _restriction_of_access(rule: Rule, subject: Subject) -> Restriction | None:
@@ -61,14 +63,15 @@ def _restriction_of_access(rule: Rule, subject: Subject) -> Restriction | None:
     if rule.tool not in ("Read", "Edit"):
         return None
     is_write = rule.tool == "Edit"
-    reads_too = not is_write and subject.tool in READING_EDIT_TOOLS | PACKAGE_TOOLS
-    if any(reads_too or use.is_write is is_write for use in subject.all_uses):
+    shows = not is_write and bool(subject.told.reads or subject.told.searches)
+    if shows or any(use.is_write is is_write for use in subject.all_uses):
         return "holds"
     effects = subject.effects
     does_more = any(
         effect.runs_code is not False or (effect.writes if is_write else effect.reads) is None for effect in effects
     )
-    return "may hold" if does_more or subject.runs or subject.unseen else None
+    is_unclear = does_more or subject.runs or subject.unseen or not subject.told.is_complete
+    return "may hold" if is_unclear else None
 
 
 def _restricts_as_read(pattern: CommandPattern, subject: Subject) -> bool:
@@ -137,9 +140,9 @@ def restricted_name(rule: Rule, pattern: PathPattern, subject: Subject) -> Locat
 def _first_restricted(
     rule: Rule, pattern: PathPattern, uses: Sequence[LocatedUse], subject: Subject
 ) -> LocatedUse | None:
-    shows = rule.tool == "Read" and subject.tool in READING_EDIT_TOOLS
+    shown = set(subject.told.reads) if rule.tool == "Read" else frozenset[str]()
     for use in uses:
-        if (shows or _speaks_of(rule, use, subject)) and pattern.restricts(
+        if (use.use.path in shown or _speaks_of(rule, use, subject)) and pattern.restricts(
             use.spellings, subject.root, is_shallow=use.is_shallow
         ):
             return use
@@ -175,11 +178,7 @@ def _restriction_of_hidden(rule: Rule, subject: Subject) -> Restriction | None:
 
 def allowing_rules(rules: Iterable[Rule], subject: Subject) -> list[Rule] | None:
     """Return the rules that together allow the whole call, or None where something of it is left over."""
-    candidates = [
-        rule
-        for rule in rules
-        if rule.names(subject.tool) or _names_access(rule, subject) or isinstance(rule.specifier, DomainPattern)
-    ]
+    candidates = [rule for rule in rules if _names(rule, subject) or isinstance(rule.specifier, DomainPattern)]
     for rule in candidates:
         if rule.specifier is None or _allows_alone(rule, subject):
             return [rule]
@@ -276,9 +275,8 @@ def _opens(rule: Rule, words: tuple[str, ...], *, needs_wildcard: bool) -> bool:
 
 
 def _rules_for_each_use(rules: Sequence[Rule], subject: Subject) -> list[Rule] | None:
-    # What a writing tool reads it reads in order to write; only its writes have to be opened.
-    is_reader = subject.tool in READ_TOOLS
-    uses = [use for use in subject.uses if is_reader or use.is_write]
+    # What a call that changes files reads it reads in order to change them; only that has to be opened.
+    uses = [use for use in subject.uses if use.is_write] or subject.uses
     found = [covering_rule(rules, use, subject) for use in uses]
     if not found or None in found:
         return None

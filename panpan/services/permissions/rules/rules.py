@@ -24,10 +24,6 @@ READ_TOOLS = frozenset({"Read", "LS", "Glob", "Grep"})
 """What a rule for Read speaks of."""
 EDIT_TOOLS = frozenset({"Edit", "MultiEdit", "Write", "Patch", "Rename", "NotebookEdit"})
 """What a rule for Edit speaks of."""
-MIXED_TOOLS = frozenset({"LSP"})
-"""Of which some calls only read, and rules for Read speak of those; of the others rules for Edit do."""
-READING_EDIT_TOOLS = EDIT_TOOLS - {"Write"} | MIXED_TOOLS
-"""Tools that read what they change and tell the model of it, so that rules against reading hold for them."""
 PACKAGE_OPERATIONS: Mapping[str, Collection[str]] = {
     "pip": ("install", "uninstall", "list", "show", "freeze", "create", "rollback"),
     "uv": (
@@ -40,11 +36,7 @@ PACKAGE_OPERATIONS: Mapping[str, Collection[str]] = {
     ),
 }  # fmt: skip
 """What the tools for packages do; a rule may name an operation, as in `uv(install)`."""
-PACKAGE_TOOLS = frozenset(PACKAGE_OPERATIONS)
-ONCE_ONLY = frozenset({"DatasetDownload"})
-"""Of which no answer is kept: the user consents to one download, as the question describes it."""
 _AGENT_TOOLS = frozenset({"Agent", "Task", "Skill"})
-_TOOLS_OF_RULE = {"Read": READ_TOOLS, "Edit": EDIT_TOOLS, "Agent": {"Agent", "Task"}}
 _PLAIN_TOOLS = frozenset({
     "LSP", "WebSearch", "DatasetDownload", "EnvDoctor", "TodoWrite", "TaskOutput", "TaskStop", "ReadHistory",
     "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "MergeWorktree",
@@ -52,7 +44,7 @@ _PLAIN_TOOLS = frozenset({
 """Of which a rule names nothing but the tool."""
 _WELL_KNOWN = {
     name.lower(): name
-    for name in READ_TOOLS | EDIT_TOOLS | _AGENT_TOOLS | PACKAGE_TOOLS | _PLAIN_TOOLS | {"Bash", "WebFetch"}
+    for name in (*READ_TOOLS, *EDIT_TOOLS, *_AGENT_TOOLS, *PACKAGE_OPERATIONS, *_PLAIN_TOOLS, "Bash", "WebFetch")
 }
 _RULE = re.compile(r"(?P<tool>[A-Za-z_][\w.-]*(?:\*[\w.*-]*)?)(?:\((?P<specifier>.*)\))?", re.DOTALL)
 
@@ -93,10 +85,8 @@ class Rule:
         """Whether it speaks of a tool that works on files."""
         return self.tool in READ_TOOLS | EDIT_TOOLS
 
-    def names(self, tool_name: str) -> bool:
-        """Return whether the rule speaks of the tool at all."""
-        if tool_name in _TOOLS_OF_RULE.get(self.tool, ()):
-            return True
+    def is_for(self, tool_name: str) -> bool:
+        """Return whether the rule was written for a tool of this name."""
         if self.tool.startswith("mcp__"):
             return fnmatchcase(tool_name, self.tool) or tool_name.startswith(f"{self.tool}__")
         return tool_name == self.tool
@@ -215,7 +205,7 @@ def _parse_specifier(tool: str, specifier: str) -> Specifier:
         return PathPattern(specifier)
     if tool == "WebFetch":
         return DomainPattern(specifier)
-    if tool in _AGENT_TOOLS | PACKAGE_TOOLS and specifier.strip():
+    if tool in (*_AGENT_TOOLS, *PACKAGE_OPERATIONS) and specifier.strip():
         pattern = NamePattern(specifier.strip())
         operations = PACKAGE_OPERATIONS.get(tool, ())
         if operations and not any(pattern.matches([name]) for name in operations):

@@ -10,14 +10,7 @@ from panpan.services.permissions.rules.command_words import simple_commands
 from panpan.services.permissions.rules.domain_pattern import plain_host
 from panpan.services.permissions.rules.matching import allowing_rules, covering_rule
 from panpan.services.permissions.rules.prefixes import prefix_of
-from panpan.services.permissions.rules.rules import (
-    EDIT_TOOLS,
-    MIXED_TOOLS,
-    ONCE_ONLY,
-    PACKAGE_TOOLS,
-    READ_TOOLS,
-    parse_rule,
-)
+from panpan.services.permissions.rules.rules import parse_rule
 from panpan.services.permissions.subject import Subject
 from panpan.system.terminal_text import spelled_out
 from panpan.tools.search.globs import gitignore_escaped
@@ -46,18 +39,16 @@ def prefix_rule(subject: Subject) -> str | None:
 def _candidate(subject: Subject) -> str | None:
     if subject.is_read_only and not all(use.is_open for use in subject.uses):
         return _path_rule(subject)  # what it does needs no rule, only where
-    if subject.command is not None:
+    if subject.command is not None and subject.tool == "Bash":
         return f"Bash({exact_pattern(subject.command)})"
     if subject.url is not None:
         host = plain_host(subject.url)
         return host and f"WebFetch(domain:{host})"
-    if subject.tool in READ_TOOLS | EDIT_TOOLS | MIXED_TOOLS:
+    if subject.told.only_reads_files or subject.told.only_changes_files:
         return _path_rule(subject)
-    if subject.tool in ONCE_ONLY:
+    if subject.told.is_for_once or subject.runs:
         return None
-    if subject.tool in PACKAGE_TOOLS:
-        return None if "run" in subject.names else f"{subject.tool}({subject.names[0]})"
-    return subject.tool
+    return f"{subject.tool}({subject.names[0]})" if subject.names else subject.tool
 
 
 def _path_rule(subject: Subject) -> str | None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from panpan.errors import ToolError
 from panpan.services.permissions.reach.located import LocatedUse, Locator
 from panpan.system.paths import Location, PathResolver
-from panpan.tools.tool import PathUse
+from panpan.tools.effects import PathUse
 
 NAMES = [
     "a.py", ".env", "src", "link", "out", "up", "real", "deep", "x.pem", "home", ".git", "config", "odd", "nowhere",

@@ -14,11 +14,12 @@ from panpan.services.permissions.rules.matching import allowing_rules
 from panpan.services.permissions.rules.rules import parse_rule
 from panpan.services.permissions.rules.suggestions import narrowest_rule
 from panpan.services.permissions.subject import Subject
+from panpan.tools.effects import Command, Effects
 
 
 def subject(command: str) -> Subject:
     place = Path("/nowhere")
-    return Subject("Bash", "command", False, (), place, place, command, None, ())
+    return Subject("Bash", Effects(commands=(Command(command),)), (), place, place)
 
 
 def saved(command: str) -> str | None:

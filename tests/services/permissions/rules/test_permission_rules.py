@@ -1,9 +1,12 @@
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
 from panpan.errors import ConfigError
+from panpan.services.permissions.reach.located import located
+from panpan.services.permissions.rules.matching import restriction
 from panpan.services.permissions.rules.rules import (
     PACKAGE_OPERATIONS,
     RuleSource,
@@ -11,6 +14,9 @@ from panpan.services.permissions.rules.rules import (
     rules_of_no_tool,
     split_rules,
 )
+from panpan.services.permissions.subject import Subject
+from panpan.system.paths import PathResolver
+from panpan.tools.effects import UNKNOWN, Agent, Command, Effects
 from panpan.tools.packages.conda import CondaTool
 from panpan.tools.packages.package_tool import PackageTool
 from panpan.tools.packages.pip import PipTool
@@ -18,41 +24,53 @@ from panpan.tools.packages.pixi import PixiTool
 from panpan.tools.packages.uv import UvTool
 from panpan.tools.registry import all_tools
 
+LINE = Effects(commands=(Command("npm run test"),))
+READING, SEARCHING = Effects(reads=("a",)), Effects(searches=("a",))
+CHANGING, MAKING = Effects(reads=("a",), writes=("a",)), Effects(writes=("a",))
 
-@pytest.mark.parametrize(
-    ("rule", "tool"),
-    [
-        ("Bash", "Bash"),
-        ("Bash(*)", "Bash"),
-        ("Bash(npm run *)", "Bash"),
-        ("Read", "Grep"),
-        ("Read", "LS"),
-        ("Edit", "Patch"),
-        ("Edit", "Write"),
-        ("Write", "Write"),
-        ("mcp__github__*", "mcp__github__create_issue"),
-        ("mcp__github", "mcp__github__create_issue"),
-        ("mcp__github__create_issue", "mcp__github__create_issue"),
-        ("Agent(reviewer)", "Agent"),
-        ("evaluate", "evaluate"),
-    ],
-)
-def test_a_rule_speaks_of_its_tools(rule: str, tool: str) -> None:
-    assert parse_rule(rule, "the test").names(tool)
+
+def holds(rule: str, tool: str, told: Effects, place: Path) -> bool:
+    uses = tuple(located(use, PathResolver(place)) for use in told.path_uses)
+    return restriction(parse_rule(rule, "the test"), Subject(tool, told, uses, place, place)) == "holds"
 
 
 @pytest.mark.parametrize(
-    ("rule", "tool"),
+    ("rule", "tool", "told"),
     [
-        ("Bash", "BashOutput"),
-        ("Write", "Edit"),
-        ("Edit", "Read"),
-        ("mcp__git", "mcp__github__x"),
-        ("mcp__a__b", "mcp__a__bc"),
+        ("Bash", "Bash", LINE),
+        ("Bash(*)", "Bash", LINE),
+        ("Bash(npm run *)", "Bash", LINE),
+        ("Read", "Grep", SEARCHING),
+        ("Read", "LS", READING),
+        ("Read", "anything", READING),
+        ("Edit", "Patch", CHANGING),
+        ("Edit", "Write", MAKING),
+        ("Edit", "anything", MAKING),
+        ("Write", "Write", MAKING),
+        ("mcp__github__*", "mcp__github__create_issue", UNKNOWN),
+        ("mcp__github", "mcp__github__create_issue", UNKNOWN),
+        ("mcp__github__create_issue", "mcp__github__create_issue", UNKNOWN),
+        ("Agent(reviewer)", "Agent", Effects(agents=(Agent("reviewer"),))),
+        ("Agent(reviewer)", "Task", Effects(agents=(Agent("reviewer"),))),
+        ("evaluate", "evaluate", UNKNOWN),
     ],
 )
-def test_a_rule_does_not_speak_of_other_tools(rule: str, tool: str) -> None:
-    assert not parse_rule(rule, "the test").names(tool)
+def test_a_rule_speaks_of_its_tools(rule: str, tool: str, told: Effects, tmp_path: Path) -> None:
+    assert holds(rule, tool, told, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("rule", "tool", "told"),
+    [
+        ("Bash", "BashOutput", Effects()),
+        ("Write", "Edit", CHANGING),
+        ("Edit", "Read", READING),
+        ("mcp__git", "mcp__github__x", UNKNOWN),
+        ("mcp__a__b", "mcp__a__bc", UNKNOWN),
+    ],
+)
+def test_a_rule_does_not_speak_of_other_tools(rule: str, tool: str, told: Effects, tmp_path: Path) -> None:
+    assert not holds(rule, tool, told, tmp_path)
 
 
 @pytest.mark.parametrize(

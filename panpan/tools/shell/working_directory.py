@@ -19,6 +19,7 @@ from panpan.errors import ConfigError, ToolError
 from panpan.system.canonical import canonical_path
 from panpan.system.paths import PathResolver
 from panpan.system.private import make_private_folder
+from panpan.system.read_file import read_regular_file
 
 _REPORT = "{ set +x; command pwd -P >|%s; } 2>&-"
 
@@ -32,6 +33,7 @@ _SCRIPT_WITHOUT_REPORT = f"""{_BEGIN}eval "$__panpan_command"
 """
 
 
+_MAX_REPORT_BYTES = 1 << 14
 _BASH_PLACES = "/usr/bin:/usr/local/bin:/opt/homebrew/bin:/run/current-system/sw/bin"
 
 
@@ -54,8 +56,8 @@ class DirectoryReport:
                 make_private_folder(self._folder)
                 fd, name = tempfile.mkstemp(prefix="cwd-", dir=self._folder)
                 os.close(fd)
-                self.file = Path(name)
-            except (ConfigError, OSError) as exc:
+                self.file = canonical_path(Path(name))
+            except (ConfigError, OSError, ToolError) as exc:
                 self.failure = getattr(exc, "strerror", None) or str(exc)
         return self
 
@@ -63,19 +65,19 @@ class DirectoryReport:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self.file is not None:
-            self.file.unlink(missing_ok=True)
-            with suppress(OSError):  # there is output in it
+            with suppress(OSError):  # a folder took its place, or there is output beside it
+                self.file.unlink(missing_ok=True)
                 self.file.parent.rmdir()
 
     def read(self) -> str | None:
-        """Return the directory that the shell named; None where it named none."""
+        """Return the directory that the shell named; None where it named none.
+
+        Raises:
+            ToolError: A command removed the file or put something else in its place.
+        """
         if self.file is None:
             return None
-        try:
-            with self.file.open("rb") as opened:
-                data = opened.read(1 << 14)
-        except OSError:
-            return None
+        data = read_regular_file(self.file, max_bytes=_MAX_REPORT_BYTES)
         return os.fsdecode(data.removesuffix(b"\n")) or None
 
 
@@ -135,9 +137,13 @@ def start_directory(paths: PathResolver, *, may_change: bool) -> Path:
 
 def follow(report: DirectoryReport, paths: PathResolver) -> list[str]:
     """Make the directory where the shell ended the working directory, and return what to say of it."""
+    unknown = f"the working directory stays {paths.cwd}: where the command ended is not known"
     if report.failure:
-        return [f"the working directory stays {paths.cwd}: where the command ended is not known, {report.failure}"]
-    ended_in = report.read()
+        return [f"{unknown}, {report.failure}"]
+    try:
+        ended_in = report.read()
+    except ToolError as exc:
+        return [f"{unknown}, {exc}"]
     if ended_in is None or ended_in == str(paths.cwd):
         return []
     try:

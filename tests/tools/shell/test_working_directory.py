@@ -1,9 +1,12 @@
+import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from panpan.tools.shell.working_directory import DirectoryReport, find_shell, shell_arguments
+from panpan.system.paths import PathResolver
+from panpan.tools.shell.working_directory import DirectoryReport, find_shell, follow, shell_arguments
 
 
 @pytest.mark.parametrize("shell", ["/bin/sh", find_shell()])
@@ -39,6 +42,39 @@ def test_without_a_report_the_command_is_passed_as_it_is() -> None:
     with DirectoryReport(None) as report:
         assert shell_arguments("ls", report.file, shell="/bin/sh") == ["/bin/sh", "-c", "ls"]
         assert report.read() is None
+
+
+PUT_THERE: dict[str, Callable[[Path, Path], None]] = {
+    "nothing": lambda _place, _elsewhere: None,
+    "a FIFO": lambda place, _elsewhere: os.mkfifo(place),
+    "a link": lambda place, elsewhere: place.symlink_to(elsewhere),
+    "a folder": lambda place, _elsewhere: place.mkdir(),
+    "a device": lambda place, _elsewhere: place.symlink_to("/dev/zero"),
+    "too much": lambda place, _elsewhere: place.write_bytes(bytes(1_000_000)) and None,
+}
+
+
+@pytest.mark.parametrize("put", PUT_THERE.values(), ids=PUT_THERE.keys())
+def test_what_a_command_puts_in_place_of_the_report_is_not_read(
+    tmp_path: Path, put: Callable[[Path, Path], None]
+) -> None:
+    root = tmp_path.resolve()
+    (root / "sub").mkdir()
+    elsewhere = root / "elsewhere"
+    elsewhere.write_text(f"{root / 'sub'}\n")
+    paths = PathResolver(root)
+
+    with DirectoryReport(root / "private") as report:
+        assert report.file is not None
+        report.file.unlink()
+        put(report.file, elsewhere)
+        notes = follow(report, paths)
+
+    assert [note.partition(", ")[0] for note in notes] == [
+        f"the working directory stays {root}: where the command ended is not known"
+    ]
+    assert str(report.file) in notes[0]
+    assert paths.cwd == root
 
 
 @pytest.mark.parametrize("has_report", [True, False])

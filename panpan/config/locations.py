@@ -11,7 +11,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from panpan.errors import ConfigError
-from panpan.system.canonical import canonical_path
+from panpan.system.canonical import canonical_path, lost_link
 from panpan.system.home import user_home
 from panpan.types.dataclass import dataclass
 
@@ -148,14 +148,22 @@ def panpan_home(env: Mapping[str, str], cwd: Path) -> Path:
         cwd: What a relative `PANPAN_HOME` is relative to.
 
     Raises:
-        ConfigError: There is no home folder, or the path cannot be used.
+        ConfigError: There is no home folder, or the path cannot be used. Or a link to it leads nowhere: what settings
+            deny must not be allowed for that.
     """
     chosen = env.get("PANPAN_HOME") or "~/.panpan"
     try:
         if chosen == "~" or chosen.startswith("~/"):
-            home = Path(env.get("HOME") or Path.home())
-            return (home / chosen[2:]).resolve()
-        return (cwd / Path(chosen).expanduser()).resolve()
+            place = Path(env.get("HOME") or Path.home()) / chosen[2:]
+        else:
+            place = cwd / Path(chosen).expanduser()
+        if (lost := lost_link(place)) is not None:
+            from panpan.config.keys import shown  # with pydantic, which a start can do without
+
+            raise ConfigError(
+                f"the panpan home {chosen!r} cannot be used: the link {shown(lost)} leads nowhere; mend or remove it"
+            )
+        return place.resolve()
     except (OSError, RuntimeError, ValueError) as exc:
         raise ConfigError(f"the panpan home {chosen!r} cannot be used ({exc}); set PANPAN_HOME to a folder") from exc
 

@@ -16,6 +16,7 @@ from panpan.config.bounded_toml import TooDeepError, parse_toml
 from panpan.config.keys import KeyPath, dotted, shown
 from panpan.config.settings import FORMAT_VERSION, Settings, rule_text
 from panpan.errors import ConfigError, ToolError
+from panpan.system.canonical import lost_link
 from panpan.system.read_file import read_regular_file
 from panpan.types.dataclass import dataclass
 from panpan.types.permission import Behaviour
@@ -149,17 +150,11 @@ def read_settings_file(path: Path, kind: SourceKind) -> Source | None:
             the user's and a link to it leads nowhere: what it denies must not be allowed for that.
     """
     data = read_bytes(path)
-    if data is None and kind != "project" and (lost := _lost_link(path)) is not None:
+    if data is None and kind != "project" and (lost := lost_link(path)) is not None:
         raise ConfigError(
             f"cannot read the settings in {shown(path)}: the link {shown(lost)} leads nowhere; mend or remove it"
         )
     return None if data is None else parse_settings(data, path, kind)
-
-
-def _lost_link(path: Path) -> Path | None:
-    """Return the link that leads nowhere on the way to a missing file; None where the file is simply missing."""
-    places = (path, *path.parents)
-    return next((place for place in places if place.is_symlink() and not place.exists()), None)
 
 
 def read_bytes(path: Path) -> bytes | None:

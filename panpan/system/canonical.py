@@ -80,6 +80,12 @@ def is_below(path: Path, root: Path) -> bool:
     return path.parts[: len(root.parts)] == root.parts
 
 
+def lost_link(path: Path) -> Path | None:
+    """Return the link that leads nowhere on the way to a missing file; None where the file is simply missing."""
+    places = (path, *path.parents)
+    return next((place for place in places if place.is_symlink() and not place.exists()), None)
+
+
 def _link_target(candidate: str, shown: str) -> str | None:
     """Return where the link `candidate` points, or None where it is no link or is missing."""
     try:

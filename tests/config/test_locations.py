@@ -26,6 +26,25 @@ def test_a_home_that_cannot_be_used_is_the_users_to_mend() -> None:
         panpan_home({"PANPAN_HOME": "a\0b"}, Path("/"))
 
 
+@pytest.mark.parametrize("target", ["gone", "link"])
+@pytest.mark.parametrize(
+    ("env", "link"),
+    [
+        ({"HOME": "h"}, "h/.panpan"),
+        ({"HOME": "h"}, "h"),
+        ({"PANPAN_HOME": "p/state"}, "p"),
+        ({"PANPAN_HOME": "p"}, "p"),
+    ],
+)
+def test_a_home_behind_a_lost_link_is_an_error(tmp_path: Path, env: dict[str, str], link: str, target: str) -> None:
+    lost = tmp_path / link
+    lost.parent.mkdir(exist_ok=True)
+    lost.symlink_to(lost if target == "link" else tmp_path / "gone")
+
+    with pytest.raises(ConfigError, match=f"the link {lost} leads nowhere"):
+        panpan_home({name: str(tmp_path / value) for name, value in env.items()}, Path("/"))
+
+
 @pytest.mark.parametrize("is_worktree", [False, True])
 def test_the_project_is_the_nearest_folder_upwards_that_git_keeps(tmp_path: Path, is_worktree: bool) -> None:
     inner = tmp_path / "outer" / "inner"

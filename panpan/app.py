@@ -47,10 +47,9 @@ from panpan.services.subagents.host import Place
 from panpan.services.subagents.left_open import results_of_subagents
 from panpan.session_services import SessionServices
 from panpan.system.environment import child_environment, user_environment
-from panpan.system.limits import Limits
 from panpan.system.output_store import OutputStore
 from panpan.system.process_tree import ProcessTree
-from panpan.system.process_watch import end_what_multiplies
+from panpan.system.process_watch import process_watches
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.web.network import WebNetwork
 from panpan.tools.planning.ask_user import AskUserQuestionTool
@@ -343,7 +342,7 @@ def _parts(
             services.background.serve,
             services.subagent_host.serve,
             services.tools.language_servers.serve,
-            *_watch(tool_context.limits, (tool_context.processes, services.background.tree), warn),
+            *process_watches(tool_context.limits, (tool_context.processes, services.background.tree), warn),
             tool_context.sandbox.serve,
             *_early_snapshots(services, model, caller),
             services.tidy_worktrees,
@@ -403,13 +402,6 @@ def _tool_context(setup: Setup, session_id: str, services: SessionServices) -> T
         limits=limits_of(settings.limits),
         sandbox=services.sandbox,
     )
-
-
-def _watch(
-    limits: Limits, trees: Sequence[ProcessTree], warn: Callable[[str], None]
-) -> Sequence[Callable[[], Coroutine[None, None, None]]]:
-    most = limits.processes
-    return () if most is None else [partial(end_what_multiplies, tree, most, warn) for tree in trees]
 
 
 async def _end_background(background: BackgroundTasks, sandbox: CommandSandbox, gate: PermissionGate) -> None:

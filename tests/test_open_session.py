@@ -282,6 +282,7 @@ async def test_commands_get_the_variables_and_limits_of_the_settings_and_no_key_
     assert of_the_model == {"HOME", "PATH", "MY_DATA"}
     assert place.env.keys() & context.user_environment.keys() == {"HOME", "PATH", "MY_DATA", "OTHER"}
     assert context.limits.file_bytes == 3_000_000_000
+    assert context.limits.required == {"file_gb"}
 
 
 @pytest.mark.parametrize(("most", "is_counted"), [("60", True), ('"off"', False)])

@@ -34,7 +34,7 @@ from panpan.cli.doctor_checks import (
     check_terminal,
 )
 from panpan.cli.doctor_leavings import check_leavings
-from panpan.cli.doctor_programs import Programs, check_language_servers, check_sandbox
+from panpan.cli.doctor_programs import Programs, check_language_servers, check_limits, check_sandbox
 from panpan.config.keys import shown
 from panpan.config.locations import Locations
 from panpan.config.sources import Loaded
@@ -106,7 +106,7 @@ async def _programs_and_servers(programs: Programs, loaded: Loaded | None) -> li
         found[name] = [await programs.check(name, why, program=program, beside=beside)]
 
     async def sandbox() -> None:
-        found["sandbox"] = [await check_sandbox(loaded)]
+        found["sandbox"] = [await check_sandbox(loaded), await check_limits(loaded)]
 
     async def servers() -> None:
         found["servers"] = await check_servers()

@@ -10,12 +10,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from panpan.cli.doctor_checks import Check
+from panpan.config.limits import limits_of
 from panpan.config.sources import Loaded
 from panpan.errors import ToolError
 from panpan.services.language_servers.catalogue import server_kinds
 from panpan.services.language_servers.programs import find_program
 from panpan.system.canonical import canonical_path, is_below
 from panpan.system.environment import child_environment
+from panpan.system.limits import RUNNING_TASKS_FILE, Limits, limits_trial
 from panpan.system.own_packages import how_to_install
 from panpan.system.process import capture
 from panpan.system.sandbox.choice import SandboxChoice, find_sandbox
@@ -144,3 +146,36 @@ def sandbox_check(choice: SandboxChoice) -> Check:
     if reasons:
         return Check("sandbox", "note", found, f"{reasons}. Its limits: {'; '.join(choice.sandbox.limits)}")
     return Check("sandbox", "ok", found)
+
+
+async def check_limits(loaded: Loaded | None) -> Check:
+    """Return which limits of commands the system knows, tried with a shell.
+
+    Args:
+        loaded: The settings; None where they cannot be read.
+    """
+    limits = Limits() if loaded is None else limits_of(loaded.settings.limits)
+    try:
+        tried = await capture(
+            limits_trial(limits), cwd=Path("/"), env=child_environment(), timeout_s=_TIMEOUT_S, max_bytes=1_000
+        )
+    except ToolError as exc:
+        return Check("limits", "missing", "limits of commands cannot be tried", str(exc))
+    return limits_check(limits, tried.stdout.decode().split())
+
+
+def limits_check(limits: Limits, lacking: Sequence[str]) -> Check:
+    """Return what to say of the limits of commands.
+
+    Args:
+        limits: Those of the settings.
+        lacking: Keys of those that cannot be set.
+    """
+    names = ", ".join(f"limits.{key}" for key in lacking)
+    if any(key in limits.required for key in lacking):
+        return Check("limits", "missing", f"cannot be set: {names}", "no command runs; remove it from your settings")
+    if lacking:
+        return Check("limits", "note", f"cannot be set: {names}", "commands run without it")
+    if limits.processes is not None and limits.already_running is None:
+        return Check("limits", "note", "processes of commands are not counted", f"{RUNNING_TASKS_FILE} cannot be read")
+    return Check("limits", "ok", "all limits of commands can be set")

@@ -12,4 +12,5 @@ def limits_of(settings: LimitSettings) -> Limits:
         processes=processes if isinstance(processes, int) else None,
         file_bytes=settings.file_gb * GB if isinstance(settings.file_gb, int) else None,
         cpu_s=settings.cpu_s,
+        required=frozenset(settings.model_fields_set),
     )

@@ -43,7 +43,8 @@ async def taken_apart(
         ToolError: It cannot be started.
     """
     command = [sys.executable, "-P", "-m", module, *arguments]
-    limits = Limits(memory_bytes=memory_bytes, cpu_s=max(int(within_s), 1))
+    required = frozenset({"memory_gb", "cpu_s"})
+    limits = Limits(memory_bytes=memory_bytes, cpu_s=max(int(within_s), 1), required=required)
     here = Path("/")
     with TemporaryFile() as file:
         file.write(data)

@@ -7,6 +7,7 @@ sanitizers of compilers reserve far more of it than there is memory; nor, since 
 import os
 import resource
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
@@ -19,16 +20,28 @@ _ENDED_FIRST = 300
 """How much of the machine's memory, in thousandths, a command counts as using on top of what it uses when the system
 chooses whom to end for lack of memory (proc_pid_oom_score_adj(5)). So it is a command, and not the user's editor."""
 _OOM_SCORE = Path("/proc/self/oom_score_adj")
-_RUNNING = Path("/proc/loadavg")
+RUNNING_TASKS_FILE = Path("/proc/loadavg")
 _BLOCK_BYTES, _DATA_UNIT_BYTES = 512, 1024
 """Units of `ulimit -f` and `ulimit -d` in a POSIX shell."""
 _TIME_TO_END_S = 10
 """Processor time between SIGXCPU, which a program can answer, and SIGKILL."""
 
+_REFUSE = (
+    'refuse() { echo "panpan: the limit limits.$1 could not be set, so the command did not run; '
+    'remove it from your settings" >&2; exit 126; }; '
+)
+
 
 def default_processes() -> int:
     """Return how many processes and threads a command may have: far more than pools of workers on all processors."""
     return 2048 + 512 * (os.cpu_count() or 1)
+
+
+def running_tasks() -> int | None:
+    """Return how many processes and threads the machine runs; None where that cannot be seen."""
+    with suppress(OSError, ValueError, IndexError):
+        return int(RUNNING_TASKS_FILE.read_text().split()[3].partition("/")[2])
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,43 +56,58 @@ class Limits:
     """Size of one file that it writes."""
     cpu_s: int | None = None
     """Processor time of one process, all its threads together, in seconds."""
-    already_running: int = field(default_factory=lambda: running_tasks() or 0, compare=False)
+    required: AbstractSet[str] = frozenset()
+    """Limits that somebody asked for, by their keys in `[limits]`: without them no command runs. A default that cannot
+    be set is left out."""
+    already_running: int | None = field(default_factory=running_tasks, compare=False)
     """Processes and threads of the machine when the limits were made: the system counts all that a user runs. Not those
-    when a command starts, or each one would make room for the next beside what multiplies."""
+    when a command starts, or each one would make room for the next beside what multiplies. None: they are not known."""
 
 
 def limited(argv: Sequence[str], limits: Limits) -> list[str]:
     """Return what to start instead of `argv`, so that it runs within `limits`; a limit that is tighter already stays.
 
-    It is the same process, by `exec`, with the same environment and pipes. A sandbox goes inside. Standard error is
-    closed for what the shell says of a limit: where /dev/null cannot be opened, `2>/dev/null` would skip all limits.
+    It is the same process, by `exec`, with the same environment and pipes. A sandbox goes inside. Where a required
+    limit cannot be set, it ends with 126 and says so. Standard error is closed for what the shell says of a limit:
+    where /dev/null cannot be opened, `2>/dev/null` would skip all limits.
     """
-    settings = "; ".join(_settings(limits))
-    return ["/bin/sh", "-c", f'{{ {settings}; }} 2>&-; exec "$@"', "limits", *argv]
+    settings = "; ".join((*_courtesies(), *(_required(limits, *setting) for setting in _settings(limits))))
+    refuse = _REFUSE if limits.required else ""
+    return ["/bin/sh", "-c", f'{refuse}{settings}; exec "$@"', "limits", *argv]
 
 
-def _settings(limits: Limits) -> Iterator[str]:
-    yield "ulimit -S -c 0"
+def limits_trial(limits: Limits) -> list[str]:
+    """Return what to start to learn what cannot be set of `limits`: it prints the keys in `[limits]`, one a line."""
+    settings = "; ".join(f"{{ {command}; }} 2>&- || echo {key}" for key, command in _settings(limits))
+    return ["/bin/sh", "-c", settings or ":"]
+
+
+def _required(limits: Limits, key: str, command: str) -> str:
+    return f"{{ {command}; }} 2>&-{f' || refuse {key}' if key in limits.required else ''}"
+
+
+def _courtesies() -> Iterator[str]:
+    """Yield what no setting asks for."""
+    yield "ulimit -S -c 0 2>&-"
     score = _number_in(_OOM_SCORE)
     if score is not None and score < _ENDED_FIRST:
-        yield f"echo {_ENDED_FIRST} >{_OOM_SCORE}"
+        yield f"{{ echo {_ENDED_FIRST} >{_OOM_SCORE}; }} 2>&-"
+
+
+def _settings(limits: Limits) -> Iterator[tuple[str, str]]:
+    """Yield the commands of a shell that set the limits, each behind its key in `[limits]`."""
     if (size := _tighter(limits.file_bytes, resource.RLIMIT_FSIZE)) is not None:
-        yield f"ulimit -f {size // _BLOCK_BYTES}"
+        yield "file_gb", f"ulimit -f {size // _BLOCK_BYTES}"
     if (size := _tighter(limits.memory_bytes, resource.RLIMIT_DATA)) is not None:
-        yield f"ulimit -d {size // _DATA_UNIT_BYTES}"
+        yield "memory_gb", f"ulimit -d {size // _DATA_UNIT_BYTES}"
     if (seconds := _tighter(limits.cpu_s, resource.RLIMIT_CPU)) is not None:
-        yield f"ulimit -S -t {seconds}; ulimit -H -t {seconds + _TIME_TO_END_S}"
+        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+        most = seconds + _TIME_TO_END_S if hard == resource.RLIM_INFINITY else min(seconds + _TIME_TO_END_S, hard)
+        yield "cpu_s", f"ulimit -S -t {seconds} && ulimit -H -t {most}"
     if limits.processes is not None:
-        count = _tighter(limits.processes + limits.already_running, resource.RLIMIT_NPROC)
+        count = _tighter(limits.processes + (limits.already_running or 0), resource.RLIMIT_NPROC)
         if count is not None:
-            yield f"ulimit -u {count} || ulimit -p {count}"  # bash and macOS; dash and busybox
-
-
-def running_tasks() -> int | None:
-    """Return how many processes and threads the machine runs; None where that cannot be seen."""
-    with suppress(OSError, ValueError, IndexError):
-        return int(_RUNNING.read_text().split()[3].partition("/")[2])
-    return None
+            yield "processes", f"ulimit -u {count} || ulimit -p {count}"  # bash and macOS; dash and busybox
 
 
 def _tighter(wanted: int | None, kind: int) -> int | None:

@@ -5,11 +5,12 @@ session ends what multiplies in the background. So somebody has to count. That c
 whole machine runs about as much as before.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 
 import anyio
 
-from panpan.system.limits import running_tasks
+from panpan.system.limits import RUNNING_TASKS_FILE, Limits, running_tasks
 from panpan.system.process_tree import ProcessTree
 
 _POLL_S = 0.3
@@ -17,6 +18,26 @@ _TRIES = 5
 """How often the end of all is tried: on a busy machine, what multiplies may outlive one."""
 _ENOUGH = 0.9
 """Which part of the limit is too much: at all of it, the system lets nothing more start, and nothing would be seen."""
+
+NOT_COUNTED = (
+    f"the processes of commands are not counted (limits.processes): {RUNNING_TASKS_FILE} cannot be read; "
+    "stop a command that multiplies yourself"
+)
+
+
+def process_watches(
+    limits: Limits, trees: Sequence[ProcessTree], warn: Callable[[str], None]
+) -> Sequence[Callable[[], Coroutine[None, None, None]]]:
+    """Return what counts the processes of each tree while a session is open; nothing where they have no limit.
+
+    Where they cannot be counted although the settings ask for a limit, the user is warned.
+    """
+    most = limits.processes
+    if most is None:
+        return ()
+    if "processes" in limits.required and limits.already_running is None:
+        warn(NOT_COUNTED)
+    return [partial(end_what_multiplies, tree, most, warn) for tree in trees]
 
 
 async def end_what_multiplies(
@@ -39,6 +60,7 @@ async def end_what_multiplies(
         await anyio.sleep(_POLL_S)
         running = running_tasks() if tree.has_processes else others
         if running is None:
+            warn(NOT_COUNTED)
             return
         if running - others <= max_processes * _ENOUGH:
             others = min(others, running)

@@ -15,11 +15,12 @@ from click.testing import CliRunner
 from panpan.cli.doctor_checks import Check
 from panpan.cli.doctor_command import command, judged
 from panpan.cli.doctor_leavings import check_leavings
-from panpan.cli.doctor_programs import Programs, check_language_servers, check_sandbox, sandbox_check
+from panpan.cli.doctor_programs import Programs, check_language_servers, check_sandbox, limits_check, sandbox_check
 from panpan.config.locations import Locations, snapshots_folder
 from panpan.config.sources import load_settings
 from panpan.config.trust import TrustStore, trust_of
 from panpan.services.subagents.worktrees.worktree import Worktree, WorktreeRecords
+from panpan.system.limits import Limits
 from panpan.system.sandbox.choice import SandboxChoice
 from panpan.system.sandbox.profile import Profile
 from panpan.system.sandbox.sandbox import Boxed
@@ -473,6 +474,34 @@ async def test_a_sandbox_that_the_user_switched_off_is_told_with_the_place_that_
     assert check.status == "note"
     assert check.found == f"switched off by {places.user_settings}:2"
     assert check.advice.startswith("commands run with all your rights; ")
+
+
+def test_limits_that_cannot_be_set_are_told() -> None:
+    default = Limits(already_running=1)
+    required = Limits(already_running=1, required=frozenset({"file_gb"}))
+
+    assert limits_check(default, []).status == "ok"
+    assert limits_check(default, ["processes"]) == Check(
+        "limits", "note", "cannot be set: limits.processes", "commands run without it"
+    )
+    assert limits_check(required, ["processes"]).status == "note"
+    assert limits_check(required, ["file_gb", "processes"]) == Check(
+        "limits",
+        "missing",
+        "cannot be set: limits.file_gb, limits.processes",
+        "no command runs; remove it from your settings",
+    )
+    assert limits_check(Limits(already_running=None), []) == Check(
+        "limits", "note", "processes of commands are not counted", "/proc/loadavg cannot be read"
+    )
+    assert limits_check(Limits(already_running=None, processes=None), []).status == "ok"
+
+
+def test_limits_are_tried_in_earnest(project: Path, env: dict[str, str]) -> None:
+    _, checks, _ = examine(project, env)
+
+    [found] = checks["limits"]
+    assert found["status"] in ("ok", "note")
 
 
 def test_the_sandbox_is_looked_for_in_earnest(project: Path, env: dict[str, str]) -> None:

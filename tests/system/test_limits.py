@@ -1,5 +1,6 @@
 """Limits on real processes; what could get out of hand runs in a box with process numbers of its own."""
 
+import json
 import os
 import resource
 import secrets
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ import pytest
 from panpan.config.limits import limits_of
 from panpan.config.settings import Settings
 from panpan.system.limit_note import limit_note
-from panpan.system.limits import GB, Limits, limited
+from panpan.system.limits import GB, Limits, limited, limits_trial
 from panpan.system.process import ProcessEnded, run_process
 from tests.needed_programs import need
 from tests.system.backends import on_both_backends, run_on
@@ -73,7 +75,7 @@ def test_the_limits_are_those_of_the_system(shell: str) -> None:
     )  # bash counts in 1,024 where it is bash
     assert table["CPU"] == ["77", "87"]
     assert table["CORE"][0] == "0"
-    assert int(table["NPROC"][0]) == 1000 + limits.already_running
+    assert int(table["NPROC"][0]) == 1000 + (limits.already_running or 0)
 
 
 def test_limits_hold_where_dev_null_cannot_be_opened(tmp_path: Path) -> None:
@@ -84,6 +86,68 @@ def test_limits_hold_where_dev_null_cannot_be_opened(tmp_path: Path) -> None:
     found = subprocess.run([*without_devices, *argv], env=ENV, capture_output=True, text=True, check=False)
 
     assert found.stdout == f"{GB // 512 * 512 // 1024}\n" * 2
+
+
+WITHOUT_LIMITS = 'ulimit() { case "$1" in -S) [ "$2" = -c ];; *) false;; esac; }'
+"""A shell that can set none but that on core dumps."""
+ALL = Limits(memory_bytes=3 * GB, processes=1000, file_bytes=5 * GB, cpu_s=77)
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+@pytest.mark.parametrize("key", ["memory_gb", "processes", "file_gb", "cpu_s"])
+def test_a_required_limit_that_cannot_be_set_ends_the_command(shell: str, key: str) -> None:
+    script, *rest = limited(["echo", "ran"], replace(ALL, required=frozenset({key})))[2:]
+
+    found = subprocess.run(
+        [shell, "-c", f"{WITHOUT_LIMITS}; {script}", *rest], env=ENV, capture_output=True, text=True, check=False
+    )
+
+    assert (found.returncode, found.stdout) == (126, "")
+    assert found.stderr == (
+        f"panpan: the limit limits.{key} could not be set, so the command did not run; remove it from your settings\n"
+    )
+    assert limit_note(found.returncode, found.stderr, ALL) is None
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_a_default_limit_that_cannot_be_set_is_left_out(shell: str) -> None:
+    script, *rest = limited(["echo", "ran"], Limits())[2:]
+
+    found = subprocess.run(
+        [shell, "-c", f"{WITHOUT_LIMITS}; {script}", *rest], env=ENV, capture_output=True, text=True, check=False
+    )
+
+    assert (found.returncode, found.stdout, found.stderr) == (0, "ran\n", "")
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_a_trial_names_the_limits_that_cannot_be_set(shell: str) -> None:
+    script = limits_trial(ALL)[-1]
+
+    lacking = subprocess.run([shell, "-c", f"{WITHOUT_LIMITS}; {script}"], env=ENV, capture_output=True, check=True)
+    here = subprocess.run([shell, "-c", script], env=ENV, capture_output=True, check=True)
+
+    assert sorted(lacking.stdout.decode().split()) == ["cpu_s", "file_gb", "memory_gb", "processes"]
+    assert (here.stdout, here.stderr) == (b"", b"")
+
+
+PRINTS_ARGV = """
+import json
+from panpan.system.limits import Limits, limited
+print(json.dumps(limited(["bash", "-c", "ulimit -S -t; ulimit -H -t"], Limits(cpu_s=77, required={"cpu_s"}))))
+"""
+
+
+@pytest.mark.parametrize(("soft", "hard", "kept"), [(80, 80, "77 80"), (70, 80, "70 80"), (80, 99, "77 87")])
+def test_required_time_keeps_a_limit_that_is_tighter(soft: int, hard: int, kept: str) -> None:
+    need("prlimit")
+    need("setpriv")
+    within = ["prlimit", f"--cpu={soft}:{hard}"]
+
+    argv = json.loads(subprocess.run([*within, sys.executable, "-c", PRINTS_ARGV], stdout=-1, check=True).stdout)
+    found = subprocess.run([*within, *as_ordinary_user(argv)], env=ENV, capture_output=True, text=True, check=False)
+
+    assert (found.stdout.split(), found.stderr) == (kept.split(), "")
 
 
 def test_a_limit_that_is_tighter_already_stays() -> None:
@@ -191,7 +255,7 @@ def test_a_fork_bomb_is_held_and_ends_with_a_note(backend: str, bomb: str) -> No
     limits = Limits(processes=60, already_running=0) if os.geteuid() == 0 else Limits(processes=60)
 
     async def main() -> None:
-        most = limits.already_running + 60
+        most = (limits.already_running or 0) + 60
         only_within = f"[ $(ulimit -u) -le {most} ] || exit; {bomb}"  # or a fault here would take the machine down
         argv = [*BOX, *as_ordinary_user(limited(["bash", "-c", only_within], limits))]
         output = ""
@@ -261,6 +325,7 @@ def test_the_settings_give_the_limits() -> None:
 
     chosen = limits_of(Settings.model_validate(settings).limits)
 
-    assert chosen == Limits(memory_bytes=1_500_000_000, processes=None, file_bytes=3 * GB, cpu_s=60)
+    required = frozenset({"memory_gb", "processes", "file_gb", "cpu_s"})
+    assert chosen == Limits(memory_bytes=1_500_000_000, processes=None, file_bytes=3 * GB, cpu_s=60, required=required)
     assert limits_of(Settings().limits) == Limits()
     assert limits_of(Settings.model_validate({"limits": {"file_gb": "off"}}).limits).file_bytes is None

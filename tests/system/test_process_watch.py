@@ -11,9 +11,10 @@ from tempfile import gettempdir
 
 import pytest
 
+from panpan.system.limits import Limits
 from panpan.system.process_table import RunningProcess
 from panpan.system.process_tree import ProcessTree
-from panpan.system.process_watch import end_what_multiplies
+from panpan.system.process_watch import NOT_COUNTED, end_what_multiplies, process_watches
 from tests.needed_programs import need
 from tests.system.test_limits import BOX, as_ordinary_user
 
@@ -127,8 +128,26 @@ async def test_the_end_of_all_is_tried_again_and_claimed_only_where_it_came(live
 
     await end_what_multiplies(Undying(lives), MOST, warnings.append, running_tasks=lambda: next(counts))
 
-    assert len(warnings) == 1
     assert said in warnings[0]
+    assert warnings[1:] == [NOT_COUNTED]
+
+
+@pytest.mark.parametrize(
+    ("limits", "warnings"),
+    [
+        (Limits(already_running=None), []),
+        (Limits(already_running=None, required=frozenset({"processes"})), [NOT_COUNTED]),
+        (Limits(already_running=10, required=frozenset({"processes"})), []),
+        (Limits(already_running=None, processes=None, required=frozenset({"processes"})), []),
+    ],
+)
+def test_a_required_count_that_cannot_begin_is_a_warning(limits: Limits, warnings: list[str]) -> None:
+    told: list[str] = []
+
+    watches = process_watches(limits, [ProcessTree(), ProcessTree()], told.append)
+
+    assert told == warnings
+    assert len(watches) == (0 if limits.processes is None else 2)
 
 
 def _own_tasks() -> int:

@@ -2,12 +2,13 @@
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 import panpan
+from panpan.tools.registry import all_tools
 
 PACKAGE = Path(panpan.__file__).parent
 SCOPES = {
@@ -149,6 +150,121 @@ def test_faces_reach_no_log_through_the_parts_of_a_session() -> None:
     faces = (PACKAGE / "ui").rglob("*.py")
 
     assert [path.name for path in faces if "parts.log" in path.read_text(encoding="utf-8")] == []
+
+
+TOOL_FOLDERS = {tool.name: Path(*type(tool).__module__.split(".")[1:-1]).as_posix() for tool in all_tools()}
+"""The folder of each tool, by its name."""
+
+RULE_WORDS = ("Read", "Edit", "Bash", "WebFetch", "Agent", "Skill")
+"""Words that the user writes rules with; `services/permissions/rules/` reads them."""
+
+PROGRAMS = ("pip", "uv", "conda", "pixi")
+"""Names of programs and of kinds of environments, too; as such they may stand in `PROGRAM_PLACES`."""
+
+PROGRAM_PLACES = (
+    "llm/embedded/pip_download.py",
+    "services/permissions/rules/command_parts.py",
+    "system",
+    "tools/environment",
+    "tools/packages",
+    "tools/shell",
+)
+
+NAMED_ELSEWHERE: Mapping[str, str] = {
+    "cli/permissions_command.py": "Bash",
+    "llm/embedded/after_result.py": "Bash Edit Rename Write",
+    "llm/embedded/begun_calls.py": "Edit Read",
+    "llm/embedded/half_renames.py": "Rename",
+    "llm/embedded/lost_blanks.py": "Edit",
+    "llm/embedded/plain_sed.py": "Bash Edit",
+    "llm/embedded/said_direction.py": "Edit Rename",
+    "llm/embedded/unread_files.py": "Edit Read Write",
+    "services/background_tasks/announcements.py": "TaskOutput TaskStop",
+    "services/compaction/computed_record.py": "Bash Read",
+    "services/compaction/stale_output.py": "Glob Grep LS Read",
+    "services/language_servers/edit_errors.py": "LSP Rename",
+    "services/permissions/gate.py": "Read",
+    "services/permissions/reach/searches.py": "Read",
+    "services/permissions/rules/rules.py": (
+        "AskUserQuestion DatasetDownload EnterPlanMode EnvDoctor ExitPlanMode Glob Grep LS LSP MergeWorktree "
+        "MultiEdit NotebookEdit Patch ReadHistory Rename Task TaskOutput TaskStop TodoWrite WebSearch Write "
+        "conda pip pixi uv"
+    ),
+    "services/subagents/child_tools.py": (
+        "AskUserQuestion EnterPlanMode ExitPlanMode MergeWorktree ReadHistory Task TaskOutput TaskStop TodoWrite"
+    ),
+    "services/subagents/definitions/gemini.py": (
+        "Bash Edit Glob Grep LS MultiEdit Read TodoWrite WebFetch WebSearch Write"
+    ),
+    "services/subagents/definitions/opencode.py": (
+        "Bash Edit Glob Grep LS LSP MultiEdit NotebookEdit Patch Read Rename Task TodoWrite WebFetch WebSearch Write"
+    ),
+    "services/subagents/definitions/tool_names.py": "Task TaskOutput TaskStop",
+    "ui/repl/dialogs/permission_choices.py": "Edit Read",
+    "ui/repl/rendering/todos.py": "TodoWrite",
+}
+"""Modules that name tools of other folders. The list may only get shorter.
+
+A part that goes by what a tool does reads `Effects`, or an attribute of `Tool`; one of the same feature has the name
+from the tool's folder.
+"""
+
+
+def tools_named(path: str, text: str) -> set[str]:
+    """Return names of tools that a module outside of their folders has as whole strings.
+
+    Args:
+        path: The module's file, from the package's folder.
+        text: What is in it.
+    """
+    wanted = {name for name, folder in TOOL_FOLDERS.items() if not _lies_in(path, (folder,))}
+    if _lies_in(path, ("services/permissions/rules",)):
+        wanted -= set(RULE_WORDS)
+    if _lies_in(path, PROGRAM_PLACES):
+        wanted -= set(PROGRAMS)
+    if not any(f'"{name}"' in text or f"'{name}'" in text for name in wanted):  # spares most files the parsing
+        return set()
+    tree = ast.parse(text)
+    parts_of_text = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    return {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and node.value in wanted and id(node) not in parts_of_text
+    }
+
+
+def _lies_in(path: str, places: Sequence[str]) -> bool:
+    return any(path == place or path.startswith(f"{place}/") for place in places)
+
+
+def test_tools_are_named_in_their_folders_alone() -> None:
+    files = {path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
+    found = {path: names for path, text in files.items() if (names := tools_named(path, text))}
+    listed = {path: set(names.split()) for path, names in NAMED_ELSEWHERE.items()}
+
+    added = {path: names - listed.get(path, set()) for path, names in found.items() if names - listed.get(path, set())}
+    gone = {path: names - found.get(path, set()) for path, names in listed.items() if names - found.get(path, set())}
+
+    assert added == {}, "ask the tool what it does, or take the name from its folder"
+    assert gone == {}, "take these out of NAMED_ELSEWHERE"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "names"),
+    [
+        ("core/x.py", "names = {'Read', \"LS\"}", {"Read", "LS"}),
+        ("core/x.py", "match name:\n case 'Read': ...", {"Read"}),
+        ("core/x.py", "def f(tool: str = 'Bash') -> None: ...", {"Bash"}),
+        ("core/x.py", "x = f'{name}Read', 'read', 'Read the file', Read", set()),
+        ("tools/files/edit.py", "names = {'Read', 'LS'}", {"LS"}),
+        ("services/permissions/rules/x.py", "names = {'Read', 'LS'}", {"LS"}),
+        ("services/permissions/gate.py", "if rule.tool == 'Read': ...", {"Read"}),
+        ("tools/shell/x.py", "run('pip', 'Read')", {"Read"}),
+        ("services/x.py", "run('pip')", {"pip"}),
+    ],
+)
+def test_tools_named_finds_whole_strings(path: str, text: str, names: set[str]) -> None:
+    assert tools_named(path, text) == names
 
 
 def test_importing_panpan_loads_nothing_heavy() -> None:

@@ -179,7 +179,6 @@ NAMED_ELSEWHERE: Mapping[str, str] = {
     "llm/embedded/plain_sed.py": "Bash Edit",
     "llm/embedded/said_direction.py": "Edit Rename",
     "llm/embedded/unread_files.py": "Edit Read Write",
-    "services/background_tasks/announcements.py": "TaskOutput TaskStop",
     "services/compaction/computed_record.py": "Bash Read",
     "services/compaction/stale_output.py": "Glob Grep LS Read",
     "services/language_servers/edit_errors.py": "LSP Rename",

@@ -13,24 +13,21 @@ from panpan.system.terminal_text import clean_line
 from panpan.tools.tasks.task_text import ended_in_result, state_line
 from panpan.types.messages import AssistantMessage, Message, SystemReminder, ToolResultMessage
 
-TELLING_TOOLS = frozenset({"TaskOutput", "TaskStop"})
-"""Tools of whose results the first line counts; others show what commands and files say."""
-
 _CAUSE = re.compile(r"task:([0-9a-f]{8})(:running)?")
 _TAG = re.compile(r"<(?=/?system-reminder)", re.IGNORECASE)
 
 
 def told_in(messages: Iterable[Message]) -> tuple[set[str], set[str]]:
     """Return the ids of the tasks of whose end the conversation tells, and of those that it says still run."""
-    ended, running, telling = set[str](), set[str](), set[str]()
+    ended, running, tools = set[str](), set[str](), dict[str, str]()
     for message in messages:
         match message:
             case SystemReminder(cause=cause) if found := _CAUSE.fullmatch(cause):
                 (running if found[2] else ended).add(found[1])
             case AssistantMessage():
-                telling.update(use.id for use in message.tool_uses if use.name in TELLING_TOOLS)
-            case ToolResultMessage() if message.tool_use_id in telling:
-                if task_id := ended_in_result(message.text):
+                tools.update((use.id, use.name) for use in message.tool_uses)
+            case ToolResultMessage(tool_use_id=id_):
+                if task_id := ended_in_result(tools.get(id_, ""), message.text):
                     ended.add(task_id)
             case _:
                 pass

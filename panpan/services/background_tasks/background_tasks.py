@@ -18,7 +18,6 @@ from panpan.config.settings import BackgroundSettings
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Addition, Hook, Round, ToolCall
 from panpan.errors import ToolError
-from panpan.services.background_tasks.announcements import TELLING_TOOLS
 from panpan.services.background_tasks.commands import STOP_GRACE_S, end_what_it_left, follow_command, follow_moved
 from panpan.services.background_tasks.commands_begun import started, taken
 from panpan.services.background_tasks.ending import end_all, end_what_is_left, let_go
@@ -282,8 +281,7 @@ class BackgroundTasks(Hook):
         return self._news.take(self._tasks)
 
     async def after_tool(self, call: ToolCall, output: Output) -> Output:
-        if call.tool.name in TELLING_TOOLS:
-            self._news.told_in_result(output.text)
+        self._news.told_in_result(call.tool.name, output.text)
         return output
 
     async def interrupted(self, conversation: Conversation) -> None:

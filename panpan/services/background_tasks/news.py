@@ -29,9 +29,9 @@ class News:
         if self._is_uncertain:
             self.read(messages)
 
-    def told_in_result(self, text: str) -> None:
-        """Note that the model is about to get this result."""
-        if task_id := ended_in_result(text):
+    def told_in_result(self, tool: str, text: str) -> None:
+        """Note that the model is about to get this result of a tool."""
+        if task_id := ended_in_result(tool, text):
             self._told_ended.add(task_id)
             self._is_uncertain = True
 

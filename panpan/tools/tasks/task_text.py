@@ -9,6 +9,9 @@ import time
 
 from panpan.types.background import TaskInfo
 
+_TELLING_TOOLS = ("TaskOutput", "TaskStop")
+"""Tools of whose results the first line counts; others show what commands and files say."""
+
 _ENDED = re.compile(r"task ([0-9a-f]{8}): (?:finished|failed|stopped|lost)\b")
 
 
@@ -24,7 +27,7 @@ def state_line(info: TaskInfo) -> str:
     return f"task {info.id}: {', '.join(parts)}{note}"
 
 
-def ended_in_result(text: str) -> str | None:
-    """Return the id of the task whose end a result tells; None where it tells of none."""
-    found = _ENDED.match(text)
+def ended_in_result(tool: str, text: str) -> str | None:
+    """Return the id of the task whose end a result of a tool tells; None where it tells of none."""
+    found = _ENDED.match(text) if tool in _TELLING_TOOLS else None
     return found[1] if found else None

@@ -81,14 +81,16 @@ def test_the_end_of_a_task_can_be_told_from_its_line(state: TaskState) -> None:
     info = TaskInfo("0a1b2c3d", "command", "t", state, 1.0, Path("/o"), ended_at=3.0, note="a note")
 
     assert state_line(info) == f"task 0a1b2c3d: {state}, 2 s (a note)"
-    assert ended_in_result(f"{state_line(info)}\nmore") == "0a1b2c3d"
+    assert ended_in_result("TaskOutput", f"{state_line(info)}\nmore") == "0a1b2c3d"
+    assert ended_in_result("TaskStop", state_line(info)) == "0a1b2c3d"
+    assert ended_in_result("Bash", state_line(info)) is None
 
 
 def test_other_results_tell_of_no_end() -> None:
     running = TaskInfo("0a1b2c3d", "command", "t", "running", 1.0, Path("/o"))
 
     for text in (state_line(running), "", "see\ntask 0a1b2c3d: finished", "task 0a1b2c3d: finishing"):
-        assert ended_in_result(text) is None
+        assert ended_in_result("TaskOutput", text) is None
 
 
 def test_arguments_are_bounded() -> None:

@@ -189,9 +189,6 @@ NAMED_ELSEWHERE: Mapping[str, str] = {
         "MultiEdit NotebookEdit Patch ReadHistory Rename Task TaskOutput TaskStop TodoWrite WebSearch Write "
         "conda pip pixi uv"
     ),
-    "services/subagents/child_tools.py": (
-        "AskUserQuestion EnterPlanMode ExitPlanMode MergeWorktree ReadHistory Task TaskOutput TaskStop TodoWrite"
-    ),
     "services/subagents/definitions/gemini.py": (
         "Bash Edit Glob Grep LS MultiEdit Read TodoWrite WebFetch WebSearch Write"
     ),

@@ -174,10 +174,9 @@ def _files_at(paths: Sequence[Path]) -> Iterator[tuple[ReadFile, Place]]:
 
 
 def _known_tools() -> Sequence[str]:
-    from panpan.services.subagents.child_tools import OF_THE_SESSION
     from panpan.tools.registry import all_tools
 
-    return sorted({*(tool.name for tool in all_tools()), *OF_THE_SESSION})
+    return sorted(tool.name for tool in all_tools())
 
 
 def _locations(ctx: click.Context, cwd: Path | None) -> Locations:

@@ -87,6 +87,9 @@ class Tool(ABC, Generic[InputT]):
     only_reads: ClassVar[bool] = False
     """True if no call of it, whatever its arguments, changes anything of the user's or goes into the network."""
 
+    is_for_subagents: ClassVar[bool] = True
+    """False if it asks the session's user, or reads or changes what is the session's own; then no subagent gets it."""
+
     def runs_beside_others(self, args: InputT) -> bool:
         """Return True if calls that change nothing may run at the same time as this one.
 

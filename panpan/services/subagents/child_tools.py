@@ -9,22 +9,6 @@ from panpan.tools.agents.task import TaskTool
 from panpan.tools.tool import Tool
 from panpan.types.agent import AgentDefinition
 
-OF_THE_SESSION = frozenset(
-    {
-        "AskUserQuestion",
-        "EnterPlanMode",
-        "ExitPlanMode",
-        "ReadHistory",
-        "TodoWrite",
-        "TaskOutput",
-        "TaskStop",
-        "MergeWorktree",
-        "Task",
-    }
-)
-"""Tools that belong to the session itself: they ask its user, or change what is his to see. A subagent gets Task only
-where it may start subagents of its own."""
-
 _NAME = re.compile(r"[^(]*")
 
 
@@ -39,7 +23,7 @@ def child_tools(
         on: Names of those that the session's model may call; no subagent gets more.
         task: With which it starts subagents; None: it may not.
     """
-    every = [tool for tool in tools if tool.name not in OF_THE_SESSION]
+    every = [tool for tool in tools if tool.is_for_subagents]
     if task is not None:
         every.append(task)
     return {tool.name: tool for tool in every if tool.name in on and gets(definition, tool.name)}

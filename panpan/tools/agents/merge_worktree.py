@@ -39,6 +39,7 @@ class MergeWorktreeTool(Tool[MergeWorktreeInput]):
     name = "MergeWorktree"
     input_model = MergeWorktreeInput
     timeout_s: ClassVar[float | None] = 600.0
+    is_for_subagents: ClassVar[bool] = False
 
     def __init__(self, worktrees: Callable[[], AgentWorktrees] | None = None) -> None:
         self._worktrees = worktrees

@@ -53,6 +53,8 @@ class TaskTool(Tool[TaskInput]):
     timeout_s: ClassVar[float | None] = None
     is_shared: ClassVar[bool] = False
     """Each subagent is a piece of work of its own."""
+    is_for_subagents: ClassVar[bool] = False
+    """One that may start subagents gets another instance."""
 
     def __init__(self, subagents: Subagents | None = None) -> None:
         self._subagents = subagents

@@ -47,6 +47,7 @@ class ReadHistoryTool(Tool[ReadHistoryInput]):
     name = "ReadHistory"
     input_model = ReadHistoryInput
     only_reads: ClassVar[bool] = True
+    is_for_subagents: ClassVar[bool] = False
 
     def __init__(self, messages: Callable[[], Sequence[Message]] | None = None) -> None:
         self._messages = messages

@@ -74,6 +74,7 @@ class AskUserQuestionTool(Tool[AskUserInput]):
     name = "AskUserQuestion"
     input_model = AskUserInput
     only_reads: ClassVar[bool] = True
+    is_for_subagents: ClassVar[bool] = False
     timeout_s = None
     """A person takes the time that he takes; an interrupt withdraws the questions."""
 

@@ -32,6 +32,7 @@ class EnterPlanModeTool(Tool[EnterPlanModeInput]):
     name = "EnterPlanMode"
     input_model = EnterPlanModeInput
     only_reads: ClassVar[bool] = True
+    is_for_subagents: ClassVar[bool] = False
 
     def __init__(self, planning: Planning | None, *, has_user: bool) -> None:
         self._planning = planning

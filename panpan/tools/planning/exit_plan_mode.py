@@ -50,6 +50,7 @@ class ExitPlanModeTool(Tool[ExitPlanModeInput]):
     name = "ExitPlanMode"
     input_model = ExitPlanModeInput
     only_reads: ClassVar[bool] = True
+    is_for_subagents: ClassVar[bool] = False
     timeout_s = None
     """A person takes the time that he takes; an interrupt withdraws the question."""
 

@@ -65,6 +65,7 @@ class TodoWriteTool(Tool[TodoWriteInput]):
     name = "TodoWrite"
     input_model = TodoWriteInput
     only_reads: ClassVar[bool] = True
+    is_for_subagents: ClassVar[bool] = False
 
     def __init__(self, store: TodoStore | None) -> None:
         self._store = store

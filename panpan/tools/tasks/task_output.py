@@ -48,6 +48,7 @@ class TaskOutputTool(Tool[TaskOutputInput]):
     name = "TaskOutput"
     input_model = TaskOutputInput
     only_reads: ClassVar[bool] = True
+    is_for_subagents: ClassVar[bool] = False
     timeout_s: ClassVar[float | None] = None
 
     def __init__(self, background: Background | None = None) -> None:

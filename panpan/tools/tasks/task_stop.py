@@ -33,6 +33,7 @@ class TaskStopTool(Tool[TaskStopInput]):
     name = "TaskStop"
     input_model = TaskStopInput
     only_reads: ClassVar[bool] = True
+    is_for_subagents: ClassVar[bool] = False
     timeout_s: ClassVar[float | None] = None
 
     def __init__(self, background: Background | None = None) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from panpan.services.subagents.child_tools import OF_THE_SESSION, child_tools, gets, only_looks
+from panpan.services.subagents.child_tools import child_tools, gets, only_looks
 from panpan.tools.agents.task import TaskTool
 from panpan.tools.registry import all_tools
 from panpan.types.agent import AgentDefinition
@@ -22,7 +22,10 @@ def names(definition: AgentDefinition, *, on: list[str] = NAMES, task: TaskTool 
 
 
 def test_without_a_list_it_gets_all_that_need_neither_user_nor_session() -> None:
-    assert names(agent()) == set(NAMES) - OF_THE_SESSION
+    users = {"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"}
+    sessions = {"ReadHistory", "TodoWrite", "TaskOutput", "TaskStop", "MergeWorktree", "Task"}
+
+    assert names(agent()) == set(NAMES) - users - sessions
 
 
 def test_a_list_takes_names_wildcards_and_names_with_brackets() -> None:
@@ -58,7 +61,7 @@ def test_it_starts_others_only_where_it_may_and_wants_to() -> None:
     ],
 )
 def test_which_of_them_can_change_nothing(definition: AgentDefinition, looks: bool) -> None:
-    tools = [tool for tool in EVERY if tool.name not in OF_THE_SESSION]
+    tools = [tool for tool in EVERY if tool.is_for_subagents]
 
     assert only_looks(definition, tools) is looks
     assert gets(definition, "Read")

@@ -181,7 +181,6 @@ NAMED_ELSEWHERE: Mapping[str, str] = {
     "llm/embedded/unread_files.py": "Edit Read Write",
     "services/compaction/computed_record.py": "Bash Read",
     "services/compaction/stale_output.py": "Glob Grep LS Read",
-    "services/language_servers/edit_errors.py": "LSP Rename",
     "services/permissions/gate.py": "Read",
     "services/permissions/reach/searches.py": "Read",
     "services/permissions/rules/rules.py": (

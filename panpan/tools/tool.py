@@ -90,6 +90,9 @@ class Tool(ABC, Generic[InputT]):
     is_for_subagents: ClassVar[bool] = True
     """False if it asks the session's user, or reads or changes what is the session's own; then no subagent gets it."""
 
+    only_renames: ClassVar[bool] = False
+    """True if all that it changes in files are names, so that each line stays where it was."""
+
     def runs_beside_others(self, args: InputT) -> bool:
         """Return True if calls that change nothing may run at the same time as this one.
 

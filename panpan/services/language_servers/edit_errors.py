@@ -37,7 +37,6 @@ _MAX_BYTES = 2_000_000
 _MAX_MESSAGE_CHARS = 300
 _MAX_LATE = 20
 
-_RENAMING = frozenset({"Rename", "LSP"})
 _NEW = "New errors in {path} after this change, as the language server {server} reports them; mend them:"
 _LATE = "New errors in {path} after your change of it, as the language server {server} reports them; mend them:"
 
@@ -71,9 +70,9 @@ class EditErrors(Hook):
         if not (self._servers.is_trusted and call.tool.notes_changes):
             return
         paths = [path for path in _changed_paths(call) if self._servers.kind_for(path) is not None]
-        is_rename = call.tool.name in _RENAMING
         looks = [
-            EditLook(path, await to_thread.run_sync(_text_of, path), is_rename=is_rename) for path in paths[:_MAX_FILES]
+            EditLook(path, await to_thread.run_sync(_text_of, path), is_rename=call.tool.only_renames)
+            for path in paths[:_MAX_FILES]
         ]
         if looks:
             self._looks[call.tool_use_id] = looks

@@ -62,6 +62,7 @@ class LspTool(PlannedTool[LspInput]):
 
     name = "LSP"
     input_model = LspInput
+    only_renames = True
 
     def __init__(
         self, code: CodeIntelligence | None = None, withholds: Callable[[Path, Path], bool] = lambda *_: False

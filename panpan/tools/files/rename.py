@@ -40,6 +40,7 @@ class RenameTool(PlannedTool[RenameInput]):
 
     name = "Rename"
     input_model = RenameInput
+    only_renames = True
 
     def __init__(self, withholds: Callable[[Path, Path], bool] = lambda *_: False) -> None:
         self._grep = GrepTool(withholds=withholds)

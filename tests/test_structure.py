@@ -171,7 +171,6 @@ PROGRAM_PLACES = (
 )
 
 NAMED_ELSEWHERE: Mapping[str, str] = {
-    "cli/permissions_command.py": "Bash",
     "llm/embedded/after_result.py": "Bash Edit Rename Write",
     "llm/embedded/begun_calls.py": "Edit Read",
     "llm/embedded/half_renames.py": "Rename",

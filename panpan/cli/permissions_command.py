@@ -20,6 +20,7 @@ from panpan.services.permissions.rules.examples import checked_examples
 from panpan.services.permissions.rules.rules import rule_sources, rules_of_no_tool
 from panpan.system.terminal_text import printable
 from panpan.tools.registry import all_tools
+from panpan.tools.shell.bash import BashTool
 from panpan.types.permission import PermissionMode
 
 _CWD = click.option("--cwd", type=click.Path(path_type=Path), metavar="FOLDER", help="Folder whose settings count.")
@@ -134,7 +135,7 @@ def _call(line: str | None, tool: str | None, arguments: str | None) -> tuple[st
     if line is not None:
         if arguments is not None:
             raise click.UsageError("--args goes with --tool")
-        return "Bash", {"command": line}
+        return BashTool.name, {"command": line}
     try:
         values = json.loads(arguments or "{}")
     except (ValueError, RecursionError):

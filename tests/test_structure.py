@@ -180,8 +180,6 @@ NAMED_ELSEWHERE: Mapping[str, str] = {
     "llm/embedded/unread_files.py": "Edit Read Write",
     "services/compaction/computed_record.py": "Bash Read",
     "services/compaction/stale_output.py": "Glob Grep LS Read",
-    "services/permissions/gate.py": "Read",
-    "services/permissions/reach/searches.py": "Read",
     "services/permissions/rules/rules.py": (
         "AskUserQuestion DatasetDownload EnterPlanMode EnvDoctor ExitPlanMode Glob Grep LS LSP MergeWorktree "
         "MultiEdit NotebookEdit Patch ReadHistory Rename Task TaskOutput TaskStop TodoWrite WebSearch Write "
@@ -194,7 +192,6 @@ NAMED_ELSEWHERE: Mapping[str, str] = {
         "Bash Edit Glob Grep LS LSP MultiEdit NotebookEdit Patch Read Rename Task TodoWrite WebFetch WebSearch Write"
     ),
     "services/subagents/definitions/tool_names.py": "Task TaskOutput TaskStop",
-    "ui/repl/dialogs/permission_choices.py": "Edit Read",
     "ui/repl/rendering/todos.py": "TodoWrite",
 }
 """Modules that name tools of other folders. The list may only get shorter.

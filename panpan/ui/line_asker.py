@@ -7,6 +7,7 @@ from time import monotonic
 
 from anyio import Lock
 
+from panpan.services.permissions.rules.suggestions import holds_for
 from panpan.system.terminal_text import spelled_out
 from panpan.types.permission import PermissionAnswer, PermissionQuestion
 from panpan.types.plan import PlanApproved, PlanProposal, PlanRejected
@@ -15,7 +16,7 @@ from panpan.ui.diff_text import counts_text, diff_text
 from panpan.ui.line_plan import PLAN_KEYS, plan_text
 from panpan.ui.line_questions import answer_in, is_declined, question_text
 from panpan.ui.line_reader import LineReader
-from panpan.ui.repl.dialogs.permission_choices import ONLY_YOU, holds_for
+from panpan.ui.repl.dialogs.permission_choices import ONLY_YOU
 from panpan.ui.stdout import StdoutWriter
 from panpan.ui.waiting_time import WaitingTime
 

@@ -150,7 +150,7 @@ class PermissionGate(Hook):
             path: The canonical file.
             root: Canonical root of the project.
         """
-        rules = (rule for rule in (*self.rules.deny, *self.rules.ask) if rule.tool == "Read")
+        rules = (rule for rule in (*self.rules.deny, *self.rules.ask) if rule.is_about_reading)
         patterns = (rule.specifier for rule in rules if isinstance(rule.specifier, PathPattern))
         return any(pattern.restricts_file(path, root) for pattern in patterns)
 
@@ -163,7 +163,7 @@ class PermissionGate(Hook):
             is_own: True for a file of the user's own settings, of which a rule for `Read` alone does not speak.
         """
         rules = (*self.rules.deny, *self.rules.ask)
-        is_closed = not is_own and any(rule.tool == "Read" and rule.specifier is None for rule in rules)
+        is_closed = not is_own and any(rule.is_about_reading and rule.specifier is None for rule in rules)
         return is_closed or self.withholds(path, root)
 
     def new_restriction(self, allowed: str, asked: str) -> str | None:

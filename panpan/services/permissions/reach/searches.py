@@ -46,7 +46,9 @@ async def withheld_file(rules: Sequence[Rule], subject: Subject) -> Reason | Non
         subject: The search.
     """
     readers = [
-        rule for rule in rules if isinstance(rule.specifier, PathPattern) and rule.tool in ("Read", subject.tool)
+        rule
+        for rule in rules
+        if isinstance(rule.specifier, PathPattern) and (rule.is_about_reading or rule.tool == subject.tool)
     ]
     may_search = subject.told.searches or any(effect.searches or effect.gathers for effect in subject.effects)
     if not readers or not may_search:

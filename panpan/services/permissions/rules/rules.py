@@ -85,6 +85,11 @@ class Rule:
         """Whether it speaks of a tool that works on files."""
         return self.tool in READ_TOOLS | EDIT_TOOLS
 
+    @property
+    def is_about_reading(self) -> bool:
+        """True if it speaks of all that reads."""
+        return self.tool == "Read"
+
     def is_for(self, tool_name: str) -> bool:
         """Return whether the rule was written for a tool of this name."""
         if self.tool.startswith("mcp__"):

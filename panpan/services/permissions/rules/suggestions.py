@@ -19,6 +19,18 @@ from panpan.types.exact_pattern import exact_pattern
 _LONGEST_RULE = 300
 """Characters; a longer one is a program rather than a rule, and nobody would read it before saying "always"."""
 
+_HOLDS_FOR = {
+    "Edit": ", which holds for all tools that change files,",
+    "Read": ", which holds for all tools that look at files,",
+}
+"""What a rule of this name speaks of, where it is not the name of the tool that asks."""
+
+
+def holds_for(rule: str, tool: str) -> str:
+    """Return what to say behind a rule that bears another name than the tool for which it is saved; else nothing."""
+    name = rule.partition("(")[0]
+    return "" if name == tool else _HOLDS_FOR.get(name, "")
+
 
 def narrowest_rule(subject: Subject) -> str | None:
     """Return the rule to offer for `subject`, or None where the call cannot be remembered."""

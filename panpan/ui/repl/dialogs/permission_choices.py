@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
+from panpan.services.permissions.rules.suggestions import holds_for
 from panpan.types.dataclass import dataclass
 from panpan.ui.repl.dialogs.exact_text import exact_line
 from panpan.ui.repl.rendering.cells import broken_between_words, cell_width, wrapped
@@ -36,19 +37,6 @@ class Choice:
     def is_meant_by(self, key: str) -> bool:
         """Return whether a key chooses this."""
         return key.lower() == self.key or key == str(self.number)
-
-
-_HOLDS_FOR = {
-    "Edit": ", which holds for all tools that change files,",
-    "Read": ", which holds for all tools that look at files,",
-}
-"""What a rule of this name speaks of, where it is not the name of the tool that asks."""
-
-
-def holds_for(rule: str, tool: str) -> str:
-    """Return what to say behind a rule that bears another name than the tool for which it is saved; else nothing."""
-    name = rule.partition("(")[0]
-    return "" if name == tool else _HOLDS_FOR.get(name, "")
 
 
 def choices_for(

@@ -1,6 +1,6 @@
 """Print how the code is laid out, in figures, each with its aim.
 
-    .venv/bin/python scripts/house_figures.py [CHECKOUT]
+    .venv/bin/python scripts/house_figures.py [--list] [CHECKOUT]
 
 The files are read and not imported. `tests/test_house.py` keeps each figure from getting worse.
 """
@@ -159,20 +159,21 @@ def deletable(package: Package) -> int:
     return sum(f"capabilities.{name}" not in used for name in package.capabilities)
 
 
-def between_features(package: Package) -> int:
-    """Return the number of pairs of modules of which one imports another feature's, other than for types.
+def between_features(package: Package) -> Sequence[tuple[str, str]]:
+    """Return the pairs of modules of which the first imports the second, of another feature, other than for types.
 
     A feature is a folder in `capabilities/`. Until there is such a folder, it is a folder in `services/` or `tools/`.
     """
-    pairs = (
-        (package.feature(importer), package.feature(imported))
-        for importer, imported in package.imports(for_types=False)
-    )
-    return sum(one is not None and other is not None and one != other for one, other in pairs)
+
+    def is_between(importer: str | None, imported: str | None) -> bool:
+        return importer is not None and imported is not None and importer != imported
+
+    pairs = package.imports(for_types=False)
+    return [(one, other) for one, other in pairs if is_between(package.feature(one), package.feature(other))]
 
 
-def upward(package: Package) -> int:
-    """Return the number of pairs of modules of which one imports another of a layer above or beside its own.
+def upward(package: Package) -> Sequence[tuple[str, str]]:
+    """Return the pairs of modules of which the first imports the second, of a layer above or beside its own.
 
     The layers are those of import-linter, which finds imports. A module that is named in a string and imported later
     counts, too.
@@ -186,7 +187,7 @@ def upward(package: Package) -> int:
         low, high = (".".join(name.split(".")[:2]) for name in (importer, imported))
         return low in height and high in height and low != high and height[high] >= height[low]
 
-    return sum(is_upward(*pair) for pair in package.imports(for_types=True))
+    return [pair for pair in package.imports(for_types=True) if is_upward(*pair)]
 
 
 def folder_size(package: Package) -> int:
@@ -286,8 +287,8 @@ def figures(root: Path, name: str = "panpan") -> Sequence[Figure]:
     parameters, function = most_parameters(package)
     return (
         Figure("capabilities whose folder can be deleted", deletable(package), "all but files, search, shell", True),
-        Figure("imports between features", between_features(package), "0"),
-        Figure("imports upward", upward(package), "0"),
+        Figure("imports between features", len(between_features(package)), "0"),
+        Figure("imports upward", len(upward(package)), "0"),
         Figure("lines of code a file", sum(module.code_lines for module in package.modules) / files, "≥ 110", True),
         Figure("files", files, "≤ 500"),
         Figure("lines", sum(len(module.text.splitlines()) for module in package.modules), "≤ 90,000"),
@@ -307,18 +308,25 @@ def table(root: Path) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
+def details(root: Path) -> str:
+    """Return what three of the figures count, one a line."""
+    package = Package(root)
+    return "\n".join(
+        (
+            *(f"between features: {one} imports {other}" for one, other in between_features(package)),
+            *(f"upward: {one} imports {other}" for one, other in upward(package)),
+            *(f"set on another object: {name} in {', '.join(at)}" for name, at in sorted(set_later(package).items())),
+        )
+    )
+
+
 def main() -> None:
-    """Print the table, or a list."""
+    """Print the table, or what it counts."""
     parser = argparse.ArgumentParser(description="Print how the code is laid out, in figures, each with its aim.")
     parser.add_argument("checkout", nargs="?", type=Path, default=Path(__file__).resolve().parents[1])
-    parser.add_argument("--set-later", action="store_true", help="list the attributes set on another object")
+    parser.add_argument("--list", action="store_true", help="print the imports and attributes that count instead")
     args = parser.parse_args()
-    if args.set_later:
-        found = sorted(set_later(Package(args.checkout)).items())
-        text = "\n".join(f"{name}: {', '.join(places)}" for name, places in found)
-    else:
-        text = table(args.checkout)
-    print(text)  # noqa: T201
+    print((details if args.list else table)(args.checkout))  # noqa: T201
 
 
 if __name__ == "__main__":

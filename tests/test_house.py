@@ -50,7 +50,7 @@ def test_no_figure_gets_worse(rows: Sequence[Figure]) -> None:
         if gains(rows)[row.name] < -ROOM.get(row.name, 0) * HELD[row.name]
     ]
 
-    assert worse == [], "make them better again; `scripts/house_figures.py --help` says how to list what counts"
+    assert not worse, "\n".join(("worse; see what counts with scripts/house_figures.py --list", *worse))
 
 
 def test_a_figure_that_got_better_is_held_there(rows: Sequence[Figure]) -> None:
@@ -60,7 +60,7 @@ def test_a_figure_that_got_better_is_held_there(rows: Sequence[Figure]) -> None:
         if gains(rows)[row.name] > max(1, BETTER * HELD[row.name])
     ]
 
-    assert better == [], "write these into HELD, so that they stay"
+    assert not better, "\n".join(("better; write into HELD, so that it stays", *better))
 
 
 @pytest.fixture

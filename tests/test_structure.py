@@ -236,8 +236,8 @@ def test_tools_are_named_in_their_folders_alone() -> None:
     added = {path: names - listed.get(path, set()) for path, names in found.items() if names - listed.get(path, set())}
     gone = {path: names - found.get(path, set()) for path, names in listed.items() if names - found.get(path, set())}
 
-    assert added == {}, "ask the tool what it does, or take the name from its folder"
-    assert gone == {}, "take these out of NAMED_ELSEWHERE"
+    assert not added, f"ask the tool what it does, or take the name from its folder: {added}"
+    assert not gone, f"take these out of NAMED_ELSEWHERE: {gone}"
 
 
 @pytest.mark.parametrize(

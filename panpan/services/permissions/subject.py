@@ -17,7 +17,7 @@ from panpan.core.hooks import ToolCall
 from panpan.errors import ToolError
 from panpan.services.permissions.reach.hidden import hidden_access
 from panpan.services.permissions.reach.located import LocatedUse, Locator, PlainFiles
-from panpan.services.permissions.reach.named import all_words, named_uses
+from panpan.services.permissions.reach.named import all_words, folders_outside, named_uses
 from panpan.services.permissions.reach.reached import Reached, ReachedPaths, reached_paths, reaches_unnamed
 from panpan.services.permissions.reach.recorded import recorded_uses
 from panpan.services.permissions.reach.taken_away import taken_away
@@ -169,7 +169,8 @@ def _subject_of(call: ToolCall, facts: LineFacts | None) -> Subject:
     used, used_files = _reached(reached.used, locator, is_shallow=False)
     looked_at, files_looked_at = _reached(reached.looked_at, locator, is_shallow=True)
     recorded = recorded_uses(facts, paths.cwd, locator) if facts is not None else ()
-    uses += (*recorded, *used, *looked_at)
+    outside = folders_outside(judged, locator) if judged is not None else ()
+    uses += (*recorded, *used, *looked_at, *outside)
     return Subject(
         tool=call.tool.name,
         told=told,

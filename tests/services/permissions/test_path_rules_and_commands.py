@@ -181,3 +181,38 @@ def test_paths_are_judged_in_the_folder_that_a_flag_names(tmp_path: Path, line: 
     (tmp_path / "private/x").write_text("x")
 
     assert not isinstance(bash(gate, line, "bypassPermissions"), Allow), line
+
+
+TOLD_WHERE = (
+    "tar -C {} -cf x a", "tar -C{} -cf x a", "tar -xzC {} -f x", "tar -xC{} -f x", "tar xzCf {} x", "tar xzfC x {}",
+    "tar --directory={} -xf x", "tar --directory {} -xf x", "tar --dir {} -xf x", "make -C {} all", "make -sC {}",
+    "env -C {} frob", "env --chdir={} frob", "uv --directory {} sync", "yarn --cwd {} build", "git -C {} commit -m x",
+    "systemd-run --working-directory={} frob", "sudo make -C {}", "bash -c 'make -C {}'", "cd src && make -C {}",
+)  # fmt: skip
+OUTSIDE = ("/etc", "~", "$HOME", "../..", "src/../../..", '"/etc"')
+TOLD_OUTSIDE = [line.format(folder) for line in TOLD_WHERE for folder in OUTSIDE if "C~" not in line.format(folder)]
+
+
+@pytest.mark.parametrize("line", TOLD_OUTSIDE)
+def test_a_folder_outside_where_a_command_is_told_to_work_asks(tmp_path: Path, line: str) -> None:
+    gate = Project(tmp_path).gate('[permission]\nallow = ["Bash(*)"]\n')
+    (tmp_path / "project/src").mkdir()
+
+    found = bash(gate, line)
+
+    assert isinstance(found, Ask)
+    assert found.reason.kind == "outside"
+
+
+@pytest.mark.parametrize("line", TOLD_WHERE)
+@pytest.mark.parametrize("folder", ["src", ".", "./src/..", "$PWD/src"])
+def test_a_folder_inside_where_a_command_is_told_to_work_runs(tmp_path: Path, line: str, folder: str) -> None:
+    gate = Project(tmp_path).gate('[permission]\nallow = ["Bash(*)"]\n')
+    (tmp_path / "project/src").mkdir()
+
+    assert isinstance(bash(gate, line.format(folder)), Allow), line.format(folder)
+
+
+@pytest.mark.parametrize("line", ["git commit -C HEAD", "frob -C 3", "frob --color /etc", "make CC=gcc", "frob -C"])
+def test_other_words_behind_such_flags_ask_nothing(tmp_path: Path, line: str) -> None:
+    assert isinstance(bash(Project(tmp_path).gate('[permission]\nallow = ["Bash(*)"]\n'), line), Allow), line

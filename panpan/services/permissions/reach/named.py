@@ -28,9 +28,11 @@ _VALUE = re.compile(r"(?<=[=\s])\S+")
 _MOST_MATCHES = 2_000
 """Names looked at of those that a pattern in a command matches."""
 _FLAGS = re.compile(r"-?[A-Za-z]{1,10}", re.ASCII)
-_FOLDER_FLAGS = frozenset({"-C", "--chdir", "--directory", "--working-directory"})
-"""Flags with which env, git, make, tar and systemd-run work in another folder."""
-_FOLDER_IN_FLAG = re.compile(r"(?:-C|--(?:chdir|directory|working-directory)=)(.+)", re.DOTALL)
+_FOLDER_FLAGS = ("--chdir", "--cwd", "--directory", "--working-directory")
+"""Long flags with which env, make, tar, uv, yarn and systemd-run work in another folder; they may be shortened."""
+_SHORT_FOLDER_FLAG = re.compile(r"-[A-Za-z]*?C(.*)", re.DOTALL)
+"""The short one, which may stand behind others and have the folder in the same word: `-xzC`, `-C..`."""
+_OLD_FLAGS_OF_TAR = re.compile(r"[A-Za-z]*C[A-Za-z]*")
 _QUOTES = re.compile(r"""["'\\]""")
 
 
@@ -59,6 +61,22 @@ def named_uses(facts: LineFacts, uses: Iterable[LocatedUse], cwd: Path, locator:
             found = known.get(name) or locator.located(written)
             for use in (written, PathUse(name, "read")) if may_read else (written,):
                 yield LocatedUse(use, found.location, found.spellings, found.is_shallow, sources[name])
+
+
+def folders_outside(facts: LineFacts, locator: Locator) -> Iterator[LocatedUse]:
+    """Yield the folders outside where commands are told to work (`tar -C ~`); a `cd` to them would ask, too.
+
+    Args:
+        facts: What the line would do.
+        locator: Locates them.
+    """
+    for effect in facts.effects:
+        if effect.reads is None:
+            for folder in _told_folders(effect.command):
+                with suppress(ToolError):  # no folder in which anything could run
+                    found = locator.located(PathUse(folder, "read"), is_shallow=True, command=effect.command.source)
+                    if not found.is_open:
+                        yield found
 
 
 def all_words(command: SimpleCommand) -> Sequence[Word]:
@@ -132,8 +150,23 @@ def _behind_letters(text: str, folders: Sequence[str]) -> Iterator[str]:
 
 def _folders(command: SimpleCommand) -> Sequence[str]:
     """Return where a command may run, or be told to work, relative to where the line starts."""
-    here = command.directories or command.likely
+    return (*(command.directories or command.likely), *_told_folders(command))
+
+
+def _told_folders(command: SimpleCommand) -> Sequence[str]:
+    """Return where flags of a command may tell it to work, relative to where the line starts."""
     texts = [word.text or word.home_path for word in command.words]
-    told = [text for flag, text in pairwise(texts) if flag in _FOLDER_FLAGS and text]
-    told += [found[1] for text in texts if (found := _FOLDER_IN_FLAG.fullmatch(text))]
-    return (*here, *(posixpath.join(folder, text) for text in told for folder in here))
+    told = [folder for flag, behind in pairwise((*texts, "")) if (folder := _folder_of_flag(flag, behind))]
+    if texts[:1] == ["tar"] and len(texts) > 1 and _OLD_FLAGS_OF_TAR.fullmatch(texts[1]):
+        told += filter(None, texts[2 : 2 + len(texts[1])])
+    return [posixpath.join(folder, text) for text in told for folder in command.directories or command.likely]
+
+
+def _folder_of_flag(flag: str, behind: str) -> str:
+    """Return the folder that a word may name as a flag, with the word behind it; empty where it is no such flag."""
+    if flag.startswith("--"):
+        name, has_value, value = flag.partition("=")
+        is_one = len(name) > 3 and any(one.startswith(name) for one in _FOLDER_FLAGS)
+        return (value if has_value else behind) if is_one else ""
+    found = _SHORT_FOLDER_FLAG.fullmatch(flag)
+    return found[1] or behind if found else ""

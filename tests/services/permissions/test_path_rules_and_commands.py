@@ -216,3 +216,47 @@ def test_a_folder_inside_where_a_command_is_told_to_work_runs(tmp_path: Path, li
 @pytest.mark.parametrize("line", ["git commit -C HEAD", "frob -C 3", "frob --color /etc", "make CC=gcc", "frob -C"])
 def test_other_words_behind_such_flags_ask_nothing(tmp_path: Path, line: str) -> None:
     assert isinstance(bash(Project(tmp_path).gate('[permission]\nallow = ["Bash(*)"]\n'), line), Allow), line
+
+
+OPTIONS = (
+    "shopt -s cdable_vars", "shopt -s autocd", "shopt -s extglob nullglob", "shopt -s -- cdable_vars",
+    "shopt -so posix", "shopt -u -o braceexpand", "shopt -s expand_aliases", "shopt -s lastpipe",
+    "shopt -s dotglob new_in_some_bash", "shopt -s $X", 'shopt "$X" cdable_vars',
+    "set -o posix", "set -P", "set -eP", "set -euo physical", "set -euo pipefail -o physical", "set +B", "set -k",
+    "set -f", "set $X", "set -eo $X", "builtin set -P", "command shopt -s cdable_vars", "CDPATH=/srv",
+    "export CDPATH=/srv", "declare BASHOPTS=cdable_vars", "read CDPATH", "eval 'shopt -s cdable_vars'",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("line", ["{}; cd HOME && cat x", "{}\ncd HOME\nfrob x", "f() {{ cd X; cat x; }}; {}; f"])
+@pytest.mark.parametrize("mode", ["default", "bypassPermissions"])
+def test_lines_with_options_that_change_reading_ask(gate: FolderGate, option: str, line: str, mode: str) -> None:
+    assert isinstance(bash(gate, line.format(option), mode), Ask)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["bash -O cdable_vars -c 'cd HOME && cat x'", "bash -eO cdable_vars -c 'cat x'", "bash --posix -c 'cat x'",
+     "bash --norc -P -c 'cd x'", "sh -o physical -c 'cd x'", "BASHOPTS=cdable_vars bash -c 'cd HOME && cat x'",
+     "sudo bash -O cdable_vars -c 'cat x'", "env SHELLOPTS=physical bash -c 'cd x'", "bash -$X -c 'cat x'"],
+)  # fmt: skip
+def test_shells_with_options_that_change_reading_ask(gate: FolderGate, line: str) -> None:
+    assert isinstance(bash(gate, line, "bypassPermissions"), Ask)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["set -e; frob src/c.py", "set -euo pipefail; frob src/c.py", "set -euxo pipefail\nmake", "set +e; make",
+     "set -o errexit -o nounset; make", "set -- a b; make", "set -e -- -P; make", "shopt -s inherit_errexit; make",
+     "shopt -s dotglob; make", "shopt; make", "shopt -p cdable_vars; make", "set -o; make", "set a -P; make",
+     "bash -c 'make'", "bash -lc 'make'", "bash -euo pipefail -c 'make'", "bash --norc -ec 'make'", "bash x.sh -P"],
+)  # fmt: skip
+def test_lines_with_harmless_options_run(gate: FolderGate, line: str) -> None:
+    assert isinstance(bash(gate, line), Allow), line
+
+
+def test_options_ask_nothing_without_rules_for_paths(tmp_path: Path) -> None:
+    gate = Project(tmp_path).gate('[permission]\nallow = ["Bash(*)"]\n')
+
+    assert isinstance(bash(gate, "shopt -s globstar; frob src"), Allow)

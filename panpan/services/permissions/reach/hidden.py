@@ -1,6 +1,7 @@
 """Finds commands whose words hide what they touch: `cat "$X"`, `touch $(pick)`, `make DIR=$Y`, `xargs cat`.
 
-The rule: a rule for paths may hold for it. Words that are data, such as messages and numbers, are no paths.
+The rule: a rule for paths may hold for it. Words that are data, such as messages and numbers, are no paths. Behind
+`shopt -s cdable_vars` and the like any word may be one.
 """
 
 import re
@@ -27,6 +28,10 @@ _NUMBER = re.compile(r"\"?\$(?:\(\([^`]*\)\)|[?#$!])\"?")
 
 def hidden_access(facts: LineFacts) -> frozenset[_Access]:
     """Return how a line may touch paths of which its words do not tell for certain which they are."""
+    from panpan.tools.shell.analysis.shell_changes import may_change_reading  # no session needs it before a command
+
+    if any(may_change_reading(effect.command) for effect in facts.effects):
+        return frozenset({"read", "write"})
     return frozenset(access for effect in facts.effects for access in _hidden_by(effect))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from panpan.tools.shell.analysis.facts import Word
 from panpan.tools.shell.analysis.wrappers import WRAPPERS, unwrapped
 
-_SHELLS = frozenset({
+SHELLS = frozenset({
     "ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "nu", "pwsh", "rbash", "sh", "tcsh", "zsh",
 })  # fmt: skip
 _INTERPRETERS = frozenset({
@@ -21,7 +21,7 @@ _OTHER_USER = frozenset({"doas", "su", "sudo"})
 """Without a command they run a shell."""
 _SOURCES = frozenset({".", "source"})
 _ADDS_WORDS = frozenset({"parallel", "xargs"})
-TAKE_LINES = _SHELLS | {"env", "eval", "script", "su", "trap"}
+TAKE_LINES = SHELLS | {"env", "eval", "script", "su", "trap"}
 """Programs that take a word for a command line."""
 _INPUT = frozenset({"-", "/dev/fd/0", "/dev/stdin", "/proc/self/fd/0"})
 _MATTERING = frozenset({"", *TAKE_LINES, *_ALWAYS, *_OTHER_USER, *_SOURCES, *_ADDS_WORDS, *WRAPPERS})
@@ -47,7 +47,7 @@ def may_run_more(words: Sequence[Word]) -> bool:
     if not words:
         return False
     first = program_name(words[0])
-    return first in _MATTERING or is_interpreter(words[0]) or program_name(words[-1]) in _SHELLS
+    return first in _MATTERING or is_interpreter(words[0]) or program_name(words[-1]) in SHELLS
 
 
 def program_name(word: Word) -> str:
@@ -87,7 +87,7 @@ def runs_input(words: tuple[Word, ...]) -> bool:
         return any(_is_made(text) or text in _INPUT for text in texts)
     if name in TAKE_LINES and any(word.text is None and _is_made(word.source) for word in words[1:]):
         return True
-    if name in _SHELLS:
+    if name in SHELLS:
         return _reads_script(texts)
     if is_interpreter(words[0]):
         flags = [text for text in texts if text.startswith("-") and text != "-"]
@@ -96,7 +96,7 @@ def runs_input(words: tuple[Word, ...]) -> bool:
         return not is_told and (not operands or operands[0] in _INPUT)
     if name == "parallel":
         return all(text.startswith("-") for text in texts)
-    return len(words) > 1 and program_name(words[-1]) in _SHELLS  # as in `docker exec -i box sh`
+    return len(words) > 1 and program_name(words[-1]) in SHELLS  # as in `docker exec -i box sh`
 
 
 def _reads_script(texts: Sequence[str]) -> bool:

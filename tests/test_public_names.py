@@ -87,6 +87,10 @@ async def test_ask_raises_what_the_user_can_mend(home: Path) -> None:
         ({"max_round": 2}, 'overrides["max_round"]: there is no setting max_round; did you mean max_rounds?'),
         ({"permissions.mode": "plan"}, 'overrides["permissions.mode"]: there is no setting permissions'),
         ({"web.pace_s": -1}, 'overrides["web.pace_s"]: web.pace_s is too small; write at least 0'),
+        ({"max_rounds": -1}, 'overrides["max_rounds"]: max_rounds is too small; write at least 1'),
+        ({"permission.mode": "nosuch"}, 'overrides["permission.mode"]: permission.mode is unknown; write '),
+        ({"permission": {"mode": "nosuch"}}, 'overrides["permission"]: permission.mode is unknown; write '),
+        ({"sandbox.mode": "nosuch"}, 'overrides["sandbox.mode"]: sandbox.mode is unknown; write '),
     ],
 )
 async def test_ask_names_the_override_that_is_wrong(home: Path, overrides: dict[str, object], said: str) -> None:

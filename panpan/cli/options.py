@@ -4,7 +4,7 @@ This is read for `--help`, too, so that only click is imported here.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import click
@@ -41,6 +41,30 @@ SETTING_BY_OPTION = {
     "allow_outside": "sandbox.outside",
 }
 """Options that are settings, too."""
+
+FLAGS: Mapping[str, str] = {
+    "additional_directories": "--add-dir",
+    "api_key": "--api-key",
+    "base_url": "--base-url",
+    "effort": "--effort",
+    "max_budget_usd": "--max-budget-usd",
+    "max_rounds": "--max-turns",
+    "max_seconds": "--max-seconds",
+    "max_tokens": "--max-tokens",
+    "model": "--model",
+    "permission.allow": "--allowedTools",
+    "permission.deny": "--disallowedTools",
+    "permission.mode": "--permission-mode",
+    "provider": "--provider",
+    "sandbox.domains": "--allow-network",
+    "sandbox.mode": "--sandbox",
+    "sandbox.network": "--allow-network",
+    "sandbox.outside": "--allow-outside",
+    "thinking": "--thinking",
+    "thinking_budget_tokens": "--thinking-budget",
+    "ui.plain": "--plain",
+}
+"""By setting: its flag."""
 
 _SEVERAL_SETTINGS = frozenset({"settings", "assignments", "allow_network"})
 """Options each of which may be several settings."""
@@ -213,6 +237,7 @@ def overrides_of(options: Options) -> dict[str, Any]:
         ConfigError: What `--settings` or `--set` says cannot be read or used.
         click.UsageError: `--allow-network` names no host.
     """
+    from panpan.config.sources import Names
     from panpan.services.permissions.rules.rules import split_rules
 
     overrides = {key: options[name] for name, key in SETTING_BY_OPTION.items()}
@@ -221,7 +246,7 @@ def overrides_of(options: Options) -> dict[str, Any]:
         overrides[key] = tuple(rule for text in overrides[key] for rule in split_rules(text))
     if options["thinking_budget"] is not None and options["thinking"] is None:
         overrides["thinking"] = True
-    return {**_given(options), **overrides, **_network(options["allow_network"])}
+    return {**_given(options), **overrides, **_network(options["allow_network"]), "names": Names(FLAGS)}
 
 
 def given_look(options: Options) -> dict[str, Any]:

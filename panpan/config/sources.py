@@ -22,29 +22,13 @@ from panpan.config.settings_file import Source, SourceKind, check, parse_setting
 from panpan.config.trust import NO_TRUST, ProjectTrust, trust_of
 from panpan.types.dataclass import dataclass
 
-FLAGS: Mapping[str, str] = {
-    "additional_directories": "--add-dir",
-    "api_key": "--api-key",
-    "base_url": "--base-url",
-    "effort": "--effort",
-    "max_budget_usd": "--max-budget-usd",
-    "max_rounds": "--max-turns",
-    "max_seconds": "--max-seconds",
-    "max_tokens": "--max-tokens",
-    "model": "--model",
-    "permission.allow": "--allowedTools",
-    "permission.deny": "--disallowedTools",
-    "permission.mode": "--permission-mode",
-    "provider": "--provider",
-    "sandbox.domains": "--allow-network",
-    "sandbox.mode": "--sandbox",
-    "sandbox.network": "--allow-network",
-    "sandbox.outside": "--allow-outside",
-    "thinking": "--thinking",
-    "thinking_budget_tokens": "--thinking-budget",
-    "ui.plain": "--plain",
-}
-"""By setting: its flag. Other keys come from Python."""
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Says what overrides are called where they were given; stands among them, under any key."""
+
+    by_setting: Mapping[str, str]
+    """By dotted key of a setting; others are called as in Python, `overrides["KEY"]`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +100,7 @@ def load_settings(
         cwd: What relative paths on the command line are relative to.
         env: The environment.
         cli_overrides: Values of flags by dotted key, such as `permission.mode`; None and () count as not given. A
-            `Source`, under any key, is weaker than they are.
+            `Source`, under any key, is weaker than they are, and a `Names` says what they are called.
         locations: Where the files are.
         trust: What the project brings along, as it was read before; None: it is read now.
 
@@ -177,14 +161,15 @@ def _is_users_own(locations: Locations) -> bool:
 def _read_flags(overrides: Mapping[str, object], cwd: Path) -> Source:
     values: dict[str, Any] = {}
     places: dict[KeyPath, str] = {}
+    names = {key: name for one in overrides.values() if isinstance(one, Names) for key, name in one.by_setting.items()}
     for key, value in overrides.items():
-        if value is None or value == () or value == [] or isinstance(value, Source):
+        if value is None or value == () or value == [] or isinstance(value, Source | Names):
             continue
         path = tuple(key.split("."))
         if path == ("additional_directories",) and isinstance(value, Iterable):
             value = [str(folder) if str(folder).startswith("~") else str(cwd / str(folder)) for folder in value]
         put(values, path, value)
-        places[path] = FLAGS.get(key, f'overrides["{shown(key)}"]')
+        places[path] = names.get(key, f'overrides["{shown(key)}"]')
         for length in range(1, len(path)):  # a table that does not exist is named by what is in it
             places.setdefault(path[:length], places[path])
     source = Source("flag", "the command line", values, places)

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from panpan.cli.options import FLAGS
 from panpan.config.locations import Locations
 from panpan.config.project_files import read_project_files
-from panpan.config.sources import Loaded, load_settings
+from panpan.config.sources import Loaded, Names, load_settings
 from panpan.config.trust import TrustStore
 
 
@@ -35,7 +36,8 @@ class Place:
 
     def load(self, env: Mapping[str, str] | None = None, **flags: Any) -> Loaded:
         overrides = {key.replace("__", "."): value for key, value in flags.items()}
-        return load_settings(self.locations.project_root, env or {}, overrides, self.locations)
+        as_typed = {"names": Names(FLAGS)}
+        return load_settings(self.locations.project_root, env or {}, overrides | as_typed, self.locations)
 
     @staticmethod
     def _write(path: Path, text: str) -> Path:

@@ -5,13 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from panpan.cli.options import FLAGS
 from panpan.config.json_lines import json_key_lines
 from panpan.config.keys import KeyPath, flatten, put
 from panpan.config.locations import Locations
 from panpan.config.run_settings import given_sources
 from panpan.config.settings import Settings
 from panpan.config.settings_file import Source
-from panpan.config.sources import load_settings
+from panpan.config.sources import Names, load_settings
 from panpan.errors import ConfigError
 
 CHOSEN = {"model": "m", "sandbox": {"network": True, "domains": ["pypi.org"]}, "max_rounds": 7}
@@ -132,7 +133,7 @@ def test_given_settings_stand_between_environment_and_flags(tmp_path: Path) -> N
     given = given_sources(
         ['{"model": "of-settings", "effort": "low", "permission": {"allow": ["Read"]}}'], ["model=of-set"], tmp_path
     )
-    overrides: dict[str, object] = {"permission.allow": ("Edit",), "thinking": True}
+    overrides: dict[str, object] = {"permission.allow": ("Edit",), "thinking": True, "names": Names(FLAGS)}
 
     loaded = load_settings(
         tmp_path / "project",

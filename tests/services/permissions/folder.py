@@ -5,8 +5,9 @@ from pathlib import Path
 
 import anyio
 
+from panpan.cli.options import FLAGS
 from panpan.config.locations import Locations
-from panpan.config.sources import load_settings
+from panpan.config.sources import Names, load_settings
 from panpan.services.permissions.opening import FolderGate
 from panpan.types.permission import Decision, PermissionMode
 from tests.fakes.sandboxes import works
@@ -27,7 +28,7 @@ class Project:
         self.settings.write_text(settings)
         env = {"PANPAN_HOME": str(self.home), "HOME": str(self.home.parent)}
         locations = Locations.find(self.root, env)
-        flags = {key.replace("__", "."): value for key, value in overrides.items()}
+        flags = {key.replace("__", "."): value for key, value in overrides.items()} | {"names": Names(FLAGS)}
         return FolderGate(self.root, load_settings(self.root, env, flags, locations), locations, find=works)
 
 

@@ -11,7 +11,6 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_net
 from typing import Self, TypeAlias
 
 from panpan.errors import ToolError
-from panpan.types.allowing_flags import PRIVATE_HOSTS
 from panpan.types.dataclass import dataclass
 
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -52,9 +51,8 @@ ICANN keeps out of the public names."""
 _LOOPBACK = ("127.0.0.1", "::1")
 """Where localhost leads, whatever a name server says (RFC 6761, section 6.3)."""
 
-_HOW_TO_OPEN = (
-    f"panpan fetches from public hosts only, and from those in [web] private_hosts of your settings ({PRIVATE_HOSTS})"
-)
+_HOW_TO_OPEN = "panpan fetches from public hosts only, and from those in the setting web.private_hosts"
+"""Names no host to write there: the model reads it, and could have the user open this machine's own addresses."""
 
 _NOT_PUBLIC_V4 = tuple(map(IPv4Network, (
     "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",

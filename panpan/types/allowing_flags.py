@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 SANDBOX_OFF = "--sandbox off"
 ACCEPT_EDITS = "--permission-mode acceptEdits"
 TRUST = "--trust"
-PRIVATE_HOSTS = "--set 'web.private_hosts=[\"HOST\"]'"
-"""Opens a host of the user's own network to the tools for the web."""
 YES = "--yes"
 PACKAGE_INDEXES = "package-indexes"
 """Stands, in a list of hosts, for all that package managers fetch from."""

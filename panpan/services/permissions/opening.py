@@ -1,7 +1,8 @@
 """From the settings of a folder to its gate: the one way, for a session and for whoever only asks what it would say."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from panpan.core.tool_call import prepared
 from panpan.errors import ConfigError, ToolError
 from panpan.services.permissions.gate import PermissionGate, RuleStore
 from panpan.services.permissions.rules.examples import check_examples
+from panpan.services.permissions.rules.matching import opens_line
 from panpan.services.permissions.rules.rules import parse_rule, rule_sources
 from panpan.services.permissions.sandbox_questions import SandboxQuestions
 from panpan.services.permissions.subject import Subject, subject_of
@@ -82,9 +84,14 @@ def sandbox_of(
         has_network=wanted.network,
         domains=domains.named,
         own_hosts=domains.own,
+        lets_out=partial(_lets_out, wanted.outside),
         claims_folder=locations.claims_folder,
         find=find,
     )
+
+
+def _lets_out(outside: Sequence[str], command: str) -> bool:
+    return opens_line([parse_rule(f"Bash({pattern})", "the setting sandbox.outside") for pattern in outside], command)
 
 
 def gate_of(loaded: Loaded, paths: PathResolver, *, store: RuleStore | None = None) -> PermissionGate:

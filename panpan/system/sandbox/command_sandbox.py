@@ -99,6 +99,7 @@ class CommandSandbox:
         has_network: Whether all commands may use the network.
         domains: Hosts that commands may reach although the network is off; while `serve` runs.
         own_hosts: Further ones, which may lead into the user's own network.
+        lets_out: True for a command line that settings of the user seem to let out of it unasked.
         claims_folder: Where sessions say which empty folders their boxes need; None: there are no others.
         find: Looks which sandbox works.
 
@@ -115,6 +116,7 @@ class CommandSandbox:
         has_network: bool = False,
         domains: Sequence[str] = (),
         own_hosts: Sequence[str] = (),
+        lets_out: Callable[[str], bool] = lambda _: False,
         claims_folder: Path | None = None,
         find: FindSandbox = find_when_needed,
     ) -> None:
@@ -122,6 +124,8 @@ class CommandSandbox:
         self.has_network = has_network
         self.domains = tuple(dict.fromkeys((*domains, *own_hosts)))
         """Hosts that commands may reach although the network is off."""
+        self.lets_out = lets_out
+        """True for a command line that settings of the user seem to let out of it unasked; only ever advice."""
         self.temporary = _folder_for_temporary_files() / f"panpan-{secrets.token_hex(8)}"
         """Folder for the temporary files of the session's commands; made for the first of them."""
         self.writable = writable

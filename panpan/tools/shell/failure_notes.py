@@ -53,6 +53,11 @@ async def _refusals(
     if refusal.needs_network:
         sandbox = (await ctx.sandbox.choice()).sandbox
         wish, flags = "network", network_flags(facts, can_name_hosts=sandbox is not None and sandbox.can_grant_domains)
+    elif ctx.sandbox.lets_out(command):
+        return (
+            f'{refusal.text} If the command needs it, call again with sandbox "off", which the user lets it have '
+            "(setting sandbox.outside)",
+        )
     else:
         wish, flags = "off", outside_flags(command, facts)
     tool = package_tool(facts) if refusal.needs_network else ""

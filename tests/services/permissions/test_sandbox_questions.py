@@ -19,6 +19,7 @@ from panpan.tools.shell.bash import BashInput, BashTool
 from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionMode
 from tests.fakes.context import context_in
 from tests.fakes.sandboxes import none_works, works, works_with_domains
+from tests.services.permissions.folder import Project
 
 
 async def decided(
@@ -187,3 +188,22 @@ async def test_in_plan_mode_nothing_runs_outside_the_sandbox(tmp_path: Path) -> 
     places = Locations.find(tmp_path, env)
     gate = FolderGate(tmp_path, load_settings(tmp_path, env, {}, places), places, find=works)
     assert isinstance((await gate.judge("Bash", {"command": "ls", "sandbox": "off"}, "plan")).decision, Deny)
+
+
+@pytest.mark.parametrize(
+    ("outside", "line", "is_let_out"),
+    [
+        (["git commit *"], "git commit -m x", True),
+        (["git *"], "git commit -m x", True),
+        (["git commit *"], "git push", False),
+        (["git add *", "git commit *"], "git add -A && git commit -m x", True),
+        (["git commit *"], "git add -A && git commit -m x", False),
+        (["cd sub && make"], "cd sub && make", True),
+        (["make *"], "make; rm -rf x", False),
+        ([], "make", False),
+    ],
+)
+def test_the_sandbox_knows_what_settings_let_out(
+    tmp_path: Path, outside: list[str], line: str, is_let_out: bool
+) -> None:
+    assert Project(tmp_path).gate(sandbox__outside=outside).sandbox.lets_out(line) is is_let_out

@@ -26,11 +26,12 @@ async def notes(
     start: Start = BOXED,
     command: str = "make x",
     find: FindSandbox = works_with_domains,
+    lets_out: bool = False,
 ) -> list[str]:
     ctx = replace(
         context_in(tmp_path),
         limits=Limits(processes=100),
-        sandbox=CommandSandbox(is_on=True, find=find),
+        sandbox=CommandSandbox(is_on=True, find=find, lets_out=lambda line: lets_out and line == command),
         own_environment={"MY_DATA": "/data", "MY_TOKEN": "0123456789abcdef"},
     )
     return await failure_notes(command, analyse(command), output, ProcessEnded(exit_code, timed_out), start, ctx)
@@ -107,6 +108,14 @@ async def test_closed_file_names_the_words_of_the_command(command: str, flags: s
     (note,) = await notes("x: Read-only file system", tmp_path, command=command)
 
     assert note.endswith(f"tell them to start panpan with {flags}")
+
+
+async def test_closed_file_names_no_flag_that_was_given(tmp_path: Path) -> None:
+    (note,) = await notes("x: Read-only file system", tmp_path, command="git commit -m x", lets_out=True)
+
+    assert note.endswith(
+        'If the command needs it, call again with sandbox "off", which the user lets it have (setting sandbox.outside)'
+    )
 
 
 async def test_only_the_end_of_a_long_output_counts(tmp_path: Path) -> None:

@@ -190,6 +190,13 @@ def allowing_rules(rules: Iterable[Rule], subject: Subject) -> list[Rule] | None
     return _rules_for_each_use(candidates, subject)
 
 
+def opens_line(rules: Sequence[Rule], command: str) -> bool:
+    """True if rules for commands together open a command line, as far as its words alone tell."""
+    patterns = [rule.specifier for rule in rules if isinstance(rule.specifier, CommandPattern)]
+    is_one = any(pattern.matches_exactly(command) for pattern in patterns)
+    return is_one or _rules_for_each_command(rules, command, runs_input=False) is not None
+
+
 def covering_rule(rules: Iterable[Rule], use: LocatedUse, subject: Subject) -> Rule | None:
     """Return a rule that names the path of `use`, whatever the tool; a rule for the whole tool names none.
 

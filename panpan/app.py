@@ -165,6 +165,7 @@ async def open_session(
         network=network,
         user_agent=f"panpan/{__version__}",
         is_tapped=is_tapped,
+        auto_approve=says_yes,
     )
     every_tool = services.tools.make(
         askers.user,

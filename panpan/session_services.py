@@ -79,6 +79,7 @@ class SessionServices:
         network: How tools reach the outside; None: as it is.
         user_agent: What web servers are told of panpan, where the settings do not say.
         is_tapped: Whether the tap must see each request to a model.
+        auto_approve: True if questions of permission that anybody may answer are answered with yes.
 
     Raises:
         ConfigError: A permission rule, or what the command line says of subagents, cannot be read.
@@ -96,10 +97,11 @@ class SessionServices:
         network: WebNetwork | None = None,
         user_agent: str = "panpan",
         is_tapped: bool = False,
+        auto_approve: bool = False,
     ) -> None:
         settings, locations, home = setup.settings, setup.locations, user_home()
         paths = workspace_paths(setup.cwd, setup.loaded, locations)
-        self.gate = gate_of(setup.loaded, paths, store=RuleFile(locations.local_settings))
+        self.gate = gate_of(setup.loaded, paths, store=RuleFile(locations.local_settings), auto_approve=auto_approve)
         for warning in self.gate.warnings:
             warn(warning)
         self.seen_files = SeenFiles()

@@ -285,6 +285,20 @@ async def test_commands_get_the_variables_and_limits_of_the_settings_and_no_key_
     assert context.limits.required == {"file_gb"}
 
 
+@pytest.mark.parametrize(
+    ("says_yes", "flags"),
+    [(True, "--permission-mode default"), (False, "--permission-mode default --allowedTools 'Bash(make)'")],
+)
+async def test_a_refusal_names_no_flag_that_a_given_yes_answers(place: Place, says_yes: bool, flags: str) -> None:
+    tape = place.tape("one", 'tool_use = [{name = "Bash", input = {command = "make"}}]', 'text = "x"')
+
+    async with place.open(overrides={"model": tape, "permission.mode": "plan"}, says_yes=says_yes) as session:
+        events = await collect(session)
+
+    (decided,) = [event for event in events if isinstance(event, PermissionDecided)]
+    assert [reason.flags for reason in decided.reasons] == [flags]
+
+
 @pytest.mark.parametrize(("most", "is_counted"), [("60", True), ('"off"', False)])
 async def test_processes_are_counted_while_a_session_is_open(place: Place, most: str, is_counted: bool) -> None:
     place.settings(f"limits.processes = {most}\n")

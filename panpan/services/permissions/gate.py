@@ -69,6 +69,7 @@ class PermissionGate(Hook):
         mode: What happens to calls that no rule decides.
         store: Where "always" is kept; without one it holds until the session ends.
         external_directory: What happens to paths outside the workspace that no rule opens.
+        auto_approve: True if questions that anybody may answer are answered with yes, so that they need no flag.
 
     Raises:
         ConfigError: A rule cannot be read.
@@ -81,6 +82,7 @@ class PermissionGate(Hook):
         mode: PermissionMode = "default",
         store: RuleStore | None = None,
         external_directory: Behaviour = "ask",
+        auto_approve: bool = False,
     ) -> None:
         self.previous_mode: PermissionMode = mode
         """The mode before the present one."""
@@ -97,6 +99,7 @@ class PermissionGate(Hook):
         self.store = store
         """Where "always" is kept."""
         self._external_directory = external_directory
+        self._auto_approve = auto_approve
         for source in sources:
             self._add(source)
         self.warnings += map(str, self.idle_rules(within_files=True))
@@ -114,7 +117,12 @@ class PermissionGate(Hook):
 
     def with_mode(self, mode: PermissionMode) -> "PermissionGate":
         """Return a gate with another mode and the very same rules, which both change together."""
-        gate = PermissionGate(mode=mode, store=self.store, external_directory=self._external_directory)
+        gate = PermissionGate(
+            mode=mode,
+            store=self.store,
+            external_directory=self._external_directory,
+            auto_approve=self._auto_approve,
+        )
         gate.rules, gate.untrusted = self.rules, self.untrusted
         return gate
 
@@ -205,6 +213,8 @@ class PermissionGate(Hook):
     def _flags_out_of_plan_mode(self, subject: Subject) -> str:
         gate = self.with_mode("default")
         decision = gate._restricted(subject) or gate._opened(subject)
+        if self._auto_approve and isinstance(decision, Ask) and not decision.is_protected:
+            return flags_out_of_plan_mode("")
         flags = gate._flags(decision, subject) if isinstance(decision, Ask) else decision.reason.flags
         return flags_out_of_plan_mode(flags) if flags or isinstance(decision, Allow) else ""
 

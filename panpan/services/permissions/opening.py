@@ -94,13 +94,16 @@ def _lets_out(outside: Sequence[str], command: str) -> bool:
     return opens_line([parse_rule(f"Bash({pattern})", "the setting sandbox.outside") for pattern in outside], command)
 
 
-def gate_of(loaded: Loaded, paths: PathResolver, *, store: RuleStore | None = None) -> PermissionGate:
+def gate_of(
+    loaded: Loaded, paths: PathResolver, *, store: RuleStore | None = None, auto_approve: bool = False
+) -> PermissionGate:
     """Return the gate that the settings describe.
 
     Args:
         loaded: The settings.
         paths: Says where the paths lie that rules have as examples.
         store: Where "always" is kept.
+        auto_approve: True if questions that anybody may answer are answered with yes.
 
     Raises:
         ConfigError: A rule cannot be read, or does not do what its examples say.
@@ -108,7 +111,13 @@ def gate_of(loaded: Loaded, paths: PathResolver, *, store: RuleStore | None = No
     sources = rule_sources(loaded)
     check_examples(sources, paths)
     permission = loaded.settings.permission
-    gate = PermissionGate(sources, mode=permission.mode, store=store, external_directory=permission.external_directory)
+    gate = PermissionGate(
+        sources,
+        mode=permission.mode,
+        store=store,
+        external_directory=permission.external_directory,
+        auto_approve=auto_approve,
+    )
     with suppress(ConfigError):  # rules that do not count may be wrong
         gate.untrusted = [parse_rule(text, "the project") for text in loaded.withheld_rules]
     return gate

@@ -73,6 +73,24 @@ async def test_the_network_asks_although_it_only_reads(calls: Calls) -> None:
     assert isinstance(await gate().before_tool(calls.fetch("https://example.org/")), Ask)
 
 
+@pytest.mark.parametrize(
+    ("auto_approve", "bash", "write"),
+    [
+        (False, "--permission-mode default --allowedTools 'Bash(make)'", "--permission-mode acceptEdits"),
+        (True, "--permission-mode default", "--permission-mode default"),
+    ],
+)
+async def test_flags_out_of_plan_mode_leave_out_what_a_yes_answers(
+    calls: Calls, auto_approve: bool, bash: str, write: str
+) -> None:
+    planning = PermissionGate(mode="plan", auto_approve=auto_approve)
+
+    for there in (planning, planning.with_mode("plan")):
+        assert (await there.before_tool(calls.bash("make"))).reason.flags == bash
+        assert (await there.before_tool(calls.write("a.py"))).reason.flags == write
+        assert (await there.before_tool(calls.write(".git/config"))).reason.flags == ""
+
+
 async def test_plan_mode_does_not_yield_to_allow_rules(calls: Calls) -> None:
     planning = gate("plan", allow=("Edit", "Bash"))
 

@@ -149,7 +149,7 @@ def test_a_command_is_moved_with_all_that_it_printed(backend: str, tmp_path: Pat
             )
             assert output.display == SummaryDisplay(text=f"goes on in the background as task {info.id} (/tasks)")
             assert not output.is_error
-            assert info.output.read_text() == lines
+            await until(lambda: info.output.read_text() == lines)  # what was in the pipe is read from there
             (desk.root / "go").touch()
             ended = await desk.tasks.wait(info.id, 20)
 

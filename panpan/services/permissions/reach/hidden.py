@@ -28,9 +28,7 @@ _NUMBER = re.compile(r"\"?\$(?:\(\([^`]*\)\)|[?#$!])\"?")
 
 def hidden_access(facts: LineFacts) -> frozenset[_Access]:
     """Return how a line may touch paths of which its words do not tell for certain which they are."""
-    from panpan.tools.shell.analysis.shell_changes import may_change_reading  # no session needs it before a command
-
-    if any(may_change_reading(effect.command) for effect in facts.effects):
+    if facts.may_change_reading:
         return frozenset({"read", "write"})
     return frozenset(access for effect in facts.effects for access in _hidden_by(effect))
 

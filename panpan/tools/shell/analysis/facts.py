@@ -259,6 +259,13 @@ class LineFacts:
         object.__setattr__(self, "is_read_only", only_looks)
 
     @property
+    def may_change_reading(self) -> bool:
+        """True if it may set options or variables with which its words, or the place of a `cd`, mean something else."""
+        from panpan.tools.shell.analysis.shell_changes import may_change_reading  # which reads these facts
+
+        return any(may_change_reading(effect.command) for effect in self.effects)
+
+    @property
     def only_makes(self) -> bool:
         """Whether it does nothing but to make empty files and folders, beside looks at what it names."""
         parts = self.effects

@@ -50,9 +50,8 @@ def _record(folder: Path, number: int) -> TaskRecord:
 def _times_s(folder: Path) -> tuple[float, float]:
     """Return how long it took to find them again, and to list them."""
     messages = [_told(number) for number in range(TASKS)]
-    tasks = BackgroundTasks()
     started_at = perf_counter()
-    tasks.open(folder, OutputStore(folder), messages)
+    tasks = BackgroundTasks(folder=folder, store=OutputStore(folder), messages=messages)
     opened_at = perf_counter()
     listed = tasks.tasks
     ended_at = perf_counter()

@@ -19,6 +19,7 @@ from panpan.core.conversation import Conversation
 from panpan.services.permissions.askers import NobodyToAsk
 from panpan.services.sessions.log import SessionLog
 from panpan.services.sessions.parts import ModelParts, SessionParts
+from panpan.services.sessions.recorder import Recorder
 from panpan.services.sessions.session import Session
 from panpan.system.output_store import OutputStore
 from panpan.system.paths import PathResolver
@@ -87,12 +88,14 @@ class ScriptedModel:
 
 
 def _session(root: Path) -> Session:
+    conversation, log = Conversation(), SessionLog(root / "log.jsonl", session_id="s1", cwd=root)
     return Session(
         SessionParts(
             id="s1",
             cwd=root,
-            conversation=Conversation(),
-            log=SessionLog(root / "log.jsonl", session_id="s1", cwd=root),
+            conversation=conversation,
+            log=log,
+            recorder=Recorder(conversation, log),
             model=ModelParts("scripted", ScriptedModel(), {"Look": LookTool()}),
             tool_context=ToolContext("", PathResolver(root), SeenFiles(), OutputStore(root)),
             ask=NobodyToAsk(),

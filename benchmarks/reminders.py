@@ -48,18 +48,15 @@ def measure(runs: int) -> Iterator[Figure]:
 async def _milliseconds(root: Path) -> tuple[float, float]:
     """Return what a request costs on the average, without and with a reminder."""
     conversation = _conversation()
-    todos = Todos(root / "todos", lambda: conversation.messages)
-    todos.open("bench")
+    todos = Todos(root / "todos" / "bench.json", lambda: conversation.messages)
     await todos.replace([TodoDraft(content="Measure", active_form="Measuring")])
     seen_files, files = SeenFiles(), [root / f"file{number}.py" for number in range(MOST_FILES)]
     for file in files:
         file.write_text("one\n" * 200)
         seen_files.saw(file, file.read_bytes())
-    context = ContextNearlyFull(CompactionSettings())
-    context.window_tokens = 200_000
     sources = (
         TodoChanged(todos),
-        context,
+        ContextNearlyFull(CompactionSettings(), lambda: 200_000),
         FileChanged(seen_files, root),
         LongSession(),
         TodoForgotten(todos),

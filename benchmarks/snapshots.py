@@ -12,8 +12,9 @@ import anyio
 from benchmarks.figure import Figure
 from benchmarks.process import run
 from panpan.config.settings import SnapshotSettings
+from panpan.services.snapshots.journal import SnapshotJournal
 from panpan.services.snapshots.session_snapshots import Snapshots
-from panpan.services.snapshots.workspace import WorkspaceSnapshots, trees_of
+from panpan.services.snapshots.workspace import SnapshotPlaces, WorkspaceSnapshots, trees_of
 
 TITLE = "snapshots of 20,000 files"
 
@@ -88,6 +89,6 @@ def _make(path: Path) -> None:
 
 
 def _workspace(place: Path, session_id: str, *, home: str = "home") -> WorkspaceSnapshots:
-    snapshots = Snapshots(SnapshotSettings(), place / home, warn=print)
-    snapshots.open(session_id, place / "log.jsonl", lambda: [place / "work"])
+    places = SnapshotPlaces(place / home, session_id, lambda: [place / "work"])
+    snapshots = Snapshots(SnapshotSettings(), places, SnapshotJournal(place / "log.jsonl", lambda _: None), print)
     return snapshots.workspace

@@ -8,57 +8,40 @@ import logging
 import os
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from panpan.config.limits import limits_of
 from panpan.config.sources import Loaded
-from panpan.core.conversation import Conversation
 from panpan.services.background_tasks.background_tasks import BackgroundTasks
-from panpan.services.background_tasks.left_running import survivors
-from panpan.services.budgets.opening import count_earlier
 from panpan.services.budgets.timed_askers import timed_askers
 from panpan.services.budgets.turn_clock import TurnClock
-from panpan.services.keys_in_results import provider_keys, without_provider_keys
-from panpan.services.permissions.askers import AskerOfMode, NobodyToAsk, YesToAll
+from panpan.services.keys_in_results import provider_keys
 from panpan.services.permissions.gate import PermissionGate
-from panpan.services.permissions.opening import workspace_paths
+from panpan.services.sessions.context import Caller, SessionContext, context_of
 from panpan.services.sessions.made_title import title_maker
-from panpan.services.sessions.models import PromptWishes, SessionModels
+from panpan.services.sessions.models import PromptWishes
 from panpan.services.sessions.opening import (
     OpenedLog,
     WhichSession,
     earlier_model,
     open_log,
-    opening_mode,
     opening_prefix,
 )
 from panpan.services.sessions.parts import ModelParts, SessionParts
 from panpan.services.sessions.session import Session
-from panpan.services.sessions.setup import Setup, set_up
+from panpan.services.sessions.setup import set_up
 from panpan.services.sessions.slash_commands import LoadedCommands
 from panpan.services.sessions.tap import Askers, Opening, Tap
 from panpan.services.sessions.unfinished import Outcome, UnfinishedCalls
 from panpan.services.subagents.agent_log import agents_folder
-from panpan.services.subagents.child import Parent
-from panpan.services.subagents.host import Place
 from panpan.services.subagents.left_open import results_of_subagents
 from panpan.session_services import SessionServices
-from panpan.system.environment import child_environment, user_environment
-from panpan.system.output_store import OutputStore
 from panpan.system.process_tree import ProcessTree
 from panpan.system.process_watch import process_watches
 from panpan.system.sandbox.command_sandbox import CommandSandbox
 from panpan.system.web.network import WebNetwork
-from panpan.tools.planning.ask_user import AskUserQuestionTool
-from panpan.tools.planning.enter_plan_mode import EnterPlanModeTool
-from panpan.tools.planning.exit_plan_mode import ExitPlanModeTool
-from panpan.tools.search.engine import find_ripgrep
-from panpan.tools.tool import ToolContext
-from panpan.types.dataclass import dataclass
-from panpan.types.permission import Asker, PermissionMode
+from panpan.types.permission import Asker
 from panpan.types.plan import PlanAsker
 from panpan.types.user_questions import UserAsker
 from panpan.version import __version__
@@ -148,162 +131,82 @@ async def open_session(
         overrides = {**(overrides or {}), **main.overrides}
         setup = set_up(Path(cwd), env, overrides, (), why_model=why_model, trusts_project=trusts_project)
         append_system_prompt = "\n\n".join(filter(None, (main.prompt, append_system_prompt)))
-    prompts = PromptWishes(system_prompt, append_system_prompt)
     is_tapped = tap is not None
     tap = tap or Tap()
     clock = TurnClock()
-    askers = tap.askers(timed_askers(Askers(ask, ask_user, ask_plan), clock))
-    caller = _Caller(askers, unfinished, prompts, says_yes, is_attended, is_tapped, warn)
-    setup = tap.setup(setup)
-    services = SessionServices(
-        setup,
-        tap,
-        warn,
-        clock=clock,
-        ask_user=askers.user,
-        agents=agents,
-        network=network,
-        user_agent=f"panpan/{__version__}",
+    caller = Caller(
+        tap.askers(timed_askers(Askers(ask, ask_user, ask_plan), clock)),
+        clock,
+        unfinished,
+        PromptWishes(system_prompt, append_system_prompt),
+        says_yes=says_yes,
+        is_attended=is_attended,
         is_tapped=is_tapped,
-        auto_approve=says_yes,
+        agents=agents,
+        warn=warn,
     )
-    every_tool = services.tools.make(
-        askers.user,
-        planning=services.plan_mode,
-        ask_plan=askers.plan,
-        history=services.history,
-        todos=services.todos,
-        subagents=services.subagents,
-        background=services.background,
-        worktrees=services.worktree_merges,
-    )
-    setup = replace(setup, every_tool=every_tool)
-    warnings = setup.warnings_of_settings
-    not_offered = (*caller.not_offered(setup.settings.permission.mode), *services.without_use)
-    models = SessionModels(setup, services.hooks_for, caller.prompts, not_offered=not_offered, tap=tap)
-    services.models = models
-    open_it = partial(open_log, setup, which, is_interactive=is_attended, warn=warn)
-    parts = await _put_together(setup, services, models, caller, open_it, tap)
-    for warning in (*parts.model.warnings, *warnings, *services.agents.warnings):
+    async with AsyncExitStack() as stack:
+        stack.callback(tap.close)
+        setup = tap.setup(setup)
+        logged = open_log(setup, which, is_interactive=is_attended, warn=warn)
+        if logged.forked_from:
+            stack.callback(_discard_fork, logged)
+        stack.callback(logged.log.close)
+        context = context_of(setup, logged, caller)
+        services = SessionServices(context, tap, network=network)
+        model = services.models.first()
+        stack.push_async_callback(model.aclose)
+        context.recorder.take_prefix(
+            opening_prefix(model, logged.before, are_prompts_chosen=caller.prompts.are_chosen, warn=warn)
+        )
+        parts = _parts(context, services, model)
+        tap.opened(_opening(context, services, parts.max_rounds))
+        stack.pop_all()  # from here on the session closes them
+    for warning in (*model.warnings, *services.setup.warnings_of_settings, *services.agents.warnings):
         warn(warning)
     try:
-        async with Session(parts) as opened:
+        opened = Session(parts)
+        if logged.title is not None:
+            opened.rename(logged.title)
+        async with opened:
             if not is_attended and opened.model_note:  # where somebody watches, his face says it
                 warn(opened.model_note)
             yield opened
     finally:
         tap.close()
         if forks and not is_attended and parts.unfinished.are_open:  # it has nothing that its origin has not
-            from panpan.services.sessions.forking import discard_fork
-
-            discard_fork(parts.log.path)
+            _discard_fork(logged)
 
 
-@dataclass(frozen=True, slots=True)
-class _Caller:
-    """What whoever opens the session brings and wants."""
+def _discard_fork(opened: OpenedLog) -> None:
+    from panpan.services.sessions.forking import discard_fork  # few sessions are copies
 
-    askers: Askers
-    unfinished: Outcome | None
-    prompts: PromptWishes
-    says_yes: bool
-    is_attended: bool
-    is_tapped: bool
-    """Whether what crosses the session's borders is seen by another, which must not miss any of it."""
-    warn: Callable[[str], None]
-
-    def not_offered(self, mode: PermissionMode) -> Sequence[str]:
-        """Return the tools that the model of a new session is not told of, although a resumed one may call them."""
-        names = [] if self.askers.user else [AskUserQuestionTool.name]
-        if self.askers.plan is None:  # in plan mode the plan is the result of the run; else there is no use for one
-            names += [EnterPlanModeTool.name, *([] if mode == "plan" else [ExitPlanModeTool.name])]
-        return names
-
-    @property
-    def default_max_rounds(self) -> int:
-        """Rounds of one turn at most, where the settings do not say."""
-        return ATTENDED_ROUNDS if self.is_attended else UNATTENDED_ROUNDS
-
-    def unfinished_calls(self, opened: OpenedLog) -> UnfinishedCalls:
-        """Return what says what became of the calls that the session left open."""
-        calls = opened.before.unfinished
-        return UnfinishedCalls(
-            calls,
-            ask=self.askers.user,
-            outcome=self.unfinished,
-            session_id=opened.forked_from or opened.id,
-            is_fork=bool(opened.forked_from),
-            known=results_of_subagents(agents_folder(opened.log.path.parent, opened.forked_from or opened.id)),
-        )
-
-    def asker(self, gate: PermissionGate) -> Asker:
-        """Return who answers the questions of permission."""
-        ask = self.askers.permission
-        return AskerOfMode(lambda: gate.mode, YesToAll(ask) if self.says_yes else ask or NobodyToAsk())
+    discard_fork(opened.log.path)
 
 
-async def _put_together(
-    setup: Setup,
-    services: SessionServices,
-    models: SessionModels,
-    caller: _Caller,
-    open_it: Callable[[], OpenedLog],
-    tap: Tap,
-) -> SessionParts:
-    """Return what the session is made of, its model and log open; all is closed again should a part of it fail."""
-    async with AsyncExitStack() as stack:
-        stack.callback(tap.close)
-        model = models.first()
-        stack.push_async_callback(model.aclose)
-        opened = open_it()
-        stack.callback(opened.log.close)
-        parts = replace(_parts(setup, services, model, opened, caller), models=models)
-        tap.opened(_opening(setup, opened, caller, parts, services))
-        stack.pop_all()  # from here on the session closes them
-    return parts
-
-
-def _parts(
-    setup: Setup, services: SessionServices, model: ModelParts, opened: OpenedLog, caller: _Caller
-) -> SessionParts:
-    """Return what the session is made of, all but the models that it may change to."""
-    before, warn = opened.before, caller.warn
-    services.gate.mode = opening_mode(setup, before, is_attended=caller.is_attended, warn=warn)
-    if before.plan_file is not None:
-        services.plan_mode.restore(before.plan_file, is_approved=before.is_plan_approved)
-    prefix = opening_prefix(model, before, are_prompts_chosen=caller.prompts.are_chosen, warn=warn)
-    tool_context = _tool_context(setup, opened.id, services)
-    services.conversation = Conversation(prefix.system or "", prefix.tools, before.messages, before.compactions)
-    services.conversation.replies_beside.extend(before.replies_beside)
-    count_earlier(services.budget, opened.log.path, before.spent)
-    services.todos.open(opened.id, opened.forked_from)
-    services.background.open(
-        setup.locations.tasks_folder / opened.id,
-        tool_context.outputs,
-        before.messages,
-        ripgrep=partial(find_ripgrep, tool_context.paths),
-        is_held=services.gate.mode == "plan",
+def _parts(context: SessionContext, services: SessionServices, model: ModelParts) -> SessionParts:
+    """Return what the session is made of."""
+    setup, caller, opened, tools = context.setup, context.caller, context.opened, context.tool_context
+    before, warn = opened.before, context.warn
+    calls = UnfinishedCalls(
+        before.unfinished,
+        ask=caller.askers.user,
+        outcome=caller.unfinished,
+        session_id=opened.forked_from or opened.id,
+        is_fork=bool(opened.forked_from),
+        known=results_of_subagents(agents_folder(opened.log.path.parent, opened.forked_from or opened.id)),
     )
-    for sentence in survivors(setup.locations.tasks_folder, setup.locations.sessions_folder, but=opened.id):
-        warn(sentence)
-    tool_context.sandbox.take_over(services.background.leavings)
-    ask = caller.asker(services.gate)
-    services.as_parent = lambda: Parent(tool_context, services.gate, ask, services.budget)
-    services.subagent_host.open(
-        Place(opened.id, opened.log.path.parent, setup.cwd, opened.git_branch, __version__),
-        offered=[name for name in model.tools if name not in services.without_use],
-    )
-    if services.snapshots is not None:
-        services.snapshots.open(opened.id, opened.log.path, lambda: tool_context.paths.roots)
     return SessionParts(
-        id=opened.id,
+        id=context.id,
         cwd=setup.cwd,
-        conversation=services.conversation,
+        conversation=context.conversation,
         log=opened.log,
+        recorder=context.recorder,
         model=model,
-        tool_context=tool_context,
-        ask=ask,
-        max_rounds=_max_rounds(setup.loaded, caller.default_max_rounds),
+        tool_context=tools,
+        ask=services.ask,
+        max_rounds=_max_rounds(setup.loaded, ATTENDED_ROUNDS if caller.is_attended else UNATTENDED_ROUNDS),
+        models=services.models,
         gate=services.gate,
         commands=LoadedCommands(SLASH_COMMANDS, setup.env),
         keys=provider_keys(setup.env, setup.settings),
@@ -313,15 +216,10 @@ def _parts(
         snapshots=services.snapshots,
         steering=services.steering,
         budget=services.budget,
-        unfinished=caller.unfinished_calls(opened),
+        unfinished=calls,
         settings=setup.settings,
-        prefix=prefix,
-        recorded_prefixes=before.prefixes,
-        panpan_version=__version__,
         earlier_model=earlier_model(setup, before),
         title=before.title,
-        new_title=opened.title,
-        opened_note=opened.opened_note(is_interactive=caller.is_attended),
         make_title=(
             None if caller.is_tapped else title_maker(setup, services.budget, is_attended=caller.is_attended, warn=warn)
         ),
@@ -332,9 +230,9 @@ def _parts(
         language_servers=lambda: services.tools.language_servers.states,
         on_close=(
             services.subagent_host.aclose,
-            partial(_end_background, services.background, tool_context.sandbox, services.gate),
-            partial(_end_processes, tool_context.processes, warn),
-            tool_context.sandbox.aclose,
+            partial(_end_background, services.background, tools.sandbox, services.gate),
+            partial(_end_processes, tools.processes, warn),
+            tools.sandbox.aclose,
             services.tools.aclose,
             services.name_worktrees,
             services.close_worktrees,
@@ -343,8 +241,8 @@ def _parts(
             services.background.serve,
             services.subagent_host.serve,
             services.tools.language_servers.serve,
-            *process_watches(tool_context.limits, (tool_context.processes, services.background.tree), warn),
-            tool_context.sandbox.serve,
+            *process_watches(tools.limits, (tools.processes, services.background.tree), warn),
+            tools.sandbox.serve,
             *_early_snapshots(services, model, caller),
             services.tidy_worktrees,
         ),
@@ -352,7 +250,7 @@ def _parts(
 
 
 def _early_snapshots(
-    services: SessionServices, model: ModelParts, caller: _Caller
+    services: SessionServices, model: ModelParts, caller: Caller
 ) -> Sequence[Callable[[], Coroutine[None, None, None]]]:
     """Return what takes the first snapshot while the model thinks; nothing where no file can be changed anyway."""
     stays_in_plan_mode = services.gate.mode == "plan" and not caller.is_attended
@@ -360,19 +258,18 @@ def _early_snapshots(
     return (services.snapshots.rounds.serve,) if services.snapshots is not None and can_change else ()
 
 
-def _opening(
-    setup: Setup, opened: OpenedLog, caller: _Caller, parts: SessionParts, services: SessionServices
-) -> Opening:
+def _opening(context: SessionContext, services: SessionServices, max_rounds: int) -> Opening:
     """Return the session as it begins, for its tap."""
+    caller, opened = context.caller, context.opened
     return Opening(
-        setup,
+        context.setup,
         opened.log,
         opened.before.messages,
         opened.before.compactions,
         system_prompt=caller.prompts.override,
         append_system_prompt=caller.prompts.append,
         is_attended=caller.is_attended,
-        max_rounds=parts.max_rounds,
+        max_rounds=max_rounds,
         panpan_version=__version__,
         without_use=services.without_use,
     )
@@ -384,25 +281,6 @@ def _max_rounds(loaded: Loaded, default: int) -> int:
     if chosen is None:
         return default
     return min(chosen, default) if loaded.origins["max_rounds"].kind == "project" else chosen
-
-
-def _tool_context(setup: Setup, session_id: str, services: SessionServices) -> ToolContext:
-    settings, locations = setup.settings, setup.locations
-    env = without_provider_keys(setup.env, settings)
-    outputs = locations.outputs_folder / session_id
-    return ToolContext(
-        tool_use_id="",
-        paths=workspace_paths(
-            setup.cwd, setup.loaded, locations, readable=outputs, temporary=services.sandbox.temporary
-        ),
-        seen_files=services.seen_files,
-        outputs=OutputStore(outputs, keys=provider_keys(setup.env, settings)),
-        environment=child_environment(env, pass_env=settings.environment.pass_env),
-        user_environment=user_environment(env, pass_env=settings.environment.pass_env),
-        own_environment=env,
-        limits=limits_of(settings.limits),
-        sandbox=services.sandbox,
-    )
 
 
 async def _end_background(background: BackgroundTasks, sandbox: CommandSandbox, gate: PermissionGate) -> None:

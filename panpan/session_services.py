@@ -4,26 +4,27 @@ Apart from `app.py` only for its length: this, too, decides which parts there ar
 """
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
 from panpan.config.locations import snapshots_folder
 from panpan.config.settings_writer import RuleFile
-from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
 from panpan.services.background_tasks.background_tasks import BackgroundTasks
-from panpan.services.budgets.opening import session_budget
-from panpan.services.budgets.turn_clock import TurnClock
+from panpan.services.background_tasks.left_running import survivors
+from panpan.services.budgets.opening import count_earlier, session_budget
 from panpan.services.compaction.compactor import Compactor, plan_pin, todos_pin
 from panpan.services.compaction.make_room import MakeRoom
 from panpan.services.interrupt_notice import InterruptNotice
 from panpan.services.keys_in_results import KeysInResults, provider_keys
 from panpan.services.page_answers import PageAnswers
+from panpan.services.permissions.askers import AskerOfMode, NobodyToAsk, YesToAll
 from panpan.services.permissions.new_places import NewPlaces
-from panpan.services.permissions.opening import gate_of, sandbox_of, workspace_paths
+from panpan.services.permissions.opening import gate_of, workspace_paths
 from panpan.services.permissions.sandbox_questions import SandboxQuestions
 from panpan.services.plan_mode import PlanMode
 from panpan.services.project_context.collect import ContextPlaces
@@ -41,14 +42,19 @@ from panpan.services.repeated_calls import RepeatedCalls
 from panpan.services.reply_limits import ReplyLimits
 from panpan.services.result_size import MAX_TEXT_CHARS, ResultSize
 from panpan.services.round_limit import RoundLimit
+from panpan.services.sessions.context import SessionContext
 from panpan.services.sessions.models import SessionModels
+from panpan.services.sessions.opening import opening_mode
+from panpan.services.sessions.records import permission_mode_record
 from panpan.services.sessions.setup import Setup
-from panpan.services.sessions.tap import Tap
+from panpan.services.sessions.tap import Askers, Tap
+from panpan.services.snapshots.journal import SnapshotJournal
 from panpan.services.snapshots.session_snapshots import Snapshots
+from panpan.services.snapshots.workspace import SnapshotPlaces
 from panpan.services.steering import Steering
 from panpan.services.subagents.child import ChildFacts, Parent
 from panpan.services.subagents.definitions.load import load_definitions
-from panpan.services.subagents.host import SubagentHost
+from panpan.services.subagents.host import Place, SubagentHost
 from panpan.services.subagents.notices import GivenContext, PlanNotice, project_context
 from panpan.services.subagents.runner import SubagentRunner
 from panpan.services.subagents.snapshots_beside import SnapshotsBeside
@@ -57,9 +63,13 @@ from panpan.session_tools import SessionTools
 from panpan.system.home import user_home
 from panpan.system.web.network import WebNetwork
 from panpan.tools.agents.merge_worktree import MergeWorktreeTool
-from panpan.tools.seen_files import SeenFiles
+from panpan.tools.planning.ask_user import AskUserQuestionTool
+from panpan.tools.planning.enter_plan_mode import EnterPlanModeTool
+from panpan.tools.planning.exit_plan_mode import ExitPlanModeTool
+from panpan.tools.search.engine import find_ripgrep
 from panpan.types.messages import AssistantMessage, Message
-from panpan.types.user_questions import UserAsker
+from panpan.types.permission import Asker, PermissionMode
+from panpan.version import __version__
 
 if TYPE_CHECKING:
     from panpan.services.subagents.worktrees.worktree_merges import WorktreeMerges
@@ -70,54 +80,74 @@ class SessionServices:
     """What lives as long as the session and hooks in around its loop, whichever model it talks to.
 
     Args:
-        setup: The session's.
+        context: The session's.
         tap: Sees what crosses its borders.
-        warn: Told what the user should know, one sentence each.
-        clock: Stands while the user is asked; None: nobody asks him.
-        ask_user: Puts questions to the user; None: nobody is there.
-        agents: Kinds of subagents that the command line defines, by name; None: none.
         network: How tools reach the outside; None: as it is.
-        user_agent: What web servers are told of panpan, where the settings do not say.
-        is_tapped: Whether the tap must see each request to a model.
-        auto_approve: True if questions of permission that anybody may answer are answered with yes.
 
     Raises:
         ConfigError: A permission rule, or what the command line says of subagents, cannot be read.
     """
 
-    def __init__(
-        self,
-        setup: Setup,
-        tap: Tap,
-        warn: Callable[[str], None],
-        *,
-        clock: TurnClock | None = None,
-        ask_user: UserAsker | None = None,
-        agents: Mapping[str, Any] | None = None,
-        network: WebNetwork | None = None,
-        user_agent: str = "panpan",
-        is_tapped: bool = False,
-        auto_approve: bool = False,
-    ) -> None:
+    def __init__(self, context: SessionContext, tap: Tap, *, network: WebNetwork | None = None) -> None:
+        setup, caller, warn, tools = context.setup, context.caller, context.warn, context.tool_context
         settings, locations, home = setup.settings, setup.locations, user_home()
+        before, note = context.opened.before, context.recorder.decided
+        self._context = context
+        self._home = home
+        self._warn = warn
         paths = workspace_paths(setup.cwd, setup.loaded, locations)
-        self.gate = gate_of(setup.loaded, paths, store=RuleFile(locations.local_settings), auto_approve=auto_approve)
+        self.gate = gate_of(
+            setup.loaded,
+            paths,
+            mode=opening_mode(setup, before, is_attended=caller.is_attended, warn=warn),
+            store=RuleFile(locations.local_settings),
+            auto_approve=caller.says_yes,
+            when_mode_changes=self._mode_changed,
+        )
         for warning in self.gate.warnings:
             warn(warning)
-        self.seen_files = SeenFiles()
-        self.plan_mode = PlanMode(self.gate, locations.plans_folder, self.seen_files, warn)
-        self.conversation: Conversation | None = None
-        """Once it is there."""
-        self.budget = session_budget(settings, clock or TurnClock(), warn)
-        self.todos = Todos(locations.todos_folder, self.history, warn)
+        self.background = BackgroundTasks(
+            settings.background,
+            provider_keys(setup.env, settings),
+            warn,
+            folder=locations.tasks_folder / context.id,
+            store=tools.outputs,
+            messages=before.messages,
+            ripgrep=partial(find_ripgrep, tools.paths),
+            is_held=self.gate.mode == "plan",
+        )
+        for sentence in survivors(locations.tasks_folder, locations.sessions_folder, but=context.id):
+            warn(sentence)
+        tools.sandbox.take_over(self.background.leavings)
+        self.plan_mode = PlanMode(
+            self.gate,
+            locations.plans_folder,
+            tools.seen_files,
+            warn,
+            note=note,
+            holds=(tools.processes, self.background.tree),
+        )
+        if before.plan_file is not None:
+            self.plan_mode.restore(before.plan_file, is_approved=before.is_plan_approved)
+        self.plan_mode.mode_changed(self.gate.mode)  # what a session that crashed in plan mode left running
+        self.budget = session_budget(settings, caller.clock, warn, note)
+        count_earlier(self.budget, context.opened.log.path, before.spent)
+        copied_from = context.opened.forked_from
+        self.todos = Todos(
+            locations.todos_folder / f"{context.id}.json",
+            self.history,
+            warn,
+            copied_from=locations.todos_folder / f"{copied_from}.json" if copied_from else None,
+        )
         self.compactor = Compactor(tap.pins((plan_pin(self.plan_mode), todos_pin(self.todos))))
-        self._context_nearly_full = ContextNearlyFull(settings.compaction)
+        self._window_tokens: int | None = None
+        """Of the model that is asked; None where its size is not known, or nobody has to care."""
         self.reminders = Reminders(
             (
                 AgentMentioned(lambda: self.agents.names),
                 TodoChanged(self.todos),
-                self._context_nearly_full,
-                FileChanged(self.seen_files, setup.cwd),
+                ContextNearlyFull(settings.compaction, lambda: self._window_tokens),
+                FileChanged(tools.seen_files, setup.cwd),
                 BudgetNearlySpent(self.budget.nearly_spent, lambda: self.budget.limits),
                 LongSession(),
                 TodoForgotten(self.todos),
@@ -130,16 +160,15 @@ class SessionServices:
         places = ContextPlaces(
             setup.cwd, locations.project_root, locations.home, home, settings.additional_directories, withholds
         )
-        self.sandbox = sandbox_of(settings, setup.env, locations)
         self.tools = SessionTools(
             setup,
             paths,
             self.gate,
-            self.sandbox,
+            tools.sandbox,
             network=(network or WebNetwork()).as_set_up(settings.web.private_hosts, settings.web.proxy_url),
-            user_agent=user_agent,
+            user_agent=f"panpan/{__version__}",
             # what a tap sees must not miss a request to a model
-            page_answers=None if is_tapped else PageAnswers(setup, self.budget, self._keep_reply_beside),
+            page_answers=None if caller.is_tapped else PageAnswers(setup, self.budget, self._keep_reply_beside),
             warn=warn,
         )
         self._edit_errors = self.tools.edit_errors()
@@ -149,59 +178,74 @@ class SessionServices:
         self._interrupt_notice = InterruptNotice()
         self._reply_limits = ReplyLimits()
         self._keys_in_results = KeysInResults(provider_keys(setup.env, settings))
-        self._warn = warn
         aside = locations.home / "put-aside" / secrets.token_hex(8)
-        self._new_places = NewPlaces(aside, ask_user, warn)
-        self.snapshots = (
-            Snapshots(settings.snapshots, locations.home, hidden=(self.sandbox.temporary,), warn=warn)
-            if settings.snapshots.enabled
-            else None
-        )
-        self.background = BackgroundTasks(settings.background, provider_keys(setup.env, settings), warn)
-        self.models: SessionModels | None = None
-        """Once they are there."""
-        self.as_parent: Callable[[], Parent] | None = None
-        """Returns the session's own agent, as whoever starts subagents; once it is there."""
+        self._new_places = NewPlaces(aside, caller.askers.user, warn)
+        self.snapshots = self._snapshots() if settings.snapshots.enabled else None
         self._worktrees_made: list[Worktrees] = []
         """None or one."""
-        self._setup = setup
-        self._home = home
         self.agents = load_definitions(
-            locations.project_root, setup.cwd, locations.home, home, agents, trust=setup.loaded.trust
+            locations.project_root, setup.cwd, locations.home, home, caller.agents, trust=setup.loaded.trust
         )
         self.subagent_host = SubagentHost(
             self.agents,
-            self._present_models,
+            lambda: self.models,
             self.gate,
             self._hooks_of_subagent,
             self.background,
+            place=Place(context.id, context.opened.log.path.parent, setup.cwd, context.opened.git_branch, __version__),
+            offered=lambda: [tool.name for tool in self.setup.tools if tool.name not in self.without_use],
             worktrees=self._worktrees,
             tools=self.tools.make,
             max_depth=settings.agents.max_depth,
             warn=warn,
         )
-        self.subagents = SubagentRunner(self.subagent_host, self._parent)
         has_git = (locations.project_root / ".git").exists()
         worktrees = () if has_git else (MergeWorktreeTool.name,)
         self.without_use = tap.without_use((*worktrees, *self.tools.not_offered()))
         """Names of tools that cannot work here, such as MergeWorktree without git, and conda without conda."""
+        asks = caller.askers.permission
+        self.ask: Asker = AskerOfMode(
+            lambda: self.gate.mode, YesToAll(asks) if caller.says_yes else asks or NobodyToAsk()
+        )
+        """Who answers the questions of permission."""
+        own_agent = Parent(tools, self.gate, self.ask, self.budget)
+        every_tool = self.tools.make(
+            caller.askers.user,
+            planning=self.plan_mode,
+            ask_plan=caller.askers.plan,
+            history=self.history,
+            todos=self.todos,
+            subagents=SubagentRunner(self.subagent_host, lambda: own_agent),
+            background=self.background,
+            worktrees=self.worktree_merges,
+        )
+        self.setup = replace(setup, every_tool=every_tool)
+        """The session's, with its tools."""
+        not_offered = (*_not_offered(caller.askers, settings.permission.mode), *self.without_use)
+        self.models = SessionModels(self.setup, self.hooks_for, caller.prompts, not_offered=not_offered, tap=tap)
+
+    def _mode_changed(self, mode: PermissionMode) -> None:
+        self._context.recorder.decided(permission_mode_record(mode))
+        self.plan_mode.mode_changed(mode)
+
+    def _snapshots(self) -> Snapshots:
+        context = self._context
+        places = SnapshotPlaces(
+            context.setup.locations.home,
+            context.id,
+            lambda: context.tool_context.paths.roots,
+            hidden=(context.tool_context.sandbox.temporary,),
+        )
+        journal = SnapshotJournal(context.opened.log.path, context.recorder.decided)
+        return Snapshots(context.setup.settings.snapshots, places, journal, self._warn)
 
     def _keep_reply_beside(self, reply: AssistantMessage) -> None:
-        assert self.conversation is not None, "tools run while the session is open"
-        self.conversation.replies_beside.append(reply)
-
-    def _present_models(self) -> SessionModels:
-        assert self.models is not None, "subagents are started while the session is open"
-        return self.models
-
-    def _parent(self) -> Parent:
-        assert self.as_parent is not None, "subagents are started while the session is open"
-        return self.as_parent()
+        self._context.conversation.replies_beside.append(reply)
 
     def _worktrees(self) -> "Worktrees":
         from panpan.services.subagents.worktrees.worktrees import Worktrees  # most sessions make none
 
-        cwd, locations = self._setup.cwd, self._setup.locations
+        cwd, locations = self._context.setup.cwd, self._context.setup.locations
         worktrees = Worktrees(cwd, folder=locations.worktrees_folder, kept=snapshots_folder(locations.home, cwd))
         self._worktrees_made.append(worktrees)
         return worktrees
@@ -224,7 +268,7 @@ class SessionServices:
 
     async def tidy_worktrees(self) -> None:
         """Remove what was left of worktrees before, and name those with changes that nobody merged."""
-        if not self._setup.locations.worktrees_folder.is_dir():
+        if not self._context.setup.locations.worktrees_folder.is_dir():
             return
         left = [worktree.agent_id for worktree in await self.subagent_host.worktrees.tidy()]
         if line := await self._waiting_line(left):
@@ -233,18 +277,16 @@ class SessionServices:
     async def _waiting_line(self, agent_ids: Sequence[str]) -> str:
         from panpan.services.subagents.waiting_worktrees import waiting_line
 
-        place = self.subagent_host.place
-        assert place is not None, "the session is open"
-        return await to_thread.run_sync(waiting_line, agent_ids, place) if agent_ids else ""
+        return await to_thread.run_sync(waiting_line, agent_ids, self.subagent_host.place) if agent_ids else ""
 
     def history(self) -> Sequence[Message]:
         """Return all that was said."""
-        return self.conversation.messages if self.conversation is not None else ()
+        return self._context.conversation.messages
 
     def hooks_for(self, setup: Setup) -> Sequence[Hook]:
         """Return the services in the order in which they are asked."""
         profile = setup.profile
-        self._context_nearly_full.window_tokens = None if profile.fits_window else setup.context_window
+        self._window_tokens = None if profile.fits_window else setup.context_window
         return (
             self.gate,
             self._sandbox_questions,
@@ -269,7 +311,8 @@ class SessionServices:
 
     def _hooks_of_subagent(self, child: ChildFacts) -> Sequence[Hook]:
         """Return the services of a subagent, in the same order."""
-        setup, settings, root = self._setup, self._setup.settings, child.context.paths.root
+        setup, root = self._context.setup, child.context.paths.root
+        settings = setup.settings
         is_in_copy = root != setup.cwd  # its own, or that of the subagent that started it
         top = root if is_in_copy else setup.locations.project_root
         rounds = self.snapshots.rounds if self.snapshots is not None and not is_in_copy else None
@@ -278,7 +321,7 @@ class SessionServices:
             self._sandbox_questions,
             RepeatedCalls(settings.permission.doom_loop),
             GivenContext(
-                lambda: project_context(self.conversation), child.worktree, is_made_anew=child.has_new_worktree
+                lambda: project_context(self._context.conversation), child.worktree, is_made_anew=child.has_new_worktree
             ),
             NestedMemory(
                 root, top, self._home, setup.locations.home, self._warn, partial(self.gate.withholds, root=root)
@@ -299,11 +342,9 @@ class SessionServices:
         )
 
     def _reminders_of_subagent(self, child: ChildFacts) -> Reminders:
-        settings = self._setup.settings
-        nearly_full = ContextNearlyFull(settings.compaction)
-        nearly_full.window_tokens = child.model.context_window
+        settings = self._context.setup.settings
         sources = (
-            nearly_full,
+            ContextNearlyFull(settings.compaction, lambda: child.model.context_window),
             FileChanged(child.context.seen_files, child.context.paths.root),
             BudgetNearlySpent(child.budget.nearly_spent, lambda: child.budget.limits),
         )
@@ -311,3 +352,11 @@ class SessionServices:
 
     def _make_room(self, setup: Setup) -> MakeRoom:
         return MakeRoom(self.compactor, setup.settings.compaction, setup.context_window, self._warn)
+
+
+def _not_offered(askers: Askers, mode: PermissionMode) -> Sequence[str]:
+    """Return the tools that the model of a new session is not told of, although a resumed one may call them."""
+    names = [] if askers.user else [AskUserQuestionTool.name]
+    if askers.plan is None:  # in plan mode the plan is the result of the run; else there is no use for one
+        names += [EnterPlanModeTool.name, *([] if mode == "plan" else [ExitPlanModeTool.name])]
+    return names

@@ -17,8 +17,8 @@ HELD = {
     "files": 990,
     "lines": 105_200,
     "files in one folder, 90th percentile": 31,
-    "most parameters": 34,
-    "attributes set on another object": 57,
+    "most parameters": 31,
+    "attributes set on another object": 49,
 }
 """Each figure as it is. `scripts/house_figures.py` prints them, each with its aim."""
 

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from panpan.app import open_session
-from panpan.services.plan_mode import OFF, ON
+from panpan.services.permissions.gate import PermissionGate
+from panpan.services.plan_mode import OFF, ON, PlanMode
 from panpan.services.sessions.session import Session
+from panpan.tools.seen_files import SeenFiles
 from panpan.types.display import PlanDisplay
 from panpan.types.events import Event
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage
@@ -19,6 +21,8 @@ from panpan.types.permission import PermissionAnswer, PermissionQuestion
 from panpan.types.plan import PlanApproved, PlanRejected
 from tests.fakes.planning import ScriptedJudge
 from tests.fakes.processes import UnreachableTree, sleeping
+from tests.fakes.scripted_llm import ScriptedLLM
+from tests.fakes.session import session_in
 from tests.system.backends import until
 
 PLAN = "Let parse take a list of paths; then run the tests of parse."
@@ -247,21 +251,22 @@ async def test_a_job_from_before_changes_nothing_while_plan_mode_is_on(place: Pl
         await beat()
 
 
-async def test_what_cannot_be_stopped_is_said_while_the_session_goes_on(place: Place) -> None:
-    async with place.open(ask=allow, ask_plan=ScriptedJudge()) as session:
-        assert session.parts.plan_mode is not None
-        tree = UnreachableTree()
-        session.parts.plan_mode.hold(tree)
+async def test_what_cannot_be_stopped_is_said_while_the_session_goes_on(tmp_path: Path) -> None:
+    tree = UnreachableTree()
+    warnings: list[str] = []
+    gate = PermissionGate(when_mode_changes=lambda mode: plan_mode.mode_changed(mode))
+    plan_mode = PlanMode(gate, tmp_path / "plans", SeenFiles(), warnings.append, holds=(tree,))
+    async with session_in(tmp_path, ScriptedLLM(), gate=gate, plan_mode=plan_mode) as session:
         process = sleeping(tree)
         try:
             await until(lambda: [one.name for one in tree.members()] == ["sleep"])
             session.set_permission_mode("plan")
-            assert place.warnings == []
-            await until(lambda: place.warnings != [])
+            assert warnings == []
+            await until(lambda: warnings != [])
         finally:
             process.kill()
             process.wait()
-        assert f"may go on changing files, although plan mode is on: sleep ({process.pid})" in place.warnings[0]
+    assert f"may go on changing files, although plan mode is on: sleep ({process.pid})" in warnings[0]
 
 
 @pytest.mark.parametrize(

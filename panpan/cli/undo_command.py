@@ -21,8 +21,10 @@ from panpan.services.sessions.finding import find_session
 from panpan.services.sessions.fold import folded
 from panpan.services.sessions.log import SessionLog, read_records
 from panpan.services.sessions.store import newest_session
+from panpan.services.snapshots.journal import SnapshotJournal
 from panpan.services.snapshots.plan import RestorePlan
 from panpan.services.snapshots.session_snapshots import Snapshots
+from panpan.services.snapshots.workspace import SnapshotPlaces
 from panpan.ui.undo_lines import diff_lines, done_line, nothing_to_do, plan_lines
 
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
@@ -96,10 +98,8 @@ def _snapshots(
     log = SessionLog(path, session_id=path.stem, cwd=roots[0], must_exist=True)
     try:
         log.parent_uuid = folded(read_records(path)).last_uuid
-        snapshots = Snapshots(settings, locations.home, warn=say)
-        snapshots.open(path.stem, path, lambda: roots)
-        snapshots.write_to(log.append)
-        yield snapshots
+        places = SnapshotPlaces(locations.home, path.stem, lambda: roots)
+        yield Snapshots(settings, places, SnapshotJournal(path, log.append), say)
         log.sync()
     finally:
         log.close()

@@ -39,6 +39,9 @@ class PlanMode(Hook):
         folder: Where plans are kept.
         seen_files: What the model knows of files.
         warn: Told what the user should know, one sentence each.
+        note: Writes a record that has to outlive the process.
+        holds: Processes that stand still in plan mode: what the session's commands have left running, and what runs in
+            the background.
     """
 
     def __init__(
@@ -47,9 +50,11 @@ class PlanMode(Hook):
         folder: Path,
         seen_files: SeenFiles,
         warn: Callable[[str], None] = lambda _: None,
+        *,
+        note: Callable[[Mapping[str, Any]], None] = lambda _: None,
+        holds: Sequence[ProcessTree] = (),
     ) -> None:
-        self.note: Callable[[Mapping[str, Any]], None] = lambda _: None
-        """Records what has to outlive the process; the session supplies it."""
+        self._note = note
         self._gate = gate
         self._folder = folder
         self._seen_files = seen_files
@@ -61,7 +66,7 @@ class PlanMode(Hook):
         self._was_told: bool | None = None
         """What the model was last told; None: it has to be looked up."""
         self._turns_since_told = 0
-        self._processes: HeldProcesses | None = None
+        self._processes = HeldProcesses(*holds)
         self._has_rest = Event()
         """Set where some of the processes do not stand still yet."""
 
@@ -82,14 +87,8 @@ class PlanMode(Hook):
         if file is not None and file.stat().st_size == 0:
             self._seen_files.saw(file, b"")
 
-    def hold(self, *trees: ProcessTree) -> None:
-        """Let what the session's commands have left running, or run in the background, stand still in plan mode."""
-        self._processes = HeldProcesses(*trees)
-
     def mode_changed(self, mode: PermissionMode) -> None:
         """Do what a new mode asks for at once: nothing that began before goes on changing files in plan mode."""
-        if self._processes is None:
-            return
         if mode != "plan":
             self._processes.release()
             return
@@ -103,8 +102,7 @@ class PlanMode(Hook):
         while True:
             await self._has_rest.wait()
             self._has_rest = Event()
-            going_on = await self._processes.hold_rest() if self._processes is not None else ()
-            if going_on:
+            if going_on := await self._processes.hold_rest():
                 self._warn(
                     "could not be stopped and may go on changing files, although plan mode is on: "
                     + ", ".join(going_on)
@@ -165,8 +163,7 @@ class PlanMode(Hook):
         if was_told:
             return (SystemReminder(text=_STILL_ON, cause=ON),)
         can_exit = any(tool.name == ExitPlanModeTool.name for tool in round_.conversation.tools)
-        held = self._processes.names if self._processes is not None else ()
-        text = _notice(await self._file_or_none(), held, can_exit=can_exit)
+        text = _notice(await self._file_or_none(), self._processes.names, can_exit=can_exit)
         return (SystemReminder(text=text, cause=ON),)
 
     async def history_replaced(self, conversation: Conversation) -> None:
@@ -198,7 +195,7 @@ class PlanMode(Hook):
 
     def _record(self) -> None:
         if self.file is not None:
-            self.note(plan_file_record(self.file.name, is_approved=self._is_approved))
+            self._note(plan_file_record(self.file.name, is_approved=self._is_approved))
 
 
 def _was_told(conversation: Conversation) -> bool:

@@ -7,15 +7,20 @@ from typing import Any
 from panpan.core.conversation import Conversation
 from panpan.core.hooks import Hook
 from panpan.services.budgets.budget import Budget
+from panpan.services.budgets.recorded import spent_record
+from panpan.services.permissions.gate import PermissionGate
 from panpan.services.sessions.fold import FoldedSession, folded
 from panpan.services.sessions.log import SessionLog, read_records
 from panpan.services.sessions.parts import ModelParts, ModelSource, SessionParts
+from panpan.services.sessions.prefix import NO_PREFIX
+from panpan.services.sessions.recorder import Recorder
+from panpan.services.sessions.records import permission_mode_record
 from panpan.services.sessions.session import Session
 from panpan.services.sessions.unfinished import Outcome, UnfinishedCalls
 from panpan.services.steering import Steering
 from panpan.tools.tool import Tool
 from panpan.types.messages import Message
-from panpan.types.permission import Asker
+from panpan.types.permission import Asker, PermissionMode
 from panpan.types.user_questions import UserAsker
 from tests.fakes.askers import yes
 from tests.fakes.context import context_in
@@ -31,21 +36,35 @@ def session_in(
     models: ModelSource | None = None,
     ask_user: UserAsker | None = None,
     outcome: Outcome | None = None,
+    permission_mode: PermissionMode | None = None,
     **parts: Any,
 ) -> Session:
-    """A session whose log holds no prefix, so that its first record is the first message."""
+    """A session whose log holds no prefix, so that its first record is the first message.
+
+    With a `permission_mode`, its gate is among the hooks.
+    """
     path = log_path(root)
     before = folded(read_records(path)) if path.exists() else FoldedSession()
     log = SessionLog(path, session_id="s1", cwd=root)
     log.parent_uuid = before.last_uuid
+    conversation = Conversation(
+        tools=[tool.definition for tool in tools], messages=before.messages, compactions=before.compactions
+    )
+    recorded = {NO_PREFIX.profile: NO_PREFIX}
+    recorder = Recorder(conversation, log, recorded, warn=parts.get("warn", lambda _: None))
     steering = Steering()
     budget = parts.pop("budget", None) or Budget()
+    budget.note = budget.note or (lambda spending, cause: recorder.decided(spent_record(spending, cause)))
     budget.count(before.spent)
+    gate = parts.pop("gate", None) or PermissionGate(
+        mode=permission_mode or "default",
+        when_mode_changes=lambda mode: recorder.decided(permission_mode_record(mode)),
+    )
     model = ModelParts(
         name="scripted",
         llm=llm,
         tools={tool.name: tool for tool in tools},
-        hooks=(*hooks, steering),
+        hooks=(*([gate] if permission_mode else ()), *hooks, steering),
         choice="scripted",
         **{name: parts.pop(name) for name in ("retry_now", "aclose") if name in parts},
     )
@@ -53,10 +72,10 @@ def session_in(
         SessionParts(
             id="s1",
             cwd=root,
-            conversation=Conversation(
-                tools=[tool.definition for tool in tools], messages=before.messages, compactions=before.compactions
-            ),
+            conversation=conversation,
             log=log,
+            recorder=recorder,
+            gate=gate,
             model=model,
             tool_context=context_in(root),
             ask=ask or yes(),
@@ -65,7 +84,6 @@ def session_in(
             steering=steering,
             budget=budget,
             unfinished=UnfinishedCalls(before.unfinished, ask=ask_user, outcome=outcome, session_id="s1"),
-            recorded_prefixes={model.prefix.profile: model.prefix},
             title=before.title,
             **parts,
         )

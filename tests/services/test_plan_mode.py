@@ -25,14 +25,27 @@ from tests.system.backends import until
 class Place:
     """A session's plan mode, and its conversation."""
 
-    def __init__(self, root: Path, mode: PermissionMode = "default", *, has_exit: bool = True) -> None:
-        self.gate = PermissionGate(mode=mode)
+    def __init__(
+        self,
+        root: Path,
+        mode: PermissionMode = "default",
+        *,
+        has_exit: bool = True,
+        holds: Sequence[ProcessTree] = (),
+    ) -> None:
+        self.gate = PermissionGate(mode=mode, when_mode_changes=lambda mode: self.plan_mode.mode_changed(mode))
         self.folder = root / "plans"
         self.seen_files = SeenFiles()
         self.warnings: list[str] = []
         self.notes: list[dict[str, Any]] = []
-        self.plan_mode = PlanMode(self.gate, self.folder, self.seen_files, self.warnings.append)
-        self.plan_mode.note = lambda record: self.notes.append(dict(record))
+        self.plan_mode = PlanMode(
+            self.gate,
+            self.folder,
+            self.seen_files,
+            self.warnings.append,
+            note=lambda record: self.notes.append(dict(record)),
+            holds=holds,
+        )
         tools = [ExitPlanModeTool(None, None).definition] if has_exit else []
         self.conversation = Conversation(tools=tools)
 
@@ -221,10 +234,9 @@ async def test_only_a_turn_with_a_delivered_plan_ends_early(place: Place) -> Non
     assert (before, after, place.plan_mode.ends_turn(round_)) == (False, True, False)
 
 
-async def test_what_commands_left_running_stands_still_until_plan_mode_ends(place: Place, tmp_path: Path) -> None:
+async def test_what_commands_left_running_stands_still_until_plan_mode_ends(tmp_path: Path) -> None:
     tree = ProcessTree()
-    place.plan_mode.hold(tree)
-    place.gate.when_mode_changes = place.plan_mode.mode_changed
+    place = Place(tmp_path, holds=(tree,))
     process = sleeping(tree)
 
     def state() -> str:
@@ -245,10 +257,9 @@ async def test_what_commands_left_running_stands_still_until_plan_mode_ends(plac
     assert f"What still runs of your commands is stopped until then: sleep ({process.pid})." in notice.text
 
 
-async def test_what_cannot_be_stopped_is_said_later_and_holds_nothing_up(place: Place) -> None:
+async def test_what_cannot_be_stopped_is_said_later_and_holds_nothing_up(tmp_path: Path) -> None:
     tree = UnreachableTree()
-    place.plan_mode.hold(tree)
-    place.gate.when_mode_changes = place.plan_mode.mode_changed
+    place = Place(tmp_path, holds=(tree,))
     process = sleeping(tree)
     try:
         await until(lambda: [one.name for one in tree.members()] == ["sleep"])
@@ -266,9 +277,8 @@ async def test_what_cannot_be_stopped_is_said_later_and_holds_nothing_up(place: 
     assert (before, place.warnings) == ([], [f"{text}: sleep ({process.pid})"])
 
 
-async def test_without_processes_plan_mode_says_nothing_of_them(place: Place) -> None:
-    place.plan_mode.hold(ProcessTree())
-    place.gate.when_mode_changes = place.plan_mode.mode_changed
+async def test_without_processes_plan_mode_says_nothing_of_them(tmp_path: Path) -> None:
+    place = Place(tmp_path, holds=(ProcessTree(),))
 
     place.gate.mode = "plan"
     (notice,) = await place.told()

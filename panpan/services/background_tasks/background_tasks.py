@@ -46,12 +46,19 @@ _STOP_LIMIT_S = 10.0
 
 
 class BackgroundTasks(Hook):
-    """The background tasks of a session; implements `Background`. Call `open` before anything else.
+    """The background tasks of a session; implements `Background`.
+
+    The tasks of an earlier run are found again, and the user is told what became of those that ran.
 
     Args:
         settings: The table `[background]`.
         keys: What no output may show.
         warn: Told what the user should know, one sentence each.
+        folder: Where what is known of them is kept; None: nowhere, as for an agent that has none.
+        store: Where what they print goes.
+        messages: What was said in the session so far.
+        ripgrep: Finds the program that searches outputs.
+        is_held: Whether plan mode holds what runs.
     """
 
     def __init__(
@@ -59,55 +66,38 @@ class BackgroundTasks(Hook):
         settings: BackgroundSettings | None = None,
         keys: KnownKeys | None = None,
         warn: Callable[[str], None] = lambda _: None,
+        *,
+        folder: Path | None = None,
+        store: OutputStore | None = None,
+        messages: Sequence[Message] = (),
+        ripgrep: Ripgrep = lambda: None,
+        is_held: bool = False,
     ) -> None:
         self._settings = settings or BackgroundSettings()
-        self._keys = keys or KnownKeys()
         self._warn = warn
         self.keeps = self._settings.at_exit == "keep"
         """Whether commands are left to go on when the session is closed; a face may change it until then."""
-        self.tree = ProcessTree()
+        self._store = store or OutputStore(Path())
+        self._keys = keys or KnownKeys()
+        self._outputs = TaskOutputs(self._keys, ripgrep)
+        self._tasks = TaskSet(Registry(folder or Path()), warn)
+        if folder is not None:
+            self._tasks.load()
+        marks = [task.record.session_mark for task in self._tasks if task.record.session_mark]
+        self.tree = ProcessTree(marks[-1]) if marks else ProcessTree()
         """What all commands in the background belong to, but for those that were moved here: these belong to the
-        session's own tree."""
-        self.leavings: Sequence[Path] = ()
-        """What the sandbox of an earlier run has left behind for commands that ran on."""
-        self._tasks = TaskSet(Registry(Path()), warn)
-        self._found: Sequence[tuple[Task, RunningProcess]] = ()
-        """Commands of an earlier run of panpan that still run, until they are followed."""
-        self._store = OutputStore(Path())
-        self._outputs = TaskOutputs(self._keys, lambda: None)
+        session's own tree. What tasks of an earlier run left running ends with this session, too."""
         self._news = News()
+        self._news.read(messages if any(self._tasks) else ())  # which costs time where much was said
+        self.leavings: Sequence[Path] = self.needed
+        """What the sandbox of an earlier run has left behind for commands that ran on."""
+        self._found = found_again(self._tasks.running, self._tasks.registry, warn, is_held=is_held)
+        """Commands of an earlier run of panpan that still run, until they are followed."""
+        self._news.found_running = {task.id for task, _ in self._found}
         self._foreground = Foreground()
         self._group: TaskGroup | None = None
         self._running_at_end: Sequence[Task] = ()
         """Those that ran when `serve` was cancelled, which ends the jobs among them."""
-
-    def open(
-        self,
-        folder: Path,
-        store: OutputStore,
-        messages: Sequence[Message] = (),
-        *,
-        ripgrep: Ripgrep = lambda: None,
-        is_held: bool = False,
-    ) -> None:
-        """Find the tasks of the session again, and say what became of those that ran.
-
-        Args:
-            folder: Where what is known of them is kept.
-            store: Where what they print goes.
-            messages: What was said in the session so far.
-            ripgrep: Finds the program that searches outputs.
-            is_held: Whether plan mode holds what runs.
-        """
-        self._store, self._outputs = store, TaskOutputs(self._keys, ripgrep)
-        self._tasks = TaskSet(Registry(folder), self._warn)
-        self._tasks.load()
-        if marks := [task.record.session_mark for task in self._tasks if task.record.session_mark]:
-            self.tree = ProcessTree(marks[-1])  # what tasks of an earlier run left running ends with this session, too
-        self._news.read(messages if any(self._tasks) else ())  # which costs time where much was said
-        self.leavings = self.needed
-        self._found = found_again(self._tasks.running, self._tasks.registry, self._warn, is_held=is_held)
-        self._news.found_running = {task.id for task, _ in self._found}
 
     # what there is
 

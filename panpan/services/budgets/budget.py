@@ -38,6 +38,7 @@ class Budget:
         parent: Whose limits hold as well.
         clock: Tells the time of turns; that of the parent, where there is one.
         warn: Told once for the whole tree when limits hold for estimates.
+        note: Keeps what was spent and no message tells of, with its cause; None: that of the budget above does.
     """
 
     def __init__(
@@ -48,13 +49,13 @@ class Budget:
         parent: "Budget | None" = None,
         clock: TurnClock | None = None,
         warn: Callable[[str], None] | None = None,
+        note: Callable[[Spending, str], None] | None = None,
     ) -> None:
         self.name = name
         self.limits = limits
         self.parent = parent
         self.clock: TurnClock = parent.clock if parent is not None else clock or TurnClock()
-        self.note: Callable[[Spending, str], None] | None = None
-        """Keeps what was spent and no message tells of, with its cause; None: that of the budget above."""
+        self.note = note
         self._warn = warn
         self._children: dict[str, Budget] = {}
         self._spent = Spending()

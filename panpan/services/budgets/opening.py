@@ -30,10 +30,24 @@ class SubagentSpending:
     spent: Spending
 
 
-def session_budget(settings: Settings, clock: TurnClock, warn: Callable[[str], None]) -> Budget:
-    """Return the budget of a session; without limits it only counts."""
+def session_budget(
+    settings: Settings,
+    clock: TurnClock,
+    warn: Callable[[str], None],
+    note: Callable[[Mapping[str, Any]], None],
+) -> Budget:
+    """Return the budget of a session; without limits it only counts.
+
+    Args:
+        settings: Say the limits.
+        clock: Stands while the user is asked.
+        warn: Told once when limits hold for estimates.
+        note: Writes a record into the log of the session.
+    """
     limits = SpendingLimits(settings.max_budget_usd, settings.max_tokens, settings.max_seconds)
-    return Budget(limits=limits, clock=clock, warn=warn)
+    return Budget(
+        limits=limits, clock=clock, warn=warn, note=lambda spending, cause: note(spent_record(spending, cause))
+    )
 
 
 def count_earlier(budget: Budget, log: Path, spent: Spending) -> None:

@@ -70,6 +70,8 @@ class PermissionGate(Hook):
         store: Where "always" is kept; without one it holds until the session ends.
         external_directory: What happens to paths outside the workspace that no rule opens.
         auto_approve: True if questions that anybody may answer are answered with yes, so that they need no flag.
+        previous_mode: The mode before this one; None: it was the same.
+        when_mode_changes: Told the new mode.
 
     Raises:
         ConfigError: A rule cannot be read.
@@ -83,13 +85,14 @@ class PermissionGate(Hook):
         store: RuleStore | None = None,
         external_directory: Behaviour = "ask",
         auto_approve: bool = False,
+        previous_mode: PermissionMode | None = None,
+        when_mode_changes: Callable[[PermissionMode], None] = lambda _: None,
     ) -> None:
-        self.previous_mode: PermissionMode = mode
+        self.previous_mode: PermissionMode = previous_mode or mode
         """The mode before the present one."""
         self.plan_file: Path | None = None
         """The one file that may be written in plan mode, canonical."""
-        self.when_mode_changes: Callable[[PermissionMode], None] = lambda _: None
-        """Told the new mode; the session supplies it."""
+        self._when_mode_changes = when_mode_changes
         self.warnings: list[str] = []
         """What the user should know about the rules, one sentence each."""
         self.rules = Rules()
@@ -113,7 +116,7 @@ class PermissionGate(Hook):
     def mode(self, mode: PermissionMode) -> None:
         if mode != self._mode:
             self.previous_mode, self._mode = self._mode, mode
-            self.when_mode_changes(mode)
+            self._when_mode_changes(mode)
 
     def with_mode(self, mode: PermissionMode) -> "PermissionGate":
         """Return a gate with another mode and the very same rules, which both change together."""

@@ -1,6 +1,6 @@
 """From the settings of a folder to its gate: the one way, for a session and for whoever only asks what it would say."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -95,15 +95,23 @@ def _lets_out(outside: Sequence[str], command: str) -> bool:
 
 
 def gate_of(
-    loaded: Loaded, paths: PathResolver, *, store: RuleStore | None = None, auto_approve: bool = False
+    loaded: Loaded,
+    paths: PathResolver,
+    *,
+    mode: PermissionMode | None = None,
+    store: RuleStore | None = None,
+    auto_approve: bool = False,
+    when_mode_changes: Callable[[PermissionMode], None] = lambda _: None,
 ) -> PermissionGate:
     """Return the gate that the settings describe.
 
     Args:
         loaded: The settings.
         paths: Says where the paths lie that rules have as examples.
+        mode: The mode that it begins with; None: that of the settings.
         store: Where "always" is kept.
         auto_approve: True if questions that anybody may answer are answered with yes.
+        when_mode_changes: Told each new mode.
 
     Raises:
         ConfigError: A rule cannot be read, or does not do what its examples say.
@@ -113,9 +121,11 @@ def gate_of(
     permission = loaded.settings.permission
     gate = PermissionGate(
         sources,
-        mode=permission.mode,
+        mode=mode or permission.mode,
         store=store,
         external_directory=permission.external_directory,
+        previous_mode=permission.mode,
+        when_mode_changes=when_mode_changes,
         auto_approve=auto_approve,
     )
     with suppress(ConfigError):  # rules that do not count may be wrong

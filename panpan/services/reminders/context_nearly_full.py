@@ -1,6 +1,6 @@
 """Reminds of a context window that is nearly full, before its older part gives way to what stands for it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from panpan.config.settings import CompactionSettings
 from panpan.core.hooks import Round
@@ -28,18 +28,18 @@ class ContextNearlyFull(ReminderSource):
 
     Args:
         settings: When the conversation is made shorter.
+        window_tokens: Returns the size of the model's window; None: it is not known, or nobody has to care.
     """
 
-    def __init__(self, settings: CompactionSettings) -> None:
-        self.window_tokens: int | None = None
-        """Of the model that is asked; None where its size is not known, or nobody has to care."""
+    def __init__(self, settings: CompactionSettings, window_tokens: Callable[[], int | None]) -> None:
         self._settings = settings
+        self._window_tokens = window_tokens
 
     async def reminders(self, round_: Round) -> Sequence[SystemReminder]:
-        if self.window_tokens is None:
+        if (window_tokens := self._window_tokens()) is None:
             return ()
         conversation = round_.conversation
-        limit = limits_of(self._settings, self.window_tokens).request_tokens
+        limit = limits_of(self._settings, window_tokens).request_tokens
         used = used_tokens(conversation)
         is_too_late = used > limit and self._settings.enabled  # it is made shorter before this request
         if used < NEARLY * limit or is_too_late:

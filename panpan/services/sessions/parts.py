@@ -19,6 +19,7 @@ from panpan.services.plan_mode import PlanMode
 from panpan.services.sessions.log import SessionLog
 from panpan.services.sessions.made_title import MadeTitle
 from panpan.services.sessions.prefix import NO_PREFIX, SessionPrefix
+from panpan.services.sessions.recorder import Recorder
 from panpan.services.sessions.resuming import EarlierModel
 from panpan.services.sessions.slash_commands import NoCommands, SlashCommands
 from panpan.services.sessions.unfinished import UnfinishedCalls
@@ -128,6 +129,7 @@ class SessionParts:
     """The workspace, canonical."""
     conversation: Conversation
     log: SessionLog
+    recorder: Recorder
     model: ModelParts
     tool_context: ToolContext
     ask: Asker
@@ -162,18 +164,9 @@ class SessionParts:
     """Returns the language servers that there are, and what they do at the moment; looks for programs."""
     settings: Settings = field(default_factory=Settings)
     """As they were when the session was opened."""
-    prefix: SessionPrefix = NO_PREFIX
-    """What the requests begin with; the conversation has it already."""
-    recorded_prefixes: Mapping[str, SessionPrefix] = field(default_factory=dict)
-    """What the log holds of prefixes, by profile."""
-    panpan_version: str = ""
     earlier_model: EarlierModel | None = None
     """That a resumed session was last with; None where nobody knows."""
     title: str | None = None
-    new_title: str | None = None
-    """New title; None: the one that it has."""
-    opened_note: Mapping[str, Any] | None = None
-    """Record of how it was opened, written with the next message; None: there is nothing to say."""
     make_title: Callable[[str], Awaitable[MadeTitle | None]] | None = None
     """Makes a title of what the user says first; raises nothing. None: there is none before he gives one."""
     warn: Callable[[str], None] = lambda _: None

@@ -3,7 +3,8 @@
 A session in which nothing was said leaves no log; what was decided before the first message waits for it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from panpan.core.conversation import Conversation
@@ -13,7 +14,7 @@ from panpan.services.budgets.spending import Spending
 from panpan.services.sessions.compaction_record import compaction_record
 from panpan.services.sessions.fold import FoldedSession, folded, path_to_newest
 from panpan.services.sessions.log import SessionLog, read_records
-from panpan.services.sessions.prefix import SessionPrefix
+from panpan.services.sessions.prefix import NO_PREFIX, SessionPrefix
 from panpan.services.sessions.records import (
     permission_mode_record,
     plan_file_record,
@@ -25,6 +26,8 @@ from panpan.services.sessions.records import (
 from panpan.types.compaction import Compaction
 from panpan.types.messages import Message
 
+NO_PREFIXES: Mapping[str, SessionPrefix] = MappingProxyType({})
+
 
 class Recorder:
     """Keeps one conversation and its log together.
@@ -32,26 +35,28 @@ class Recorder:
     Args:
         conversation: What was said so far.
         log: Its log.
-        prefix: What its requests begin with.
         recorded: The prefixes that the log holds already, by profile.
         panpan_version: Written beside a new prefix.
+        warn: Told in a sentence of what could not be written yet.
     """
 
     def __init__(
         self,
         conversation: Conversation,
         log: SessionLog,
-        prefix: SessionPrefix,
-        recorded: Mapping[str, SessionPrefix],
+        recorded: Mapping[str, SessionPrefix] = NO_PREFIXES,
         *,
         panpan_version: str = "",
+        warn: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.prefix = prefix
+        self.prefix = NO_PREFIX
+        """What requests begin with; see `take_prefix`."""
         self.prefixes = dict(recorded)
         """What was recorded, by profile."""
         self._conversation = conversation
         self._log = log
         self._panpan_version = panpan_version
+        self._warn = warn
         self._pending: list[Mapping[str, Any]] = []
         self._recorded_replies = {reply.uuid for reply in conversation.replies_beside}
         """Of those beside the conversation."""
@@ -127,6 +132,13 @@ class Recorder:
             self._pending.append(record)
         else:
             self._append_note(record)
+
+    def decided(self, record: Mapping[str, Any]) -> None:
+        """Write what was decided; it counts also where the disk is full, and the user is told."""
+        try:
+            self.note(record)
+        except SessionLogError as error:
+            self._warn(str(error))
 
     def note_with_message(self, record: Mapping[str, Any]) -> None:
         """Let a record be written with the next message, and not at all where there is none."""

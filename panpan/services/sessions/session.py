@@ -3,12 +3,12 @@
 The session owns the tasks for its whole life and a turn is one of them; `submit` only receives.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Self
+from typing import Self
 
 from anyio import AsyncContextManagerMixin, CancelScope, create_task_group, move_on_after, to_thread
 
@@ -20,7 +20,6 @@ from panpan.services.agent_mentions import names_behind_at
 from panpan.services.background_tasks.background_tasks import BackgroundTasks
 from panpan.services.budgets.budget import Budget
 from panpan.services.budgets.budgeted_model import BudgetedModel
-from panpan.services.budgets.recorded import spent_record
 from panpan.services.compaction.limits import limits_on_demand
 from panpan.services.context_usage import ContextUsage, measured_usage, used_tokens
 from panpan.services.language_servers.language_servers import ServerState
@@ -30,8 +29,7 @@ from panpan.services.sessions.added_folders import AddedFolders
 from panpan.services.sessions.event_hop import EventHop
 from panpan.services.sessions.parts import ModelParts, ModelSource, SessionParts
 from panpan.services.sessions.prefix import kept_prefix
-from panpan.services.sessions.recorder import Recorder
-from panpan.services.sessions.records import model_record, permission_mode_record, title_record
+from panpan.services.sessions.records import model_record, title_record
 from panpan.services.sessions.resuming import prefix_note
 from panpan.services.sessions.turn_run import TurnRun
 from panpan.services.steering import Steering
@@ -85,18 +83,8 @@ class Session(AsyncContextManagerMixin):
     def __init__(self, parts: SessionParts) -> None:
         self.parts = parts
         self.conversation = parts.conversation
-        self._recorder = Recorder(
-            parts.conversation,
-            parts.log,
-            parts.prefix,
-            parts.recorded_prefixes,
-            panpan_version=parts.panpan_version,
-        )
-        if parts.opened_note is not None:
-            self._recorder.note_with_message(parts.opened_note)
+        self._recorder = parts.recorder
         self._title = parts.title
-        if parts.new_title is not None:
-            self.rename(parts.new_title)
         self.chosen_model: str | None = None
         """What `use_model` was last given; None: the model is the one that the session was opened with."""
         self.folders = AddedFolders(parts.tool_context.paths, parts.cwd)
@@ -104,14 +92,6 @@ class Session(AsyncContextManagerMixin):
         self._woken = 0
         """Turns since the user last said something."""
         self._turn_scope: CancelScope | None = None
-        if parts.snapshots is not None:
-            parts.snapshots.write_to(self._note)
-        parts.gate.when_mode_changes = self._mode_changed
-        parts.budget.note = lambda spending, cause: self._note(spent_record(spending, cause))
-        if parts.plan_mode is not None:
-            parts.plan_mode.note = self._note
-            parts.plan_mode.hold(parts.tool_context.processes, parts.background.tree)
-            parts.plan_mode.mode_changed(parts.gate.mode)  # what a session that crashed in plan mode left running
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self, None]:
@@ -251,7 +231,7 @@ class Session(AsyncContextManagerMixin):
     async def _turn(self, message: UserMessage | None) -> AsyncGenerator[Event, None]:
         hop = EventHop[Event](_EVENTS_AHEAD)
         self._turn_scope = scope = CancelScope()
-        run = TurnRun(self.parts, self._recorder, hop, scope)
+        run = TurnRun(self.parts, hop, scope)
         turn = self._task_group.start_soon(run.run, message)
         try:
             while events := await hop.take():
@@ -487,7 +467,7 @@ class Session(AsyncContextManagerMixin):
         if not line:
             raise ConfigError("a title needs at least one character")
         self._title = line
-        self._note(title_record(line))
+        self._recorder.decided(title_record(line))
         return line
 
     @property
@@ -503,7 +483,7 @@ class Session(AsyncContextManagerMixin):
         self.conversation.replies_beside.append(made.reply)
         self._title = self._title or made.title or None
         if self._title is not None:
-            self._note(title_record(self._title, reply=made.reply))
+            self._recorder.decided(title_record(self._title, reply=made.reply))
         self._note_replies_beside()
 
     # what the model may do
@@ -613,19 +593,7 @@ class Session(AsyncContextManagerMixin):
         for warning in model.warnings:
             if warning not in known:
                 self.parts.warn(warning)
-        self._note(model_record(model.name, model.effort))
-
-    def _mode_changed(self, mode: PermissionMode) -> None:
-        self._note(permission_mode_record(mode))
-        if self.parts.plan_mode is not None:
-            self.parts.plan_mode.mode_changed(mode)
-
-    def _note(self, record: Mapping[str, Any]) -> None:
-        """Record a decision; it holds also where the disk is full, and its record then waits for space."""
-        try:
-            self._recorder.note(record)
-        except SessionLogError as error:
-            self.parts.warn(str(error))
+        self._recorder.decided(model_record(model.name, model.effort))
 
     def _note_replies_beside(self) -> None:
         try:

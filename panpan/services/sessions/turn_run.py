@@ -19,7 +19,6 @@ from panpan.services.sessions.event_hop import EventHop
 from panpan.services.sessions.event_log import log_event
 from panpan.services.sessions.partial_reply import PartialReply
 from panpan.services.sessions.parts import SessionParts
-from panpan.services.sessions.recorder import Recorder
 from panpan.types.events import Compacted, Event, TurnEnded
 from panpan.types.messages import AssistantMessage, SystemReminder, ToolResultMessage, UserMessage
 
@@ -31,16 +30,15 @@ class TurnRun:
 
     Args:
         parts: Those of the session, with the model of this turn.
-        recorder: Keeps what is said.
         hop: Where the events go; closed at the end.
         scope: Cancelled to interrupt the turn.
     """
 
-    def __init__(self, parts: SessionParts, recorder: Recorder, hop: EventHop[Event], scope: CancelScope) -> None:
+    def __init__(self, parts: SessionParts, hop: EventHop[Event], scope: CancelScope) -> None:
         self.failure: list[Exception] = []
         """What went wrong, the first first; it belongs to whoever asked, and not to the session."""
         self._parts = parts
-        self._recorder = recorder
+        self._recorder = parts.recorder
         self._hop = hop
         self._scope = scope
         self._spent_before = parts.budget.spent

@@ -20,13 +20,16 @@ _RESULT = b'"type":"tool_result"'
 
 
 class SnapshotJournal:
-    """What a session's log says of its files."""
+    """What a session's log says of its files.
 
-    def __init__(self) -> None:
-        self.path: Path | None = None
-        """The log; may not exist yet."""
-        self.note: Callable[[Mapping[str, Any]], None] = lambda record: None
-        """Writes a record into it."""
+    Args:
+        path: The log; may not exist yet.
+        note: Writes a record into it.
+    """
+
+    def __init__(self, path: Path, note: Callable[[Mapping[str, Any]], None]) -> None:
+        self.path = path
+        self.note = note
         self.came_back = False
         """Whether files were brought back since the model was last told."""
 
@@ -70,8 +73,6 @@ class SnapshotJournal:
         self.note({**record, "since": since} if since else record)
 
     def _others(self, since: str) -> Sequence[UndoHistory]:
-        if self.path is None:
-            return ()
         found = []
         for log in self.path.parent.glob(f"*{self.path.suffix}"):
             with suppress(SessionError, OSError, ValueError):
@@ -80,7 +81,7 @@ class SnapshotJournal:
         return found
 
     def _records(self) -> Iterator[Mapping[str, Any]]:
-        if self.path is None or not self.path.exists():
+        if not self.path.exists():
             return iter(())
         return read_records(self.path, only=_is_about_files)
 

@@ -1,9 +1,8 @@
 """The snapshots of one session: what hooks in around its rounds, and what brings its files back."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from panpan.config.settings import SnapshotSettings
 from panpan.services.snapshots.journal import SnapshotJournal
@@ -17,22 +16,21 @@ if TYPE_CHECKING:
 
 
 class Snapshots:
-    """What a session has of snapshots. `open` has to be called before anything else.
+    """What a session has of snapshots.
 
     Args:
         settings: The table `[snapshots]`.
-        home: The panpan home, canonical.
-        hidden: Folders that are not kept, such as that for temporary files.
+        places: Of what they are taken, and where they are kept.
+        journal: What the session's log says of them.
         warn: Told what the user should know, one sentence each.
     """
 
     def __init__(
-        self, settings: SnapshotSettings, home: Path, *, hidden: Sequence[Path] = (), warn: Callable[[str], None]
+        self, settings: SnapshotSettings, places: SnapshotPlaces, journal: SnapshotJournal, warn: Callable[[str], None]
     ) -> None:
-        self._places = SnapshotPlaces(home, hidden)
-        self._journal = SnapshotJournal()
+        self._journal = journal
         limits = KeepLimits(settings.max_file_mb * 1_000_000, settings.max_files)
-        self.workspace = WorkspaceSnapshots(self._places, limits, warn)
+        self.workspace = WorkspaceSnapshots(places, limits, warn)
         """Takes them."""
         self.rounds = RoundSnapshots(self.workspace, self._journal)
         """Hooks in around the loop; its `serve` is to be run beside the session."""
@@ -43,21 +41,6 @@ class Snapshots:
         from panpan.services.snapshots.undo import Undo  # most sessions take nothing back
 
         return Undo(self.workspace, self._journal)
-
-    def open(self, session_id: str, log_path: Path, roots: Callable[[], Sequence[Path]]) -> None:
-        """Begin to work for a session.
-
-        Args:
-            session_id: Of the session.
-            log_path: Its log; may not exist yet.
-            roots: Returns the folders of the workspace, canonical, the main one first.
-        """
-        self._places.session_id, self._places.roots = session_id, roots
-        self._journal.path = log_path
-
-    def write_to(self, note: Callable[[Mapping[str, Any]], None]) -> None:
-        """Let records go into the log by `note`."""
-        self._journal.note = note
 
     @property
     def turn_files(self) -> Sequence[FileChange]:

@@ -38,12 +38,12 @@ class SnapshotPlaces:
 
     home: Path
     """The panpan home, canonical."""
+    session_id: str
+    """Whose snapshots they are."""
+    roots: Callable[[], Sequence[Path]]
+    """Returns the folders of the workspace, canonical, the main one first."""
     hidden: Sequence[Path] = ()
     """Folders that are no part of the workspace, such as that for temporary files."""
-    roots: Callable[[], Sequence[Path]] = tuple
-    """Returns the folders of the workspace, canonical, the main one first."""
-    session_id: str = ""
-    """Whose snapshots they are."""
 
     @property
     def folders(self) -> Sequence[Path]:

@@ -8,7 +8,6 @@ from panpan.core.hooks import Hook
 from panpan.services.budgets.budget import Budget
 from panpan.services.permissions.gate import PermissionGate
 from panpan.services.sessions.parts import SessionParts, SubagentModel
-from panpan.services.sessions.recorder import Recorder
 from panpan.services.subagents.agent_log import AgentRecord
 from panpan.services.subagents.rights import ChildGate, Gate
 from panpan.tools.tool import ToolContext
@@ -57,7 +56,6 @@ class Child:
 
     facts: ChildFacts
     parts: SessionParts
-    recorder: Recorder
     notes: list[str] = field(default_factory=list)
     """What its parent should know of how it was begun, one sentence each."""
 

@@ -59,6 +59,8 @@ class SubagentHost:
         rules: The session's gate.
         hooks_of: Makes their hooks.
         background: Runs those that nobody waits for.
+        place: Where the session is.
+        offered: Returns the names of the tools that the session's model may call.
         worktrees: Returns what makes copies of the project.
         tools: Makes the tools of which each agent gets some.
         max_depth: How deep they may be nested.
@@ -73,6 +75,8 @@ class SubagentHost:
         hooks_of: HooksOf,
         background: BackgroundTasks,
         *,
+        place: Place,
+        offered: Callable[[], Collection[str]],
         worktrees: "Callable[[], Worktrees]",
         tools: Callable[[], Sequence[Tool[Any]]] = all_tools,
         max_depth: int = 1,
@@ -87,22 +91,11 @@ class SubagentHost:
         self.max_depth = min(max_depth, MAX_DEPTH)
         self.running: set[str] = set()
         """Ids of those that run."""
-        self.place: Place | None = None
-        """Once the session is open."""
-        self.offered: Collection[str] = ()
-        """Names of the tools that the session's model may call."""
+        self.place = place
+        self.offered = offered
         self._models = models
         self._warn = warn
         self._tasks: TaskGroup | None = None
-
-    def open(self, place: Place, offered: Collection[str]) -> None:
-        """Begin to work for a session.
-
-        Args:
-            place: Where it is.
-            offered: Names of the tools that its model may call.
-        """
-        self.place, self.offered = place, offered
 
     @cached_property
     def worktrees(self) -> "Worktrees":

@@ -8,7 +8,7 @@ from typing import Any
 
 from panpan.core.conversation import Conversation
 from panpan.core.system_prompt import system_prompt
-from panpan.errors import ConfigError, SessionError
+from panpan.errors import ConfigError
 from panpan.llm.model_profile import FULL
 from panpan.services.sessions.fold import FoldedSession
 from panpan.services.sessions.log import SessionLog
@@ -63,7 +63,7 @@ def find(host: SubagentHost, parent: Parent, task: SubagentTask) -> Opened:
             may run beside it, go by the kind that the call names.
         SessionError: Its log cannot be read.
     """
-    place, call = _place(host), parent.context.tool_use_id
+    place, call = host.place, parent.context.tool_use_id
     if not task.resume:
         definition = host.definition_of(task)
         record = AgentRecord(new_agent_id(), definition.name, task.description, call, parent=parent.agent_id)
@@ -114,7 +114,7 @@ def open_child(
         BudgetError: There is a budget and the price of its model is not known.
         SessionError: Its log cannot be opened.
     """
-    place, record, definition = _place(host), opened.record, opened.definition
+    place, record, definition = host.place, opened.record, opened.definition
     model, note = host.model_for(task, definition)
     worktree = Path(record.worktree) if record.worktree else None
     context = child_context(parent.context, worktree)
@@ -125,7 +125,7 @@ def open_child(
         record, definition, model, gate, context, budget, bool(task.in_background), worktree, opened.has_new_worktree
     )
     prefix = _prefix(opened, tools)
-    conversation = Conversation(prefix.system or "", prefix.tools, opened.before.messages, opened.before.compactions)
+    conversation = Conversation(messages=opened.before.messages, compactions=opened.before.compactions)
     log = SessionLog(
         opened.path,
         session_id=place.session_id,
@@ -137,7 +137,8 @@ def open_child(
     with ExitStack() as stack:
         stack.callback(log.close)
         log.parent_uuid = opened.before.last_uuid
-        recorder = Recorder(conversation, log, prefix, opened.before.prefixes, panpan_version=place.panpan_version)
+        recorder = Recorder(conversation, log, opened.before.prefixes, panpan_version=place.panpan_version)
+        recorder.take_prefix(prefix)
         recorder.note(record.as_record())
         hooks = host.hooks_of(facts)
         parts = SessionParts(
@@ -145,6 +146,7 @@ def open_child(
             cwd=context.paths.root,
             conversation=conversation,
             log=log,
+            recorder=recorder,
             model=replace(_asked(model), tools=tools, hooks=hooks, prefix=prefix),
             tool_context=context,
             ask=LabelledAsker(parent.ask, record.label),
@@ -158,7 +160,7 @@ def open_child(
             ),
         )
         stack.pop_all()
-    return Child(facts, parts, recorder, [note] if note else [])
+    return Child(facts, parts, [note] if note else [])
 
 
 def child_context(parent: ToolContext, worktree: Path | None) -> ToolContext:
@@ -182,9 +184,3 @@ def _prefix(opened: Opened, tools: Mapping[str, Tool[Any]]) -> SessionPrefix:
 
 def _asked(model: SubagentModel) -> ModelParts:
     return ModelParts(model.name, model.llm, profile=model.profile, context_window=model.context_window)
-
-
-def _place(host: SubagentHost) -> Place:
-    if host.place is None:
-        raise SessionError("subagents can be started only while a session is open")
-    return host.place

@@ -90,8 +90,7 @@ class SubagentRunner:
         Raises:
             ToolError: Its parent works in one itself.
         """
-        place = self._host.place
-        if place is not None and parent.context.paths.root != place.root:  # its copy would be one of the project
+        if parent.context.paths.root != self._host.place.root:  # its copy would be one of the project
             raise ToolError(
                 "you work in a worktree yourself, and what you start works in the same one, not in a further copy: "
                 "leave isolation out, or take a kind of subagent without it"
@@ -124,7 +123,7 @@ class SubagentRunner:
 
         may_nest = parent.depth + 1 < host.max_depth
         nested = TaskTool(SubagentRunner(host, as_parent)) if may_nest else None
-        tools = child_tools(opened.definition, host.shared_tools, on=host.offered, task=nested)
+        tools = child_tools(opened.definition, host.shared_tools, on=host.offered(), task=nested)
         child = await anyio.to_thread.run_sync(open_child, host, parent, task, opened, tools)
         return child
 

@@ -42,7 +42,7 @@ class RunningSubagent:
         self._report = Report(child.facts.record.id, child.facts.record.name)
         self._hop = EventHop[Event](_EVENTS_AHEAD)
         self._scope = CancelScope()
-        self._run = TurnRun(child.parts, child.recorder, self._hop, self._scope)
+        self._run = TurnRun(child.parts, self._hop, self._scope)
         self._prompt = UserMessage.of(prompt)
         host.running.add(child.facts.record.id)
         self._is_over = host.start(self._to_its_end)
@@ -157,7 +157,7 @@ class RunningSubagent:
         """Run its turn, and give back what it holds."""
         try:
             await self._run.run(self._prompt)
-            self.child.recorder.note(end_record(self._end_of_turn()))
+            self.child.parts.recorder.note(end_record(self._end_of_turn()))
         except PanpanError as error:
             self._run.failure.append(error)
         finally:

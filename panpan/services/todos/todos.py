@@ -39,46 +39,37 @@ class Todos(Hook):
     """The list of one session; implements `TodoStore`.
 
     Args:
-        folder: Where lists are kept, a file a session.
+        file: Where the list is kept, a file a session.
         history: Returns all that was said in the session.
         warn: Told what the user should know, one sentence each.
         clock: Returns seconds that only ever grow.
+        copied_from: The file of the session that this one is a copy of, whose list it takes over where it has none of
+            its own yet; None: it is no copy.
     """
 
     def __init__(
         self,
-        folder: Path,
+        file: Path,
         history: Callable[[], Sequence[Message]],
         warn: Callable[[str], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        copied_from: Path | None = None,
     ) -> None:
-        self.todos: Sequence[Todo] = ()
-        """The list, as it was read or written last."""
-        self._folder = folder
         self._history = history
         self._warn = warn
         self._clock = clock
-        self._file: TodoFile | None = None
+        self._file = TodoFile(file)
         self._read_at_s = float("-inf")
         self._has_warned = False
         self._told = ToldTodos()
-        self._written = digest_of(())
+        self._written = digest_of(self.told.written)
         """What the model wrote last, so that it is known when that was taken back."""
         self._lock = anyio.Lock()
-
-    def open(self, session_id: str, copied_from: str = "") -> None:
-        """Let the list be that of a session, as it was left.
-
-        Args:
-            session_id: Of the session.
-            copied_from: That of the session which this one is a copy of, whose list it takes over where it has none of
-                its own yet; empty: of none.
-        """
-        self._file = TodoFile(self._folder / f"{session_id}.json")
-        self._written = digest_of(self.told.written)
-        self.todos = self.told.todos
-        if copied_from:
-            self._take(*_read(TodoFile(self._folder / f"{copied_from}.json")))
+        self.todos: Sequence[Todo] = self.told.todos
+        """The list, as it was read or written last."""
+        if copied_from is not None:
+            self._take(*_read(TodoFile(copied_from)))
         self._take(*_read(self._file))
 
     @property
@@ -89,10 +80,9 @@ class Todos(Hook):
 
     async def current(self) -> Sequence[Todo]:
         """Return the list; what another process made of it is seen after `CACHE_S`."""
-        file = self._file
-        if file is not None and self._clock() - self._read_at_s >= CACHE_S:
+        if self._clock() - self._read_at_s >= CACHE_S:
             async with self._lock:
-                self._take(*await to_thread.run_sync(_read, file))
+                self._take(*await to_thread.run_sync(_read, self._file))
         return self.todos
 
     async def replace(self, wanted: Sequence[TodoDraft]) -> Sequence[Todo]:
@@ -134,16 +124,13 @@ class Todos(Hook):
         """
         async with self._lock:
             with anyio.CancelScope(shield=True):  # what is in the file is in memory, too
-                if self._file is None:
-                    self.todos = change(self.todos)
-                else:
-                    notices: list[str] = []
-                    try:
-                        self.todos = await to_thread.run_sync(self._changed, self._file, change, expected, notices)
-                        self._read_at_s = self._clock()
-                    finally:
-                        for notice in notices:  # not in the other thread: whoever is told may own a terminal
-                            self._warn(notice)
+                notices: list[str] = []
+                try:
+                    self.todos = await to_thread.run_sync(self._changed, self._file, change, expected, notices)
+                    self._read_at_s = self._clock()
+                finally:
+                    for notice in notices:  # not in the other thread: whoever is told may own a terminal
+                        self._warn(notice)
         return self.todos
 
     def _changed(

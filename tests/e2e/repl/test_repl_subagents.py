@@ -113,6 +113,7 @@ def test_those_that_run_are_moved_to_the_background_and_wake_the_model_when_they
         repl = start()
         repl.submit("ask two")
         repl.wait_for("ctrl+b background")
+        wait_until(lambda: len(server.requests) == 3)  # of the parent, and of both of those that are to be moved
         repl.send(keys.ctrl("b"))
         repl.wait_for("They go on.")
         repl.wait_for(lambda screen: screen.text.count("└ works in the background as task ") == 2)

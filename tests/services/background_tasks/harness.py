@@ -37,10 +37,15 @@ class Home:
         is_held: bool = False,
     ) -> BackgroundTasks:
         """Open the tasks, as with the session."""
-        tasks = BackgroundTasks(settings, KnownKeys([key]), self.warnings.append)
-        store = OutputStore(self.folder / "outputs", keys=KnownKeys([key]))
-        tasks.open(self.folder / "tasks", store, messages, is_held=is_held)
-        return tasks
+        return BackgroundTasks(
+            settings,
+            KnownKeys([key]),
+            self.warnings.append,
+            folder=self.folder / "tasks",
+            store=OutputStore(self.folder / "outputs", keys=KnownKeys([key])),
+            messages=messages,
+            is_held=is_held,
+        )
 
     @asynccontextmanager
     async def serving(

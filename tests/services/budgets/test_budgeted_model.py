@@ -130,9 +130,8 @@ BEGUN = (ReplyStarted("id", "m", Usage(input_tokens=70)), BlockStarted(0, "text"
 
 
 async def test_what_came_of_a_reply_that_was_cut_short_is_counted_and_noted() -> None:
-    budget = Budget()
     noted: list[tuple[Spending, str]] = []
-    budget.note = lambda spending, cause: noted.append((spending, cause))
+    budget = Budget(note=lambda spending, cause: noted.append((spending, cause)))
     with anyio.CancelScope() as scope:
         async with aclosing(BudgetedModel(Streaming(*BEGUN), budget.child("a")).stream(REQUEST)) as events:
             async for event in events:
@@ -155,8 +154,8 @@ UNUSABLE = [{}, {"input_tokens": 1}, {"input_tokens": 4_900, "output_tokens": 1}
 async def test_an_incredible_count_costs_the_estimate_under_a_limit(usage: dict[str, int]) -> None:
     told: list[str] = []
     noted: list[Spending] = []
-    budget = Budget(limits=SpendingLimits(usd=1_000.0), warn=told.append)
-    budget.note = lambda spending, cause: noted.append(spending)
+    limits = SpendingLimits(usd=1_000.0)
+    budget = Budget(limits=limits, warn=told.append, note=lambda spending, cause: noted.append(spending))
     child = budget.child("a")
     replies = [priced("y" * 400, **usage) for _ in range(3)]
     llm = PricedLLM(*replies, price=PRICE)

@@ -116,7 +116,7 @@ async def session_with_a_branch(root: Path) -> Path:
 
 def opened(path: Path) -> Budget:
     """The budget with which the session of a log goes on."""
-    budget = session_budget(Settings(), TurnClock(), print)
+    budget = session_budget(Settings(), TurnClock(), print, print)
     count_earlier(budget, path, folded(read_records(path)).spent)
     return budget
 

@@ -90,8 +90,7 @@ async def test_what_a_service_pins_is_told_as_it_is_now_after_each_compaction() 
 
 
 async def test_the_todo_list_stays_in_view_while_something_of_it_is_open(tmp_path: Path) -> None:
-    todos = Todos(tmp_path / "todos", lambda: ())
-    todos.open("s1")
+    todos = Todos(tmp_path / "todos" / "s1.json", lambda: ())
     assert await todos_reminder(todos) is None
 
     done = TodoDraft(content="Look", active_form="Looking", status="completed")

@@ -50,11 +50,10 @@ def subtypes(root: Path) -> list[object]:
 
 
 async def test_a_mode_counts_from_the_next_call_on_within_a_running_turn(tmp_path: Path) -> None:
-    gate = PermissionGate(mode="bypassPermissions")
     llm = ScriptedLLM(call(("1", "Change", {})), call(("2", "Change", {})), say("done"))
     started: list[str] = []
 
-    async with session_in(tmp_path, llm, changing(), hooks=[gate], gate=gate) as session:
+    async with session_in(tmp_path, llm, changing(), permission_mode="bypassPermissions") as session:
         async with aclosing(session.submit("go")) as events:
             async for event in events:
                 if isinstance(event, ToolStarted):

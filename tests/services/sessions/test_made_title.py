@@ -25,6 +25,7 @@ from panpan.services.sessions.made_title import (
     title_maker,
 )
 from panpan.services.sessions.parts import ModelParts, SessionParts
+from panpan.services.sessions.recorder import Recorder
 from panpan.services.sessions.session import Session
 from panpan.services.sessions.setup import Setup, set_up
 from panpan.system.output_store import OutputStore
@@ -159,12 +160,14 @@ class Maker:
 
 def session_of(root: Path, maker: Maker, *, title: str | None = None) -> Session:
     llm = ScriptedLLM(say("one"), say("two"))
+    conversation, log = Conversation(), SessionLog(root / "s1.jsonl", session_id="s1", cwd=root)
     return Session(
         SessionParts(
             id="s1",
             cwd=root,
-            conversation=Conversation(),
-            log=SessionLog(root / "s1.jsonl", session_id="s1", cwd=root),
+            conversation=conversation,
+            log=log,
+            recorder=Recorder(conversation, log),
             model=ModelParts("scripted", llm),
             tool_context=ToolContext("", PathResolver(root), SeenFiles(), OutputStore(root)),
             ask=NobodyToAsk(),

@@ -10,8 +10,10 @@ from typing import Any
 from panpan.config.settings import SnapshotSettings
 from panpan.core.conversation import Conversation
 from panpan.services.sessions.records import encoded, record_of, timestamp
+from panpan.services.snapshots.journal import SnapshotJournal
 from panpan.services.snapshots.plan import RestorePlan
 from panpan.services.snapshots.session_snapshots import Snapshots
+from panpan.services.snapshots.workspace import SnapshotPlaces
 from panpan.types.file_change import FileChange
 from panpan.types.messages import UserMessage
 from tests.services.hook_fixtures import call_in, reply, round_of
@@ -32,9 +34,9 @@ class KeptWorkspace:
         self.roots: Sequence[Path] = (self.folder,)
         self.warnings: list[str] = []
         self.records: list[Mapping[str, Any]] = []
-        self.snapshots = Snapshots(settings or SnapshotSettings(), self.home, warn=self.warnings.append)
-        self.snapshots.open(session, self.log, lambda: self.roots)
-        self.snapshots.write_to(self._note)
+        places = SnapshotPlaces(self.home, session, lambda: self.roots)
+        journal = SnapshotJournal(self.log, self._note)
+        self.snapshots = Snapshots(settings or SnapshotSettings(), places, journal, self.warnings.append)
 
     async def turn(self, *changes: Callable[[], object]) -> UserMessage:
         """Run a turn whose rounds do `changes`, and return the message that began it."""

@@ -33,13 +33,18 @@ def draft(content: str, status: TodoStatus = "pending", active_form: str = "") -
 class Place:
     """A session's list, its conversation, and a clock that a test sets."""
 
-    def __init__(self, folder: Path, session_id: str = "s1") -> None:
-        self.conversation = Conversation()
+    def __init__(self, folder: Path, session_id: str = "s1", origin: "Place | None" = None) -> None:
+        self.conversation = Conversation(messages=origin.conversation.messages if origin is not None else ())
         self.warnings: list[str] = []
         self.now_s = 0.0
         self.file = folder / f"{session_id}.json"
-        self.todos = Todos(folder, lambda: self.conversation.messages, self.warnings.append, lambda: self.now_s)
-        self.todos.open(session_id)
+        self.todos = Todos(
+            self.file,
+            lambda: self.conversation.messages,
+            self.warnings.append,
+            lambda: self.now_s,
+            copied_from=origin.file if origin is not None else None,
+        )
 
     async def write(self, *wanted: TodoDraft) -> Sequence[Todo]:
         """Let the model write the list, as the executor and the loop do it."""
@@ -55,10 +60,7 @@ class Place:
         """The same session in another process."""
         other = Place.__new__(Place)
         other.conversation, other.warnings, other.now_s, other.file = self.conversation, [], 0.0, self.file
-        other.todos = Todos(
-            self.file.parent, lambda: other.conversation.messages, other.warnings.append, lambda: other.now_s
-        )
-        other.todos.open(self.file.stem)
+        other.todos = Todos(self.file, lambda: other.conversation.messages, other.warnings.append, lambda: other.now_s)
         return other
 
     @property
@@ -139,9 +141,7 @@ async def test_two_sessions_of_one_process_never_meet(tmp_path: Path) -> None:
 
 async def test_a_copy_of_the_session_takes_the_list_over_and_goes_its_own_way(place: Place) -> None:
     await place.write(draft("read"))
-    fork = Place(place.file.parent, "fork")
-    fork.conversation.replace(place.conversation.messages)
-    fork.todos.open("fork")
+    fork = Place(place.file.parent, "fork", place)
 
     assert fork.contents == ["read"]
     await fork.write(draft("write"))
@@ -297,8 +297,7 @@ async def test_a_damaged_file_is_reported_once_and_kept_aside(damage: bytes, pla
 async def test_the_user_is_told_in_the_thread_that_owns_the_terminal(place: Place) -> None:
     await place.write(draft("read"))
     threads: set[int] = set()
-    todos = Todos(place.file.parent, tuple, lambda _: threads.add(threading.get_ident()), lambda: place.now_s)
-    todos.open("s1")
+    todos = Todos(place.file, tuple, lambda _: threads.add(threading.get_ident()), lambda: place.now_s)
     place.file.write_bytes(b"{")
     place.now_s = CACHE_S
 

@@ -83,9 +83,10 @@ class Subject:
 
     @property
     def url(self) -> str | None:
-        """The one address that the call would look at; rules that allow a host speak of that alone."""
-        is_one = len(self.told.urls) == 1 and not self.told.asks_web and self.is_read_only
-        return self.told.urls[0] if is_one else None
+        """The one address that is all that the call would look at; rules that allow a host speak of that alone."""
+        told = self.told
+        others = told.reads or told.searches or told.commands or told.agents or told.names or told.asks_web
+        return told.urls[0] if len(told.urls) == 1 and self.is_read_only and not others else None
 
     @property
     def names(self) -> Sequence[str]:
@@ -155,6 +156,8 @@ async def subject_of(call: ToolCall) -> Subject:
 
 def _subject_of(call: ToolCall, facts: LineFacts | None) -> Subject:
     paths, told = call.context.paths, call.effects
+    _require_whole_lines([command.line for command in told.commands if not command.is_elsewhere])
+    _require_whole_lines([command.line for command in told.commands if command.is_elsewhere])
     command = command_line(told)
     facts = facts_of(command, paths.cwd) if facts is None and command is not None else facts
     reached = reached_paths(facts, paths.cwd) if facts is not None else Reached()
@@ -162,14 +165,14 @@ def _subject_of(call: ToolCall, facts: LineFacts | None) -> Subject:
     locator = Locator(paths)
     plain = facts_of(command) if command is not None else None
     is_placed = facts != plain
-    judged = facts or _facts_elsewhere(told, paths.cwd)
-    also = [*(_uses_of(plain) if plain is not None else ()), *(_uses_of(judged) if judged is not None else ())]
+    judged = [found for found in (facts, _facts_elsewhere(told, paths.cwd)) if found is not None]
+    also = [use for found in (plain, *judged) if found is not None for use in _uses_of(found)]
     named = dict.fromkeys((*told.path_uses, *also))
     uses = [locator.located(use, command=sources.get(use.path, "")) for use in named]
     used, used_files = _reached(reached.used, locator, is_shallow=False)
     looked_at, files_looked_at = _reached(reached.looked_at, locator, is_shallow=True)
     recorded = recorded_uses(facts, paths.cwd, locator) if facts is not None else ()
-    outside = folders_outside(judged, locator) if judged is not None else ()
+    outside = [use for found in judged for use in folders_outside(found, locator)]
     uses += (*recorded, *used, *looked_at, *outside)
     return Subject(
         tool=call.tool.name,
@@ -179,7 +182,7 @@ def _subject_of(call: ToolCall, facts: LineFacts | None) -> Subject:
         cwd=paths.cwd,
         files=(*used_files, *files_looked_at),
         facts=facts,
-        named=tuple(named_uses(judged, uses, paths.cwd, locator)) if judged is not None else (),
+        named=tuple(use for found in judged for use in named_uses(found, uses, paths.cwd, locator)),
         taken=tuple(taken_away(facts, paths, locator)) if facts is not None else (),
         is_placed=is_placed,
         hidden=hidden_access(facts) if facts is not None else frozenset(),
@@ -191,6 +194,19 @@ def command_line(told: Effects) -> str | None:
     """Return the command lines of a call as one, as a shell would run them one after the other."""
     lines = [command.line for command in told.commands if not command.is_elsewhere]
     return "\n".join(lines) if lines else None
+
+
+def _require_whole_lines(lines: Sequence[str]) -> None:
+    """Raise unless each command means the same before the next as alone, since they are judged as one line.
+
+    Raises:
+        ToolError: One goes on in the next, as one that ends within a quoted text does.
+    """
+    if len(lines) < 2:
+        return
+    apart = [effect.command.source for line in lines for effect in facts_of(line).effects]
+    if apart != [effect.command.source for effect in facts_of("\n".join(lines)).effects]:
+        raise ToolError("one of the commands goes on in the next; give each in a call of its own")
 
 
 def _facts_elsewhere(told: Effects, cwd: Path) -> LineFacts | None:

@@ -15,6 +15,8 @@ from panpan.types.permission import Allow, Ask, Decision, Deny, PermissionMode
 from panpan.types.tool import Output, ToolYield
 from tests.fakes.context import context_in
 
+MODES: tuple[PermissionMode, ...] = ("default", "plan", "acceptEdits", "bypassPermissions")
+
 
 class Nothing(BaseModel):
     pass
@@ -80,16 +82,47 @@ async def test_rule_for_all_files_asks_about_what_says_nothing_in_every_mode(roo
         (Effects(commands=(Command("curl -s x.org"),)), "Bash(curl *)"),
         (Effects(commands=(Command("true"), Command("curl -s x.org"))), "Bash(curl *)"),
         (Effects(commands=(Command("curl -s x.org", is_elsewhere=True),)), "Bash(curl *)"),
+        (Effects(commands=(Command("true"), Command("curl -s x.org", is_elsewhere=True))), "Bash(curl *)"),
+        (Effects(commands=(Command("true"), Command("cat secret/s.txt", is_elsewhere=True))), "Read(./secret/**)"),
+        (Effects(searches=("secret/s.txt",), writes=("secret/s.txt",)), "Read(./secret/**)"),
         (Effects(urls=("https://x.org/a",)), "WebFetch(domain:x.org)"),
         (Effects(agents=(Agent("reviewer"),)), "Agent(reviewer)"),
+        (Effects(agents=(Agent("reviewer"),), writes=("a",)), "Agent"),
+        (Effects(agents=(Agent("reviewer"),), writes=("a",)), "Agent(reviewer)"),
         (Effects(names=("install",)), "Foreign"),
     ],
 )
-@pytest.mark.parametrize("mode", ["default", "plan", "acceptEdits", "bypassPermissions"])
+@pytest.mark.parametrize("mode", MODES)
 async def test_rule_that_denies_holds_for_what_a_tool_says(
     root: Path, told: Effects, rule: str, mode: PermissionMode
 ) -> None:
     assert isinstance(await decided(root, told, mode=mode, deny=(rule,)), Deny)
+
+
+@pytest.mark.parametrize(
+    ("told", "rule"),
+    [
+        (Effects(agents=(Agent("x"),), writes=("a",)), "Agent"),
+        (Effects(agents=(Agent("x"),), writes=("a",)), "Agent(x)"),
+        (Effects(agents=(Agent("x"),), commands=(Command("make"),)), "Agent(x)"),
+        (Effects(agents=(Agent("x"),), is_complete=False), "Agent(x)"),
+        (Effects(agents=(Agent("x", only_looks=True),), urls=("https://x.org",)), "WebFetch(domain:x.org)"),
+        (Effects(reads=("a",), urls=("https://x.org",)), "WebFetch(domain:x.org)"),
+    ],
+)
+async def test_rule_that_allows_is_not_for_a_call_that_does_more(root: Path, told: Effects, rule: str) -> None:
+    assert isinstance(await decided(root, told, allow=(rule,)), Ask)
+
+
+@pytest.mark.parametrize("is_elsewhere", [False, True])
+@pytest.mark.parametrize("lines", [("echo \\", "make"), ("echo 'a", "make'"), ("cat <<X", "make\nX")])
+async def test_commands_that_run_into_each_other_are_denied(
+    root: Path, lines: tuple[str, ...], is_elsewhere: bool
+) -> None:
+    told = Effects(commands=tuple(Command(line, is_elsewhere=is_elsewhere) for line in lines))
+
+    for mode in MODES:
+        assert isinstance(await decided(root, told, mode=mode, allow=("Foreign",)), Deny)
 
 
 async def test_search_that_would_show_what_a_rule_withholds_is_asked_about(root: Path) -> None:
@@ -166,6 +199,7 @@ async def test_accepted_edits_are_calls_that_only_change_files(root: Path, told:
         (Effects(commands=(Command("make", is_elsewhere=True),), names=("run",)), None),
         (Effects(writes=("a",), asks_web=True, is_for_once=True), None),
         (Effects(is_complete=False), "Foreign"),
+        (Effects(names=("*",), is_complete=False), None),
     ],
 )
 async def test_rule_that_is_offered_allows_the_same_and_no_more(root: Path, told: Effects, rule: str | None) -> None:

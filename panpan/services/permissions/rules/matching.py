@@ -25,20 +25,18 @@ def restriction(rule: Rule, subject: Subject) -> Restriction | None:
     """Return whether a rule that asks or denies holds for the call, or may; None where it does not."""
     match rule.specifier:
         case None:
-            return "holds" if _names(rule, subject) else _restriction_of_access(rule, subject)
+            return "holds" if _meets(rule, subject) else _restriction_of_access(rule, subject)
         case PathPattern() as pattern:
             if restricted_use(rule, pattern, subject):
                 return "holds"
             return _restriction_of_names(rule, pattern, subject) or _restriction_of_hidden(rule, subject)
-        case CommandPattern() as pattern if subject.command is not None:
-            if pattern.restricts(subject.command) or _restricts_as_read(pattern, subject):
+        case CommandPattern() as pattern:
+            if subject.runs and pattern.restricts(subject.runs):
                 return "holds"
-            return "may hold" if _may_hold(pattern, subject.command, subject) else None
-        case CommandPattern() as pattern if subject.runs:
-            return "holds" if pattern.restricts(subject.runs) else None
+            return _restriction_of_line(pattern, subject.command, subject) if subject.command is not None else None
         case DomainPattern() as pattern:
             return "holds" if any(map(pattern.restricts, subject.told.urls)) else None
-        case NamePattern() as pattern if _names(rule, subject):
+        case NamePattern() as pattern if _meets(rule, subject):
             return "holds" if pattern.restricts(subject.names) else None
         case _:
             return None
@@ -52,10 +50,21 @@ def _names(rule: Rule, subject: Subject) -> bool:
         case "Edit":
             is_meant = subject.told.only_changes_files
         case "Agent":
-            is_meant = bool(subject.told.agents)
+            is_meant = subject.told.only_starts_agents
         case _:
             is_meant = False
     return is_meant or rule.is_for(subject.tool)
+
+
+def _meets(rule: Rule, subject: Subject) -> bool:
+    """Return whether a rule speaks of the call, or of an agent that it starts beside what else it does."""
+    return _names(rule, subject) or (rule.tool == "Agent" and bool(subject.told.agents))
+
+
+def _restriction_of_line(pattern: CommandPattern, command: str, subject: Subject) -> Restriction | None:
+    if pattern.restricts(command) or _restricts_as_read(pattern, subject):
+        return "holds"
+    return "may hold" if _may_hold(pattern, command, subject) else None
 
 
 def _restriction_of_access(rule: Rule, subject: Subject) -> Restriction | None:
@@ -140,7 +149,7 @@ def restricted_name(rule: Rule, pattern: PathPattern, subject: Subject) -> Locat
 def _first_restricted(
     rule: Rule, pattern: PathPattern, uses: Sequence[LocatedUse], subject: Subject
 ) -> LocatedUse | None:
-    shown = set(subject.told.reads) if rule.tool == "Read" else frozenset[str]()
+    shown = {*subject.told.reads, *subject.told.searches} if rule.tool == "Read" else frozenset[str]()
     for use in uses:
         if (use.use.path in shown or _speaks_of(rule, use, subject)) and pattern.restricts(
             use.spellings, subject.root, is_shallow=use.is_shallow

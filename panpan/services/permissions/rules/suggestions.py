@@ -60,7 +60,9 @@ def _candidate(subject: Subject) -> str | None:
         return _path_rule(subject)
     if subject.told.is_for_once or subject.runs:
         return None
-    return f"{subject.tool}({subject.names[0]})" if subject.names else subject.tool
+    if subject.names:
+        return None if "*" in subject.names[0] else f"{subject.tool}({subject.names[0]})"
+    return subject.tool
 
 
 def _path_rule(subject: Subject) -> str | None:

@@ -161,13 +161,13 @@ async def open_session(
         )
         parts = _parts(context, services, model)
         tap.opened(_opening(context, services, parts.max_rounds))
-        stack.pop_all()  # from here on the session closes them
-    for warning in (*model.warnings, *services.setup.warnings_of_settings, *services.agents.warnings):
-        warn(warning)
-    try:
+        for warning in (*model.warnings, *services.setup.warnings_of_settings, *services.agents.warnings):
+            warn(warning)
         opened = Session(parts)
         if logged.title is not None:
             opened.rename(logged.title)
+        stack.pop_all()  # from here on the session closes them
+    try:
         async with opened:
             if not is_attended and opened.model_note:  # where somebody watches, his face says it
                 warn(opened.model_note)

@@ -219,6 +219,30 @@ async def test_a_fork_that_could_not_go_on_is_gone_again(place: Place) -> None:
     assert len(place.logs()) == 2
 
 
+@pytest.mark.parametrize("text", ['deny = ["Bahs"]', 'deny = ["Bash(*"]', 'allow = ["Foo"]'])
+async def test_open_session_that_fails_leaves_neither_fork_nor_lock(place: Place, text: str) -> None:
+    overrides = {"model": place.tape("one", 'text = "one"')}
+    async with place.open(overrides=overrides) as session:
+        await collect(session)
+    (log,) = place.logs()
+    place.settings(f"[permission]\n{text}")
+
+    def stop(warning: str) -> None:
+        raise ConfigError(warning)
+
+    for forks in (True, False):
+        with pytest.raises(ConfigError, match="permission rule"):
+            async with open_session(
+                place.root / "workspace", overrides=overrides, env=place.env, resume=log.stem, forks=forks, warn=stop
+            ):
+                pass
+
+    assert place.logs() == [log]
+    place.settings("")
+    async with place.open(overrides=overrides, resume=log.stem):
+        pass
+
+
 async def test_on_a_file_system_without_locks_the_user_is_told(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_lock(fd: int, how: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")

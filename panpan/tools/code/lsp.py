@@ -82,8 +82,10 @@ class LspTool(PlannedTool[LspInput]):
         return f"{args.operation}{what}{new} ({args.file_path}{line})"
 
     async def effects(self, args: LspInput, ctx: ToolContext) -> Effects:
-        if args.operation != "rename" or self._code is None:
+        if args.operation != "rename":
             return Effects(reads=(args.file_path,))
+        if self._code is None:  # whoever only asks whether it may run has no servers
+            return Effects(reads=(args.file_path,), writes=(args.file_path,))
         paths = frozenset(file.path for file in await self._renamed(args, ctx))
         self._judged[ctx.tool_use_id] = paths
         while len(self._judged) > _MAX_JUDGED:

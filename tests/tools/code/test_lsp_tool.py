@@ -277,3 +277,11 @@ def test_the_tool_costs_little_in_every_request() -> None:
     definition = LspTool().definition
 
     assert len(definition.description) + len(str(definition.input_schema)) < 1_200
+
+
+async def test_rename_is_a_change_where_no_server_can_be_asked(tmp_path: Path) -> None:
+    args = LspInput(operation="rename", file_path="a.py", line=1, symbol="x", new_name="y")
+    call = await ToolCall.of("c", LspTool(), args, args.model_dump(), context_in(tmp_path))
+
+    assert isinstance(await PermissionGate().before_tool(call), Ask)
+    assert isinstance(await PermissionGate(mode="plan").before_tool(call), Deny)

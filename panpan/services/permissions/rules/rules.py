@@ -21,9 +21,9 @@ from panpan.types.names import known_name
 from panpan.types.permission import Behaviour
 
 READ_TOOLS = frozenset({"Read", "LS", "Glob", "Grep"})
-"""What a rule for Read speaks of."""
+"""Tools whose rules may name files that are read. A rule for Read speaks of every call that only reads files."""
 EDIT_TOOLS = frozenset({"Edit", "MultiEdit", "Write", "Patch", "Rename", "NotebookEdit"})
-"""What a rule for Edit speaks of."""
+"""Tools whose rules may name files that are changed. A rule for Edit speaks of every call that only changes files."""
 PACKAGE_OPERATIONS: Mapping[str, Collection[str]] = {
     "pip": ("install", "uninstall", "list", "show", "freeze", "create", "rollback"),
     "uv": (

@@ -96,14 +96,16 @@ class Effects:
     @property
     def only_changes_files(self) -> bool:
         """True if it writes or deletes, and does nothing else but read."""
-        others = bool(self.commands or self.agents or self.names) or self.uses_web
-        return self.changes_files and self.is_complete and not others
+        return self.changes_files and self.is_complete and self._is_about_files
 
     @property
     def only_reads_files(self) -> bool:
         """True if it reads files or folders, and does nothing else."""
-        others = bool(self.commands or self.agents or self.names) or self.uses_web
-        return bool(self.reads or self.searches) and self.is_read_only and not others
+        return bool(self.reads or self.searches) and self.is_read_only and self._is_about_files
+
+    @property
+    def _is_about_files(self) -> bool:
+        return not (self.commands or self.agents or self.names or self.uses_web)
 
     @property
     def only_starts_agents(self) -> bool:

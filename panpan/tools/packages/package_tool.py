@@ -121,17 +121,16 @@ class PackageTool(Tool[PackageInputT]):
         )
         if args.operation in LOOKING:
             return found
-        line = shlex.join(getattr(args, "command", ()))
-        command = Command(line, await plan.wish(ctx.sandbox), self._hosts_to_allow(plan, ctx), is_elsewhere=True)
+        line, wish = shlex.join(getattr(args, "command", ())), await plan.wish(ctx.sandbox)
+        hosts = self._hosts_to_allow(plan, ctx) if wish == "network" else ()
+        command = Command(line, wish, hosts, is_elsewhere=True)
         return replace(found, commands=(command,), is_complete=False)  # packages bring code that is run
 
     async def explained(self, args: PackageInputT, ctx: ToolContext) -> str:
         return "" if args.operation in LOOKING else (await self._told_plan(args, ctx)).explanation
 
     def _hosts_to_allow(self, plan: Plan, ctx: ToolContext) -> Sequence[str]:
-        """Return what `sandbox.domains` has to name for the call; none where that is not known."""
-        if not plan.hosts:
-            return ()
+        """Return the hosts that `sandbox.domains` has to name for the call; none where they are not known."""
         from panpan.tools.packages.index_hosts import hosts_to_allow  # no start needs it
 
         return hosts_to_allow((*plan.hosts, *plan.mirror_hosts), self.settings, ctx.own_environment or {})

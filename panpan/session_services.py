@@ -141,7 +141,7 @@ class SessionServices:
         )
         self.compactor = Compactor(tap.pins((plan_pin(self.plan_mode), todos_pin(self.todos))))
         self._window_tokens: int | None = None
-        """Of the model that is asked; None where its size is not known, or nobody has to care."""
+        """Window of the model that is asked; None where it is not known, or nobody has to care."""
         self.reminders = Reminders(
             (
                 AgentMentioned(lambda: self.agents.names),
@@ -207,7 +207,7 @@ class SessionServices:
         self.ask: Asker = AskerOfMode(
             lambda: self.gate.mode, YesToAll(asks) if caller.says_yes else asks or NobodyToAsk()
         )
-        """Who answers the questions of permission."""
+        """The one who answers questions of permission."""
         own_agent = Parent(tools, self.gate, self.ask, self.budget)
         every_tool = self.tools.make(
             caller.askers.user,

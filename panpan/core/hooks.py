@@ -51,7 +51,7 @@ class ToolCall:
     """The arguments as the model wrote them."""
     context: ToolContext
     effects: Effects
-    """What it would do, as its tool says."""
+    """Effects of the call, as its tool tells them."""
 
     @classmethod
     async def of(

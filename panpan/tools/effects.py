@@ -1,4 +1,4 @@
-"""What a call would do, as its tool says before it runs. Permissions, plan mode and hooks go by this and by no name.
+"""Effects of a call, told by its tool before it runs. Permissions, plan mode and hooks go by them and by no name.
 
 The rule: what is left out is not done. A tool that cannot say all of it says so with `is_complete=False`; then the user
 is asked about the call, and plan mode denies it.
@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from panpan.types.dataclass import dataclass
 
 SandboxUse: TypeAlias = Literal["on", "network", "off"]
-"""What a command gets: the sandbox, the sandbox with the network, or neither."""
+"""Surroundings of a command: the sandbox, the sandbox with the network, or neither."""
 
 _WIDEST_FIRST: Sequence[SandboxUse] = ("off", "network", "on")
 
@@ -50,7 +50,7 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What a call would do, as far as it is known.
+    """Everything that a call would do, as far as its tool knows.
 
     Paths are as the model wrote them, and count from the working directory.
     """
@@ -64,6 +64,7 @@ class Effects:
     writes: Sequence[str] = ()
     """Files and folders that it makes or changes. What it reads of them to do so is in `reads`, too."""
     deletes: Sequence[str] = ()
+    """Files and folders that it removes."""
     commands: Sequence[Command] = ()
     urls: Sequence[str] = ()
     """Web addresses that it asks for."""
@@ -71,7 +72,7 @@ class Effects:
     """True if it asks for addresses that are not known before, such as those of a search engine."""
     agents: Sequence[Agent] = ()
     names: Sequence[str] = ()
-    """What its own rules may name in brackets, such as an operation or a skill."""
+    """Names that rules for the tool may have in brackets, such as an operation or a skill."""
     is_for_once: bool = False
     """True if a yes can only be for this very call, so that no rule is offered to save."""
     is_complete: bool = True
@@ -128,4 +129,4 @@ class Effects:
 
 
 UNKNOWN = Effects(is_complete=False)
-"""Of a call of which nothing is known."""
+"""Effects of a call about which nothing is known."""

@@ -40,7 +40,7 @@ class Subject:
 
     tool: str
     told: Effects
-    """What its tool says that it does."""
+    """Effects of the call, as its tool tells them."""
     uses: tuple[LocatedUse, ...]
     """What it would touch, but for `files`."""
     root: Path
@@ -50,7 +50,7 @@ class Subject:
     files: tuple[PlainFiles, ...] = ()
     """What it would touch beside `uses`; only rules can say anything about these."""
     facts: LineFacts | None = None
-    """What the command line would do; None where there is none."""
+    """Effects of its command line; None where there is none."""
     named: tuple[LocatedUse, ...] = ()
     """Paths that commands name and of which it is not known what becomes of them, once for each access that is
     possible."""
@@ -90,7 +90,7 @@ class Subject:
 
     @property
     def names(self) -> Sequence[str]:
-        """What its rules may name in brackets, the names of agents among them."""
+        """Names that rules may have in brackets, those of agents among them."""
         return (*self.told.names, *(agent.name for agent in self.told.agents))
 
     @property
@@ -123,7 +123,7 @@ class Subject:
 
     @property
     def _rest(self) -> Effects:
-        """What it does beside its command lines."""
+        """Effects beside those of its command lines."""
         elsewhere = [command for command in self.told.commands if command.is_elsewhere]
         return replace(self.told, commands=elsewhere)
 

@@ -1,4 +1,4 @@
-"""What the parts of a session are made with: whole before the first of them is made, so that none is patched later."""
+"""The context that all parts of a session are made with. It is whole before the first of them, so none is patched."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """What whoever opens a session brings and wants."""
+    """The wishes of whoever opens a session, and those who answer its questions."""
 
     askers: Askers
-    """Who answers what the user is asked."""
+    """Those who answer what the user is asked."""
     clock: "TurnClock"
     """Stands while the user is asked."""
     unfinished: Outcome | None = None
-    """What became of calls that the session left open in a crash; None: nobody knows."""
+    """End of the calls that the session left open in a crash; None: nobody knows."""
     prompts: PromptWishes = PromptWishes()
     says_yes: bool = False
     """True if questions are answered with yes, but for those that only a person may answer."""
@@ -59,7 +59,7 @@ class SessionContext:
     recorder: Recorder
     """Writes into the log."""
     tool_context: ToolContext
-    """What its tools are given: paths, files that were read, sandbox, processes."""
+    """Paths, files that were read, sandbox and processes, for its tools."""
 
     @property
     def id(self) -> str:

@@ -50,7 +50,7 @@ class Recorder:
         warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.prefix = NO_PREFIX
-        """What requests begin with; see `take_prefix`."""
+        """Beginning of all requests; see `take_prefix`."""
         self.prefixes = dict(recorded)
         """What was recorded, by profile."""
         self._conversation = conversation

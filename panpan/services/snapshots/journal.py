@@ -20,7 +20,7 @@ _RESULT = b'"type":"tool_result"'
 
 
 class SnapshotJournal:
-    """What a session's log says of its files.
+    """The records of snapshots in a session's log.
 
     Args:
         path: The log; may not exist yet.

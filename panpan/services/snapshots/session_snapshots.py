@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Snapshots:
-    """What a session has of snapshots.
+    """The snapshots of a session.
 
     Args:
         settings: The table `[snapshots]`.

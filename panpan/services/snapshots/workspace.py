@@ -39,7 +39,7 @@ class SnapshotPlaces:
     home: Path
     """The panpan home, canonical."""
     session_id: str
-    """Whose snapshots they are."""
+    """Id of the session that takes them."""
     roots: Callable[[], Sequence[Path]]
     """Returns the folders of the workspace, canonical, the main one first."""
     hidden: Sequence[Path] = ()
